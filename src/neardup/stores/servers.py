@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 DEFAULT_INDEX = "index"
+REPEATED = (
+    "repeat the call; a change that was not acknowledged is either complete or absent, and documents that are there "
+    "already are not added twice."
+)
 _FORMAT, _INCOMPLETE = "format", "incomplete"
 _VERSION = b"1"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,48}")
@@ -54,6 +58,20 @@ def _url(parts: SplitResult, netloc: str, options: list[tuple[str, str]]) -> str
     """Return the URL; without a host too it has two slashes, which `urlunsplit` leaves out."""
     query = urlencode(options, quote_via=quote, safe="/")
     return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{query}" if query else "")
+
+
+Sentences = Mapping[tuple[type[Exception] | str, ...], str]
+
+
+def explain_error(sentences: Sentences, error: Exception, reason: str, address: ServerAddress) -> StoreError:
+    """Return the error to raise for one of a client: the first sentence that is about its type or a word of its reason.
+
+    sentences : by types and words; they name the {reason}, {where} the server is, and the {name} of the index.
+    """
+    for causes, sentence in sentences.items():
+        if any(cause in reason if isinstance(cause, str) else isinstance(error, cause) for cause in causes):
+            return StoreError(sentence.format(reason=reason, where=f"at {address.shown}", name=address.name))
+    raise error
 
 
 class ServerStore(Store):

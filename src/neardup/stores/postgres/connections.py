@@ -20,7 +20,7 @@ from psycopg.pq import Format, TransactionStatus
 
 from neardup.arrays import Rows
 from neardup.errors import StoreError
-from neardup.stores.servers import ServerAddress
+from neardup.stores.servers import REPEATED, Sentences, ServerAddress, explain_error
 
 WRITER_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 10
@@ -239,48 +239,31 @@ def schema_of(address: ServerAddress) -> str:
     return f"neardup_{address.name}"
 
 
+_SENTENCES: Sentences = {
+    (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, "password"): "The server refused the user "
+    "{where}: {reason}. A user and password of that server are needed. Name them as in "
+    "postgresql://user:password@host/database, or set PGPASSWORD or a file ~/.pgpass.",
+    (errors.LockNotAvailable,): "The index is in use {where}: another writer kept it for more than "
+    f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end it: the database lists it in "
+    "pg_stat_activity as 'neardup'.",
+    (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn): "The index was dropped or changed while "
+    "it was open {where}: {reason}. The tables of the schema neardup_{name} are needed. Restore them from a backup, or "
+    "create the index again.",
+    (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction): "The server refused a change {where}: {reason}. A "
+    "user that may create and change the schema neardup_{name} on the primary server is needed. Use such a user, or "
+    "open the index for reading only.",
+    (errors.DiskFull, errors.OutOfMemory, errors.ProgramLimitExceeded): "The server has no space left {where}: "
+    "{reason}. The index is as it was before this change. Free space on the server, then repeat the change.",
+    (errors.DataCorrupted, errors.IndexCorrupted): "The database is damaged {where}: {reason}. Undamaged tables are "
+    "needed. Restore the schema neardup_{name} from a backup, or repair it with the tools of PostgreSQL.",
+    (psycopg.OperationalError, psycopg.InterfaceError): "The server cannot be reached or ended the connection {where}: "
+    f"{{reason}}. A running PostgreSQL server is needed. Check the address and the server, then {REPEATED}",
+    (psycopg.Error,): "PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. Check "
+    "the log of the server, and run `neardup index verify`.",
+}
+
+
 def explain(error: psycopg.Error, address: ServerAddress) -> StoreError:
     """Return the error to raise for one of PostgreSQL's."""
     reason = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
-    where = f"at {address.shown}"
-    if isinstance(error, (errors.InvalidPassword, errors.InvalidAuthorizationSpecification)) or "password" in reason:
-        return StoreError(
-            f"The server refused the user {where}: {reason}. A user and password of that server are needed. Name them "
-            "as in postgresql://user:password@host/database, or set PGPASSWORD or a file ~/.pgpass."
-        )
-    if isinstance(error, errors.LockNotAvailable):
-        return StoreError(
-            f"The index is in use {where}: another writer kept it for more than {WRITER_TIMEOUT_S} seconds. One writer "
-            "at a time is possible. Wait for it, or end it: the database lists it in pg_stat_activity as 'neardup'."
-        )
-    if isinstance(error, (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)):
-        return StoreError(
-            f"The index was dropped or changed while it was open {where}: {reason}. The tables of the schema "
-            f"{schema_of(address)} are needed. Restore them from a backup, or create the index again."
-        )
-    if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
-        return StoreError(
-            f"The server refused a change {where}: {reason}. A user that may create and change the schema "
-            f"{schema_of(address)} on the primary server is needed. Use such a user, or open the index for reading "
-            "only."
-        )
-    if isinstance(error, (errors.DiskFull, errors.OutOfMemory, errors.ProgramLimitExceeded)):
-        return StoreError(
-            f"The server has no space left {where}: {reason}. The index is as it was before this change. Free space on "
-            "the server, then repeat the change."
-        )
-    if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
-        return StoreError(
-            f"The database is damaged {where}: {reason}. Undamaged tables are needed. Restore the schema "
-            f"{schema_of(address)} from a backup, or repair it with the tools of PostgreSQL."
-        )
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return StoreError(
-            f"The server cannot be reached or ended the connection {where}: {reason}. A running PostgreSQL server is "
-            "needed. Check the address and the server, then repeat the call; a change that was not acknowledged is "
-            "either complete or absent, and documents that are there already are not added twice."
-        )
-    return StoreError(
-        f"PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. Check the log of "
-        "the server, and run `neardup index verify`."
-    )
+    return explain_error(_SENTENCES, error, reason, address)

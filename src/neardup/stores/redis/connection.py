@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from neardup.errors import StoreError
-from neardup.stores.servers import ServerAddress
+from neardup.stores.servers import REPEATED, Sentences, ServerAddress, explain_error
 
 NAMES = "neardup:indexes"
 _CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 60  # the address may set others
@@ -78,41 +78,28 @@ class Connection:
         self.client.connection_pool.disconnect()
 
 
+_SENTENCES: Sentences = {
+    (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError, "NOAUTH"): "The "
+    "server refused the user {where}: {reason}. A user and password of that server, with all commands on keys that "
+    "begin with neardup:, are needed. Name them as in redis://user:password@host:6379/0.",
+    (exceptions.OutOfMemoryError, exceptions.ExecAbortError, "OOM"): "The server has no memory left {where}: {reason}. "
+    "The index is as it was before this change. Raise maxmemory, or remove documents and run `neardup index compact`; "
+    "then repeat the change.",
+    ("MISCONF",): "The server cannot write its files {where}: {reason}. The index is as it was before this change. "
+    "Free space on the server's disk, then repeat the change.",
+    (exceptions.ReadOnlyError,): "The server is a replica {where}: {reason}. Changes need the primary server. Name its "
+    "address, or open the index for reading only.",
+    (exceptions.ConnectionError, exceptions.TimeoutError): "The server cannot be reached or ended the connection "
+    "{where}: {reason}. A running Redis or Valkey server is needed. Check the address and the server, then "
+    f"{REPEATED}",
+    (exceptions.RedisError,): "Redis reported an error {where}: {reason}. The index is as it was before this call. "
+    "Check the log of the server, and run `neardup index verify`.",
+}
+
+
 def explain(error: exceptions.RedisError, address: ServerAddress) -> StoreError:
     """Return the error to raise for one of redis-py's."""
-    reason = " ".join(str(error).split()) or type(error).__name__
-    where = f"at {address.shown}"
-    denied = (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError)
-    if isinstance(error, denied) or "NOAUTH" in reason:
-        return StoreError(
-            f"The server refused the user {where}: {reason}. A user and password of that server, with all commands on "
-            "keys that begin with neardup:, are needed. Name them as in redis://user:password@host:6379/0."
-        )
-    if isinstance(error, (exceptions.OutOfMemoryError, exceptions.ExecAbortError)) or "OOM" in reason:
-        return StoreError(
-            f"The server has no memory left {where}: {reason}. The index is as it was before this change. Raise "
-            "maxmemory, or remove documents and run `neardup index compact`; then repeat the change."
-        )
-    if "MISCONF" in reason:
-        return StoreError(
-            f"The server cannot write its files {where}: {reason}. The index is as it was before this change. Free "
-            "space on the server's disk, then repeat the change."
-        )
-    if isinstance(error, exceptions.ReadOnlyError):
-        return StoreError(
-            f"The server is a replica {where}: {reason}. Changes need the primary server. Name its address, or open "
-            "the index for reading only."
-        )
-    if isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError)):
-        return StoreError(
-            f"The server cannot be reached or ended the connection {where}: {reason}. A running Redis or Valkey server "
-            "is needed. Check the address and the server, then repeat the call; a change that was not acknowledged is "
-            "either complete or absent, and documents that are there already are not added twice."
-        )
-    return StoreError(
-        f"Redis reported an error {where}: {reason}. The index is as it was before this call. Check the log of the "
-        "server, and run `neardup index verify`."
-    )
+    return explain_error(_SENTENCES, error, " ".join(str(error).split()) or type(error).__name__, address)
 
 
 _PROMISES = {
