@@ -112,7 +112,7 @@ def test_an_update_that_fails_leaves_a_complete_output_that_says_so(tmp_path, mo
             raise StoreError("The disk is full. Free some space.")
 
         with monkeypatch.context() as patch:
-            patch.setattr(index.opened.store, "_write", fail)
+            patch.setattr(index.opened.store, "_write_all", fail)
             with pytest.raises(
                 StoreError, match=r"out is complete, but the index was not updated\. The disk is full.*--overwrite"
             ):
@@ -142,12 +142,12 @@ def step(event, args):
         seen += 1
         if seen == last:
             os.kill(os.getpid(), signal.SIGKILL)
-write = EmbeddedStore._write
+write = EmbeddedStore._write_all
 def written(*args):
     sys.audit("written")
     write(*args)
     sys.audit("written")
-EmbeddedStore._write = written
+EmbeddedStore._write_all = written
 sys.addaudithook(step)
 neardup.dedup(sys.argv[1], against=sys.argv[2], update=True, output=sys.argv[3], overwrite=True, threads=1)
 print(seen)

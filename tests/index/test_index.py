@@ -252,14 +252,15 @@ def writes(monkeypatch) -> list[int]:
     sizes: list[int] = []
 
     def counted(write):
-        def call(self, changes):
-            sizes.append(0 if changes.documents is None else len(changes.documents))
+        def call(self, parts):
+            changes = list(parts)
+            sizes.append(sum(0 if part.documents is None else len(part.documents) for part in changes))
             write(self, changes)
 
         return call
 
     for store in (MemoryStore, EmbeddedStore):
-        monkeypatch.setattr(store, "_write", counted(store._write))
+        monkeypatch.setattr(store, "_write_all", counted(store._write_all))
     return sizes
 
 

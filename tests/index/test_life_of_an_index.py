@@ -20,20 +20,20 @@ def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypa
     monkeypatch.setattr("neardup.stores.documents._ROWS_A_SCAN", 20)
     with Index.create(tmp_path / "old.index", method=BIGRAMS) as index:
         index.add_many_if_new([f"{FOX} {' '.join(f'w{number}x{i}' for i in range(20))}" for number in range(50)])
-        write, written = EmbeddedStore._write, []
+        write, written = EmbeddedStore._write_all, []
 
-        def failing(self, changes):
+        def failing(self, parts):
             if len(written) == after:
                 raise KeyboardInterrupt
-            written.append(changes)
-            write(self, changes)
+            written.append(parts)
+            write(self, parts)
 
-        monkeypatch.setattr(EmbeddedStore, "_write", failing)
+        monkeypatch.setattr(EmbeddedStore, "_write_all", failing)
         if after < 3:
             with pytest.raises(KeyboardInterrupt):
                 index.rebuild(tmp_path / "new.index", method=index.method)
             assert [path.name for path in tmp_path.iterdir()] == ["old.index"]
-            monkeypatch.setattr(EmbeddedStore, "_write", write)
+            monkeypatch.setattr(EmbeddedStore, "_write_all", write)
         with index.rebuild(tmp_path / "new.index", method=index.method) as rebuilt:
             assert (len(rebuilt), rebuilt.verify(), rebuilt.address) == (50, [], str(tmp_path / "new.index"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["new.index", "old.index"]

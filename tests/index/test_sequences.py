@@ -167,8 +167,8 @@ def test_a_call_is_one_change_of_the_store_whatever_it_repeats_or_replaces(tmp_p
     with Index.create(tmp_path / "a.index", method=SETS) as index:
         index.add_many_if_new(table([("a", A), ("b", D)]))
         written = []
-        write = index.opened.store._write
-        monkeypatch.setattr(index.opened.store, "_write", lambda changes: (written.append(changes), write(changes)))
+        write = index.opened.store._write_all
+        monkeypatch.setattr(index.opened.store, "_write_all", lambda parts: (written.append(parts), write(parts)))
         index.add_many_if_new(table([*SIX, *SIX]))
         assert len(written) == 1
         index.open_import("monday")

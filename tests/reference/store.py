@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.candidates.entries import Entries, Found, Layout
-from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer
+from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer, join_changes
 
 MEASURES = (schemas.SIMILARITY, schemas.DISTANCE)
 SCHEMA = schemas.indexed_schema(MEASURES)
@@ -94,7 +94,8 @@ class ReferenceStore(Writer):
     def staged(self, import_name: str) -> Iterator[pa.Table]:
         yield from self.open_imports[import_name][1] if import_name in self.open_imports else ()
 
-    def write(self, changes: Changes) -> None:
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        changes = join_changes(parts)
         if changes.documents is not None:
             for document in changes.documents.to_pylist():
                 self.rows[document["row"]] = document

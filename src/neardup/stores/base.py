@@ -103,6 +103,9 @@ class Changes:
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
     """Return several changes, each of the state after those before it, as one; the last ended_import."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
     tables: list[pa.Table] = []
     entries: list[Entries] = []
     rest, first = [Changes()], 0
@@ -220,22 +223,19 @@ class StoredSnapshot(Snapshot):
 class Writer(StoredSnapshot):
     """The only writer of a store, while it is open. Its reads see what it wrote."""
 
-    @abstractmethod
     def write(self, changes: Changes) -> None:
-        """Apply all changes or none. When this returns, a durable store has them on disk.
+        """Apply all changes or none. When this returns, a durable store has them on disk. Raises as `write_all`."""
+        self.write_all([changes])
+
+    @abstractmethod
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        """Apply several changes, each of the state after those before it, or none.
 
         Raises
         ------
         StoreError
             If they cannot be written. The store is as before then.
         """
-
-    def write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes, each of the state after those before it, or none. Raises as `write` does.
-
-        Here they become one in memory; a store that need not have all of them at once does better.
-        """
-        self.write(join_changes(parts))
 
     @abstractmethod
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:

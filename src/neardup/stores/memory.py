@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Import, StoreSettings
+from neardup.stores.base import Changes, Import, StoreSettings, join_changes
 from neardup.stores.state import State, StateStore, View
 
 
@@ -73,7 +73,8 @@ class MemoryStore(StateStore):
             self.closed = True
             self._clear()
 
-    def _write(self, changes: Changes) -> None:
+    def _write_all(self, parts: Iterable[Changes]) -> None:
+        changes = join_changes(parts)
         self._state.check(changes)
         self._state.apply(changes)
         if changes.ended_import is not None:

@@ -15,7 +15,7 @@ from neardup import kernels
 from neardup.arrays import Mask, Rows, Words, writable
 from neardup.candidates.entries import Entries, Found, Layout
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes, join_changes
+from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
 from neardup.stores.chunks import Chunk, bits_at
 from neardup.stores.documents import Documents, DocumentsView, Seen, Sketched, add_seen, seen_at
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
@@ -164,11 +164,8 @@ class StateStore(Store):
             yield StateWriter(self)
 
     @abstractmethod
-    def _write(self, changes: Changes) -> None:
-        """Apply all changes or none, and put the state after them in `_latest`."""
-
     def _write_all(self, parts: Iterable[Changes]) -> None:
-        self._write(join_changes(parts))
+        """Apply several changes or none, and put the state after them in `_latest`."""
 
     @abstractmethod
     def _stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None: ...
@@ -242,11 +239,6 @@ class StateWriter(View, Writer):
 
     def __init__(self, store: StateStore) -> None:
         super().__init__(store, store._latest.moment)
-
-    def write(self, changes: Changes) -> None:
-        """Apply all changes or none."""
-        self._store._write(changes)
-        self.moment = self._store._latest.moment
 
     def write_all(self, parts: Iterable[Changes]) -> None:
         """Apply several changes or none."""

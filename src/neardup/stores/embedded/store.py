@@ -235,7 +235,16 @@ class EmbeddedStore(StateStore):
 
     # Writing.
 
-    def _write(self, changes: Changes) -> None:
+    def _write_all(self, parts: Iterable[Changes]) -> None:
+        """Apply several changes or none: as one, or if they are large, by files that are listed at the end."""
+        rest, small, num_bytes = iter(parts), list[Changes](), 0
+        for part in rest:
+            small.append(part)
+            if part.documents is not None and (len(small) > 1 or len(part.documents) >= _THROUGH_DOCUMENTS):
+                num_bytes += part.documents.nbytes  # to count these takes 70 microseconds
+            if num_bytes > self._through_bytes:
+                break
+        changes = join_changes(small)
         with store_errors(self._folder):
             self.require_open()
             self._loader.state.check(changes)
@@ -244,30 +253,11 @@ class EmbeddedStore(StateStore):
             else:
                 self._limit_memory()
                 self._keep_reserve()
-                is_many = len(changes.documents) >= _THROUGH_DOCUMENTS  # to count the bytes takes 70 microseconds
-                record = None if is_many and changes.documents.nbytes > self._through_bytes else encode(changes)
+                record = None if num_bytes > self._through_bytes else encode(changes)
                 if record is None or len(record) > _RECORD_BYTES:
-                    self._write_through([changes])
+                    self._write_through(chain([changes], rest))
                 else:
                     self._write_journal(changes, record)
-            self._start_tasks()
-
-    def _write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes or none: as one, or if they are large, by files that are listed at the end."""
-        rest, small, num_bytes = iter(parts), list[Changes](), 0
-        for part in rest:
-            small.append(part)
-            num_bytes += 0 if part.documents is None else part.documents.nbytes
-            if num_bytes > self._through_bytes:
-                break
-        else:
-            self._write(join_changes(small))
-            return
-        with store_errors(self._folder):
-            self.require_open()
-            self._limit_memory()
-            self._keep_reserve()
-            self._write_through(chain([join_changes(small)], rest))
             self._start_tasks()
 
     def _write_through(self, parts: Iterable[Changes]) -> None:

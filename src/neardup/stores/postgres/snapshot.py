@@ -129,9 +129,6 @@ def bigints_of(keys: Words) -> Rows:
 class PostgresWriter(PostgresSnapshot, Writer):
     """The writer of an index: it has the advisory lock of the index on its connection."""
 
-    def write(self, changes: Changes) -> None:
-        self.write_all([changes])
-
     def write_all(self, parts: Iterable[Changes]) -> None:
         before = self._num_rows, self._counts
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from neardup.arrays import Rows, Words, begins_run
 from neardup.candidates.entries import Entries
 from neardup.kernels import packed_entries
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, StoreSettings, Writer, check_changes
+from neardup.stores.base import Changes, StoreSettings, Writer, check_changes, join_changes
 from neardup.stores.hashed import NUM_HASHED, entries_of
 from neardup.stores.packed_rows import encode_table, pack_table
 from neardup.stores.redis import scripts
@@ -77,7 +77,8 @@ class RedisWriter(RedisSnapshot, Writer):
             self._header, self._outdated_header = self._known.read(), False
         return self._header
 
-    def write(self, changes: Changes) -> None:
+    def write_all(self, parts: Iterable[Changes]) -> None:
+        changes = join_changes(parts)
         check_changes(changes, self.num_rows, self.settings.schema)
         size = 0 if changes.entries is None else len(changes.entries.key)
         try:
