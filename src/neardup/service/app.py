@@ -8,14 +8,16 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeVar
+from contextlib import suppress
+from functools import cache
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from neardup.errors import NeardupError
 from neardup.service.assets import Assets
-from neardup.service.deadline import Deadline
+from neardup.service.deadline import deadline
 from neardup.service.lanes import Lane
 from neardup.service.library import Library
 from neardup.service.logs import Log
@@ -30,10 +32,10 @@ from neardup.settings.service import ServiceSettings
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-T = TypeVar("T")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _DRAIN_S = 2.0
+_decoder = cache(msgspec.json.Decoder)
 
 
 class Disconnected(Exception):
@@ -59,7 +61,7 @@ class Call:
         self._pending = 0
         self.is_read = not (b"content-length" in self.headers or b"transfer-encoding" in self.headers)
 
-    async def body(self, kind: type[T]) -> T:
+    async def body(self, kind: type) -> Any:
         """Read the body, and return it as a message.
 
         Raises
@@ -74,7 +76,7 @@ class Call:
             )
         content = await self._read()
         try:
-            return self.service.decoder(kind).decode(content)
+            return _decoder(kind).decode(content)
         except msgspec.ValidationError as error:
             raise Problem(422, f"The body does not have the expected form: {error}. See /openapi.json.") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -94,7 +96,7 @@ class Call:
             setting="read_timeout_s",
         )
         parts: list[bytes] = []
-        with Deadline(settings.read_timeout_s, late):
+        with deadline(settings.read_timeout_s, late):
             while not self.is_read:
                 part = await self._part()
                 self._check_size(self.num_bytes)
@@ -133,14 +135,9 @@ class Call:
         if self.is_read or b"expect" in self.headers:
             return
         limit = self.num_bytes + 4 * self.service.settings.max_body_bytes
-        late = Problem(408, "")
-        try:
-            with Deadline(min(_DRAIN_S, self.service.settings.read_timeout_s), late):
-                while not self.is_read and self.num_bytes < limit:
-                    await self._part()
-        except Problem as problem:
-            if problem is not late:
-                raise
+        with suppress(Problem), deadline(min(_DRAIN_S, self.service.settings.read_timeout_s), Problem(408, "")):
+            while not self.is_read and self.num_bytes < limit:
+                await self._part()
 
     def release(self) -> None:
         """Give back the memory that was reserved for the body."""
@@ -169,7 +166,6 @@ class Service:
         self.num_connections: Callable[[], int] = lambda: 0
         self._gate = Gate(settings.host, tokens)
         self._log = log
-        self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
         self._boot = secrets.token_hex(4)
         self._numbers = itertools.count(1)
         self.writes, self.reads, self.analyses = (self._lane(name) for name in ("writes", "reads", "analyses"))
@@ -188,12 +184,6 @@ class Service:
     def lanes(self) -> tuple[Lane, ...]:
         """All queues."""
         return self.writes, self.reads, self.analyses
-
-    def decoder(self, kind: type[T]) -> msgspec.json.Decoder[T]:
-        """Return the decoder of a message."""
-        if kind not in self._decoders:
-            self._decoders[kind] = msgspec.json.Decoder(kind)
-        return self._decoders[kind]
 
     async def close(self) -> None:
         """Finish what waits in the queues, and close the index."""
@@ -214,7 +204,7 @@ class Service:
             operation = self._find(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
-            with Deadline(self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()):
+            with deadline(self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()):
                 reply = await operation.answer(self, call)
         except Disconnected:
             reply = Reply(b"", "", 400)
@@ -224,9 +214,8 @@ class Service:
         finally:
             call.release()
         try:
-            await self._send(call, reply, request_id, send)
-        except Disconnected:
-            pass
+            with suppress(Disconnected):
+                await self._send(call, reply, request_id, send)
         except RuntimeError as broken:
             if "closed" not in str(broken):
                 raise

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from neardup.service.problems import Problem
 
 
-class Deadline:
-    """A block whose task is cancelled after some seconds; a Problem is raised then.
+@contextmanager
+def deadline(seconds: float, problem: Problem) -> Iterator[None]:
+    """Cancel the task of the block after some seconds, and raise the problem then.
 
     `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for every request.
     """
+    task, expired = asyncio.current_task(), False
+    assert task is not None
 
-    def __init__(self, seconds: float, problem: Problem) -> None:
-        self._seconds = seconds
-        self._problem = problem
-        self._expired = False
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        task.cancel()
 
-    def __enter__(self) -> Deadline:
-        self._task = asyncio.current_task()
-        self._handle = asyncio.get_running_loop().call_later(self._seconds, self._expire)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._handle.cancel()
-        if self._expired and kind is asyncio.CancelledError:
-            uncancel = getattr(self._task, "uncancel", None)  # of Python 3.11
-            if uncancel is not None:
-                uncancel()
-            raise self._problem
-
-    def _expire(self) -> None:
-        self._expired = True
-        if self._task is not None:
-            self._task.cancel()
+    timer = asyncio.get_running_loop().call_later(seconds, expire)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not expired:
+            raise
+        getattr(task, "uncancel", int)()  # of Python 3.11
+        raise problem from None
+    finally:
+        timer.cancel()

@@ -16,7 +16,6 @@ from neardup.service.app import Service
 from neardup.service.connections import guarded
 from neardup.service.library import Library
 from neardup.service.logs import LibraryHandler, Log
-from neardup.service.problems import Problem
 from neardup.service.security import HEADERS, check_exposure
 from neardup.service.tokens import Tokens
 from neardup.settings.service import ServiceSettings
@@ -78,8 +77,8 @@ class _Server(uvicorn.Server):
     def __init__(self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log) -> None:
         super().__init__(
             uvicorn.Config(
-                self._answer,
-                http=guarded(settings, self._refuse),
+                lambda scope, receive, send: self._service(scope, receive, send),  # made in the event loop
+                http=guarded(settings, lambda problem, client: self._service.refuse(problem, client)),
                 interface="asgi3",
                 ws="none",
                 lifespan="off",
@@ -95,12 +94,6 @@ class _Server(uvicorn.Server):
         )
         self._library, self._settings, self._tokens, self._log = library, settings, tokens, log
         self._service: Service
-
-    async def _answer(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]
-        await self._service(scope, receive, send)
-
-    def _refuse(self, problem: Problem, client: str) -> tuple[bytes, str]:
-        return self._service.refuse(problem, client)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Make the application, and accept connections."""
