@@ -10,8 +10,7 @@ import pytest
 
 from neardup import kernels
 from neardup.errors import StoreError
-from neardup.stores.chunks import Chunk, gather, selection_of
-from neardup.stores.documents import Documents
+from neardup.stores.documents import Chunk, Documents, gather, selection_of
 
 SCHEMA = pa.schema(
     [

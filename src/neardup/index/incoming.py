@@ -22,8 +22,7 @@ from neardup.features.weights import distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.schemas import indexed_schema
 from neardup.stores.base import StoreSettings
-from neardup.stores.chunks import Binaries
-from neardup.stores.documents import Sketched
+from neardup.stores.documents import Binaries, Sketched
 
 FINGERPRINTS, FEATURES, TEXT = "fingerprints", "features", "text"
 SETS = ("features", "tags")

@@ -14,7 +14,7 @@ from neardup.candidates.entries import Entries, Found
 from neardup.index.decisions import Rules, are_kept, list_after, sketches_of
 from neardup.index.incoming import store_settings
 from neardup.stores.base import Changes, Snapshot, Writer
-from neardup.stores.chunks import array_of
+from neardup.stores.documents import array_of
 from neardup.stores.memory import MemoryStore
 from neardup.stores.state import StateWriter
 

@@ -22,7 +22,7 @@ from neardup.features.outline import Line
 from neardup.index.open_index import Batch
 from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
-from neardup.stores.chunks import array_of
+from neardup.stores.documents import array_of
 from neardup.verify import alignment
 from neardup.verify.outlines import Outlines
 

@@ -19,8 +19,7 @@ import pyarrow as pa
 from neardup.arrays import Rows, Words
 from neardup.candidates.entries import Entries, Found, Layout
 from neardup.errors import StoreError
-from neardup.stores.chunks import array_of
-from neardup.stores.documents import SKETCHED, Sketched, sketched_of
+from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
 
 MAX_ROWS = 2**32 - 1
 META, LAYOUT, SCHEMA = "meta", "layout", "schema"

@@ -14,7 +14,7 @@ from neardup.candidates.entries import Entries
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
 from neardup.stores.base import Counts, StoredSnapshot
-from neardup.stores.chunks import array_of
+from neardup.stores.documents import array_of
 from neardup.stores.key_tables import ALL, KeyEntries
 
 NUM_HASHED = 2

@@ -16,8 +16,7 @@ from neardup.arrays import Mask, Rows, Words, writable
 from neardup.candidates.entries import Entries, Found, Layout
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
-from neardup.stores.chunks import Chunk, bits_at
-from neardup.stores.documents import Documents, DocumentsView, Seen, Sketched, add_seen, seen_at
+from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
 from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 from neardup.arrays import Rows
 from neardup.candidates.entries import Entries
 from neardup.stores.base import Changes
-from neardup.stores.chunks import as_batch
-from neardup.stores.documents import Seen, seen_at
+from neardup.stores.documents import Seen, as_batch, seen_at
 
 _HEAD = struct.Struct(
     "<qqqqqq"

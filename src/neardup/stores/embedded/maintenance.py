@@ -17,8 +17,7 @@ from neardup import kernels
 from neardup.arrays import Mask, Words
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, check_changes, dump, join_changes
-from neardup.stores.chunks import Chunk, as_batch, bits_at, without
-from neardup.stores.documents import Seen, merge_seen, seen_at
+from neardup.stores.documents import Chunk, Seen, as_batch, bits_at, merge_seen, seen_at, without
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database

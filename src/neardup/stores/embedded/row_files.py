@@ -15,9 +15,8 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Bytes, Rows, Words
 from neardup.errors import StoreError
-from neardup.stores.chunks import Chunk, all_of, as_batch, bits_at
 from neardup.stores.damage import damaged
-from neardup.stores.documents import Seen
+from neardup.stores.documents import NARROW, Chunk, Seen, all_of, as_batch, bits_at
 from neardup.stores.embedded.array_files import (
     ArrayFile,
     ArraySpace,
@@ -34,7 +33,6 @@ DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
 KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
 _SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
 _ENTRIES_AT_ONCE, _BITS_AT_ONCE = 1 << 19, 1 << 20
-_NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 def file_name(kind: str, number: int) -> str:
@@ -157,15 +155,15 @@ def _narrow(batch: pa.RecordBatch, num_rows: int) -> pa.RecordBatch:
 
 def _narrow_column(column: pa.Array) -> pa.Array:
     """Return strings with offsets of 32 bits; bytes without offsets where all are of one length."""
-    if column.type not in _NARROW or not len(column) or column.null_count:
-        return column.cast(_NARROW[column.type]) if column.type in _NARROW and column.nbytes < 2**31 else column
+    if column.type not in NARROW or not len(column) or column.null_count:
+        return column.cast(NARROW[column.type]) if column.type in NARROW and column.nbytes < 2**31 else column
     offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, 8 * column.offset)
     width = int(offsets[1] - offsets[0])
     data = column.buffers()[2]
     if column.type == pa.large_binary() and width and data is not None and (np.diff(offsets) == width).all():
         buffers = [None, data.slice(int(offsets[0]), width * len(column))]
         return pa.Array.from_buffers(pa.binary(width), len(column), buffers)
-    return column.cast(_NARROW[column.type]) if column.nbytes < 2**31 else column
+    return column.cast(NARROW[column.type]) if column.nbytes < 2**31 else column
 
 
 # Keys.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain
@@ -16,13 +17,22 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import Changes, Import, attachment_name, decode_settings, join_changes
+from neardup.stores.base import (
+    Changes,
+    Import,
+    Store,
+    StoreSettings,
+    attachment_name,
+    decode_settings,
+    dump,
+    join_changes,
+)
 from neardup.stores.embedded import backup, row_files
 from neardup.stores.embedded.array_files import FileInfo
-from neardup.stores.embedded.database import Database
-from neardup.stores.embedded.folder import lock_for_writing, remove_files, store_errors
+from neardup.stores.embedded.database import NAME, Database, create_database
+from neardup.stores.embedded.folder import check_new, lock_for_writing, publish_folder, remove_files, store_errors
 from neardup.stores.embedded.journal import encode
-from neardup.stores.embedded.loading import Loader
+from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.reserve import Reserve
 from neardup.stores.hashed import check_rows
@@ -335,3 +345,42 @@ class EmbeddedStore(StateStore):
             self._finish_flushing()
         finally:
             self._finish_merging()
+
+
+def create(
+    address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None, memory_bytes: int = MEMORY_BYTES
+) -> EmbeddedStore:
+    """Create an index in a folder, which appears when it is complete, and open it for writing.
+
+    Parameters
+    ----------
+    address : the folder, which is not there yet or empty.
+    settings : of the store.
+    fill : writes the first documents. Until it has returned, the index is in the folder NAME.partial, which is replaced
+        if it is there from an interrupted call.
+    memory_bytes : as for `open`.
+
+    Raises
+    ------
+    StoreError
+        If there is something at the address, or it cannot be written, or another process fills it.
+    """
+    folder = Path(address)
+    check_new(folder)
+    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial")
+    with store_errors(folder):
+        if fill is not None and partial.exists():
+            os.close(lock_for_writing(partial))
+            shutil.rmtree(partial)
+        partial.mkdir(parents=True)
+    try:
+        with store_errors(folder):
+            create_database(partial / NAME, settings.encode() | {COUNTERS: dump(Counters()._asdict())})
+        if fill is not None:
+            with closing(EmbeddedStore(str(partial))) as store:
+                fill(store)
+        with store_errors(folder):
+            publish_folder(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return EmbeddedStore(address, memory_bytes=memory_bytes)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from neardup.stores.base import StoreSettings
-from neardup.stores.hashed import NUM_HASHED
-from neardup.stores.redis import care, scripts
+from neardup.stores.hashed import NUM_HASHED, check_rows
+from neardup.stores.redis import scripts
 from neardup.stores.redis.connection import NAMES, Connection, promise_of
 from neardup.stores.redis.lock import WriterLock
-from neardup.stores.redis.snapshot import KnownRows, RedisSnapshot
-from neardup.stores.redis.writer import RedisWriter
+from neardup.stores.redis.snapshot import LETTERS, Header, KnownRows, RedisSnapshot
+from neardup.stores.redis.writer import ENTRY, RedisWriter, bucket_of
 from neardup.stores.servers import ServerStore
+
+_BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
 
 
 class RedisStore(ServerStore):
@@ -80,17 +84,75 @@ class RedisStore(ServerStore):
             yield RedisWriter(self._connection, self._known, self.settings, self._lock)
 
     def describe(self) -> dict[str, Any]:
+        """Return sizes for `info`. Memory is estimated: from some buckets, documents and values, chosen at random."""
+        connection, chance = self._connection, random.Random(0)
         with self.reading() as snapshot:
-            return care.describe(snapshot)
+            num_rows, buckets = snapshot.num_rows, snapshot.header.buckets.tolist()
+
+        def estimate(number: int, name_of: Callable[[int], str]) -> int:
+            """Return the memory of so many keys."""
+            chosen = chance.sample(range(number), min(number, _SAMPLES))
+            return _memory_of(connection, map(name_of, chosen)) * number // max(len(chosen), 1)
+
+        tables = sum(estimate(count, partial(_bucket_name, table, count)) for table, count in enumerate(buckets))
+        documents = estimate(-(-num_rows // scripts.DOCUMENTS_A_LIST), "d{}".format)
+        documents += estimate(-(-num_rows // scripts.TIMES_A_STRING), "s{}".format)
+        documents += sum(estimate(num_rows, f"{letter}{{}}".format) for letter in LETTERS.values())
+        rest = _memory_of(connection, ["settings", "state", "states", "forgotten", "buckets", "imports"])
+        with connection.our_errors():
+            server, memory = connection.client.info("server"), connection.client.info("memory")
+        return {
+            "store": "redis",
+            "server": server["redis_version"],
+            "prefix": connection.prefix.decode(),
+            "bytes": documents + tables + rest,
+            "documents_bytes": documents,
+            "tables_bytes": tables,
+            "server_bytes": memory["used_memory"],
+        }
 
     def verify(self) -> list[str]:
+        """Return the damage: entries, documents and counts that do not agree."""
         # Buckets that another writer splits would be missing here and there.
         with self.reading() if self.read_only else self.writing() as snapshot:
-            return care.verify(snapshot)
+            states = self._connection.call("STRLEN", self._connection.key("states"))
+            if states != snapshot.num_rows:
+                return [f"There are states of {states} rows, but {snapshot.num_rows} rows."]
+            tables = range(len(snapshot.header.buckets))
+            return [*chain.from_iterable(_check_table(snapshot, table) for table in tables), *check_rows(snapshot)]
 
     def compact(self) -> None:
+        """Drop the entries and documents of forgotten rows, which gives their memory back."""
         with self.writing() as writer:
-            care.compact(writer, self._lock)
+            header, key = writer.header, self._connection.key
+            if header.dropped != header.num_forgotten or self._connection.call("EXISTS", key("forgotten")):
+                self._drop_forgotten(writer, header)
+
+    def _drop_forgotten(self, writer: RedisWriter, header: Header) -> None:
+        key, lock = self._connection.key, self._lock
+        gone = np.zeros(header.num_rows, np.bool_)
+        gone[: len(header.forgotten_at)] = header.forgotten_at[: header.num_rows] < header.num_forgotten
+        with lock.guarded() as pipeline:  # from here on, snapshots that still have these rows are refused
+            pipeline.hset(key("state"), "dropping", header.num_forgotten)
+        entries = header.entries.copy()
+        for table in range(len(header.buckets)):
+            for names, values in _buckets_of(writer, table):
+                with lock.guarded() as pipeline:
+                    for name, value in zip(names, values, strict=True):
+                        listed = np.frombuffer(value, ENTRY)
+                        stays = ~gone[listed["row"]]
+                        if not stays.all():
+                            entries[table] -= int((~stays).sum())
+                            data = listed[stays].tobytes()
+                            pipeline.set(key(name), data) if data else pipeline.delete(key(name))
+                    pipeline.hset(key("state"), "entries", entries.astype("<u8").tobytes())
+        rows = np.flatnonzero(gone & (header.states[: header.num_rows] != 0)).astype("<u4")
+        for begin in range(0, len(rows), _ROWS_A_CALL):
+            with lock.guarded() as pipeline:
+                pipeline.eval(scripts.DROP, 1, self._connection.prefix, rows[begin : begin + _ROWS_A_CALL].tobytes())
+        with lock.guarded() as pipeline:
+            pipeline.delete(key("forgotten"))
+            pipeline.hset(key("state"), "dropped", header.num_forgotten)
 
     def close(self) -> None:
         self.closed = True
@@ -100,6 +162,57 @@ class RedisStore(ServerStore):
 def _close(connection: Connection, lock: WriterLock) -> None:
     lock.close()
     connection.close()
+
+
+def _memory_of(connection: Connection, names: Iterable[str]) -> int:
+    """Return the memory of keys; that of missing ones is 0."""
+    with connection.our_errors():
+        pipeline = connection.client.pipeline(transaction=False)
+        for name in names:
+            pipeline.memory_usage(connection.key(name), samples=0)
+        return int(sum(size or 0 for size in pipeline.execute()))
+
+
+def _bucket_name(table: int, count: int, number: int) -> str:
+    """Return the name of one of the `count` buckets of a table."""
+    level = count.bit_length() - 1
+    split = count - (1 << level)
+    if number < 2 * split:
+        return f"t{table}:{level + 1}:{number}"
+    return f"t{table}:{level}:{number - split}"
+
+
+def _buckets_of(snapshot: RedisSnapshot, table: int) -> Iterator[tuple[list[str], list[bytes]]]:
+    """Yield the names and the entries of buckets that have any."""
+    count = int(snapshot.header.buckets[table])
+    for begin in range(0, count, _BUCKETS_A_CALL):
+        names = [_bucket_name(table, count, number) for number in range(begin, min(count, begin + _BUCKETS_A_CALL))]
+        values = snapshot.connection.call("MGET", *map(snapshot.connection.key, names))
+        there = [(name, value) for name, value in zip(names, values, strict=True) if value]
+        yield [name for name, _ in there], [value for _, value in there]
+
+
+def _check_table(snapshot: RedisSnapshot, table: int) -> Iterator[str]:
+    """Yield what is wrong with the buckets of a table."""
+    num_entries = 0
+    for names, values in _buckets_of(snapshot, table):
+        sizes = np.array([len(value) for value in values], np.int64)
+        if np.any(sizes % ENTRY.itemsize):
+            cut = names[int(np.flatnonzero(sizes % ENTRY.itemsize)[0])]
+            yield f"The size of the bucket {cut} is no multiple of {ENTRY.itemsize} bytes."
+            continue
+        entries = np.frombuffer(b"".join(values), ENTRY)
+        key, row = entries["key"].astype(np.uint64), entries["row"].astype(np.int64)
+        place = np.array([name.split(":")[1:] for name in names], np.int64).reshape(-1, 2)
+        bucket = np.repeat(np.arange(len(names)), sizes // ENTRY.itemsize)
+        level, number = bucket_of(np.full(len(key), table), key, snapshot.header.buckets)
+        wrong = (level != place[bucket, 0]) | (number != place[bucket, 1])
+        wrong[1:] |= (bucket[1:] == bucket[:-1]) & (row[1:] < row[:-1])
+        if wrong.any():
+            yield f"The bucket {names[bucket[wrong][0]]} has entries of other buckets, or not in the order of rows."
+        num_entries += len(entries)
+    if num_entries != snapshot.header.entries[table]:
+        yield f"The table {table} has {num_entries} entries, but {snapshot.header.entries[table]} were written."
 
 
 create, open = RedisStore.create, RedisStore
