@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -184,7 +184,10 @@ def dedup(
             None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
         )
         if engine == "spark" and folder is not None and not tables and wanted in ("kept", "removed"):
-            report = _dedup_on_workers(performer, folder, wanted, lang, scratch, progress)
+            from neardup.engines.spark import files as on_workers
+
+            with open_stages(progress) as stages:
+                report = on_workers.dedup_files(performer, folder, wanted, lang, scratch, stages)
             warn_if_incomplete(report, on_error)
             return Deduplication(None, None, None, report, folder.path, None)
         with open_stages(progress) as stages, workspace(folder, scratch) as files:
@@ -209,21 +212,6 @@ def dedup(
     edits = decided.outcome.edits.between(corpus.num_against, corpus.num_documents)
     path = None if folder is None else folder.path
     return Deduplication(removed, pairs, mask, report, path, partial(writing.kept_table, tasks, edits), source)
-
-
-def _dedup_on_workers(
-    performer: Engine,
-    folder: OutputDirectory,
-    wanted: str,
-    lang: str,
-    scratch: str | os.PathLike[str] | None,
-    progress: bool | Progress,
-) -> dict[str, Any]:
-    """Let the workers of a cluster write the output, and return the report."""
-    from neardup.engines.spark import files
-
-    with open_stages(progress) as stages:
-        return files.dedup_files(performer, folder, wanted, lang, scratch, stages)
 
 
 def _wanted(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -154,10 +155,11 @@ class _Reading:
         }
 
 
-class _KeptFiles(AbstractContextManager["_KeptFiles"]):
+class _KeptFiles(ExitStack):
     """The rows that were kept, in files of the format of their inputs; of nothing, if `output` is None."""
 
     def __init__(self, output: str | None, tasks: Sequence[Task], *, overwrite: bool) -> None:
+        super().__init__()
         self._path = None if output is None else _kept_path(output, [task.part for task in tasks], overwrite)
         self._is_file = self._path is not None and format_of(self._path.name)[0] is not None
         self._overwrite = overwrite
@@ -178,22 +180,10 @@ class _KeptFiles(AbstractContextManager["_KeptFiles"]):
 
     def _begin(self, part: Part) -> None:
         """Finish the file of the part before, and open that of the next part."""
-        self._finish()
-        if self._path is None:
-            return
-        folder, name = (self._path.parent, self._path.name) if self._is_file else (self._path, None)
-        self._writer = KeptWriter(part, folder, name=name, overwrite=self._overwrite)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._finish()
-        elif self._writer is not None:
-            self._writer.discard()
-
-    def _finish(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        self.close()
+        if self._path is not None:
+            folder, name = (self._path.parent, self._path.name) if self._is_file else (self._path, None)
+            self._writer = self.enter_context(KeptWriter(part, folder, name=name, overwrite=self._overwrite))
 
 
 def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
@@ -236,20 +226,11 @@ def _count(counts: dict[str, int], answers: pa.Table) -> None:
 
 def _write(file: TableFile | None, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
     """Write tables to a file, or only draw them if it is None."""
+    batches = chain.from_iterable(table.cast(schema).to_batches() for table in tables)
     if file is None:
-        for _ in tables:
-            pass
+        deque(batches, maxlen=0)
     else:
-        file.write(_batches(tables, schema), schema)
-
-
-def _batches(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    return chain.from_iterable(table.cast(schema).to_batches() for table in tables)
-
-
-def _with_query_ids(schema: pa.Schema) -> pa.Schema:
-    meaning = {"meaning": "The id of the query: its id column, else its number."}
-    return schema.insert(1, pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning))
+        file.write(batches, schema)
 
 
 def _numbered(hits: pa.Table, batch: Batch, first: int, schema: pa.Schema) -> pa.Table:
@@ -350,7 +331,9 @@ class FileJobs:
         """
         limit, reading = check_limit(limit), _Reading(self.opened, source, options)
         file = None if output is None else TableFile(Path(output), overwrite=overwrite)
-        schema = _with_query_ids(hits_schema(self.opened.measures))
+        meaning = {"meaning": "The id of the query: its id column, else its number."}
+        query_id = pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning)
+        schema = hits_schema(self.opened.measures).insert(1, query_id)
         counts, found = {"read": 0, "found": 0, "hits": 0}, [schema.empty_table()]
 
         def hits() -> Iterator[pa.Table]:

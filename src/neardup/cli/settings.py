@@ -187,11 +187,6 @@ def settings_options(
     return composed(*(setting_option(name, defaults[name], constraints_of(settings)[name], section) for name in chosen))
 
 
-def _sentinels(constraint: Constraint) -> list[str]:
-    is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
-    return list(constraint.sentinels) if is_named else [*constraint.sentinels, "FILE"]
-
-
 def setting_option(
     name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None
 ) -> Callable[[Function], Function]:
@@ -207,6 +202,8 @@ def setting_option(
     if constraint.value_type is tuple:
         return option(f"{flag} WORD...", section, text, name, default=default)
     words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
-    words += _sentinels(constraint) if constraint.value_type is str and not constraint.choices else []
+    if constraint.value_type is str and not constraint.choices:
+        is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
+        words += constraint.sentinels if is_named else [*constraint.sentinels, "FILE"]
     value = "|".join(words) or ("N" if constraint.value_type is int else "X")
     return option(f"{flag} {value}", section, text, name, default=default, type=SettingType(constraint))

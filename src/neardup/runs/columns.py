@@ -51,44 +51,44 @@ def choose_columns(
     ColumnError
         If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
     """
-    types = {part.name: shown for part in parts if (shown := part.column_types())}
-    if id_column is None and all(part.unit == "file" for part in parts):
-        id_column = FILE_COLUMN
-    if not types:
-        return _nothing_to_choose_from(parts, text_column, id_column, rank_columns, value_columns, vector_length)
+    types = _types_of(parts)
+    has_paths = all(part.unit == "file" for part in parts) and id_column in (None, FILE_COLUMN)
+    id_column = FILE_COLUMN if has_paths else id_column
+    ranks, values = tuple(rank_columns), tuple(value_columns)
+    if not types:  # plain text has no columns, empty parts need none
+        if all(part.column_types() is None for part in parts):
+            ids = [] if has_paths or id_column is None else [(id_column, "id")]
+            for column, role in (*ids, *((name, "rank") for name in ranks), *((name, "value") for name in values)):
+                _refuse_plain(parts, column, role)
+        text, *more = _several(text_column or names_of(vector_length)[0])
+        return Columns(text, id_column, ranks, values, tuple(more), vector_length)
     # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
-    texts = (
-        [_guess(others, names_of(vector_length))]
-        if text_column is None
-        else [_named(others, name) for name in _several(text_column)]
-    )
-    if texts[0] is None:
+    guessed = _guess(others, names_of(vector_length)) if text_column is None else None
+    if text_column is None and guessed is None:
         raise _no_text_column(others, names_of(vector_length))
+    fit = (is_text, "text", "of strings") if vector_length is None else (is_vector, "a vector", "of lists of numbers")
+    texts = [_fitting(others, name, *fit) for name in _several(text_column or guessed or "")]
     if vector_length is not None and len(texts) > 1:
-        raise ColumnError(f"A vector is in one column: got {listed(list(map(str, texts)))}. Name one of them.")
-    for text in texts:
-        if vector_length is None:
-            _check(others, str(text), is_text, "text", "of strings")
-        else:
-            _check(others, str(text), is_vector, "a vector", "of lists of numbers")
-    identifier = _guess(types, ID_NAMES) if id_column is None else _named(types, id_column)
-    if (
-        identifier is not None
-        and id_column is None
-        and not all(is_identifier(columns[identifier]) for columns in types.values())
-    ):
-        identifier = None
-    if identifier is not None:
-        _check(types, identifier, is_identifier, "the id", "of strings or numbers")
-    for column in rank_columns:
-        _check_rank(parts, types, column)
-    for column in value_columns:
-        _check(types, _named(types, column), is_identifier, "a value", "of strings or numbers")
+        raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
+    if id_column is None:
+        named = _guess(types, ID_NAMES)
+        id_column = named if named and all(is_identifier(columns[named]) for columns in types.values()) else None
+    else:
+        _fitting(types, id_column, is_identifier, "the id", "of strings or numbers")
+    for column in ranks:
+        _fitting(types, column, is_rank, "the rank", "of numbers or dates")
+        _refuse_plain(parts, column, "rank")
+    for column in values:
+        _fitting(types, column, is_identifier, "a value", "of strings or numbers")
         _refuse_plain(parts, column, "value")
-    more = tuple(map(str, texts[1:]))
-    return Columns(texts[0], identifier, tuple(rank_columns), tuple(value_columns), more, vector_length)
+    return Columns(texts[0], id_column, ranks, values, tuple(texts[1:]), vector_length)
+
+
+def _types_of(parts: Sequence[Part]) -> dict[str, _Types]:
+    """Return the columns of the parts that show some."""
+    return {part.name: shown for part in parts if (shown := part.column_types())}
 
 
 def names_of(vector_length: int | None) -> tuple[str, ...]:
@@ -111,45 +111,9 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
     ColumnError
         If it is missing in a part, or its type cannot be a label.
     """
-    types = {part.name: shown for part in parts if (shown := part.column_types())}
-    plain = next((part.name for part in parts if part.column_types() is None), None)
-    if plain is not None:
-        raise ColumnError(
-            f"No column '{label}': {plain} is plain text, which has no columns. Use JSON lines, CSV or Parquet, or "
-            "pass judged pairs (--pairs)."
-        )
-    if types:
-        _check(
-            types,
-            _named(types, label, "Name the column of labels (label, --label)."),
-            is_identifier,
-            "a label",
-            "of strings or numbers",
-        )
-    return label
-
-
-def _nothing_to_choose_from(
-    parts: Sequence[Part],
-    text_column: str | Sequence[str] | None,
-    id_column: str | None,
-    rank_columns: Sequence[str],
-    value_columns: Sequence[str],
-    vector_length: int | None,
-) -> Columns:
-    """Return the columns of parts that show none: plain text has none, empty parts need none."""
-    only_text = all(part.column_types() is None for part in parts)
-    has_paths = id_column == FILE_COLUMN and all(part.unit == "file" for part in parts)
-    named = [(None if has_paths else id_column, "id")]
-    named += [(column, "rank") for column in rank_columns] + [(column, "value") for column in value_columns]
-    for column, role in named:
-        if column is not None and only_text and parts:
-            raise ColumnError(
-                f"No {role} column '{column}': {parts[0].name} is plain text, which has no columns. "
-                f"Leave the {role} column out, or use JSON lines, CSV or Parquet."
-            )
-    text, *more = _several(text_column or names_of(vector_length)[0])
-    return Columns(text, id_column, tuple(rank_columns), tuple(value_columns), tuple(more), vector_length)
+    _refuse_plain(parts, label, "label", "Use JSON lines, CSV or Parquet, or pass judged pairs (--pairs).")
+    advice = "Name the column of labels (label, --label)."
+    return _fitting(_types_of(parts), label, is_identifier, "a label", "of strings or numbers", advice)
 
 
 def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
@@ -211,27 +175,29 @@ def _missing_header(columns: Mapping[str, object]) -> str:
     return " The first row of CSV and TSV is the names of the columns: add one if it is missing."
 
 
-def _check(types: dict[str, _Types], column: str, fits: Callable[[pa.DataType], bool], role: str, needed: str) -> None:
+def _fitting(
+    types: dict[str, _Types],
+    column: str,
+    fits: Callable[[pa.DataType], bool],
+    role: str,
+    needed: str,
+    advice: str = "Name one of these.",
+) -> str:
+    """Return the name of a column. Raises ColumnError if a part has none of the name and of a type that fits."""
     for part, columns in types.items():
-        if column in columns and not fits(columns[column]):
+        if not fits(columns[_named(types, column, advice)]):
             able = [name for name, kind in columns.items() if fits(kind)]
             choice = f"Columns {needed}: {listed(able)}" if able else f"It has no column {needed}"
             raise ColumnError(f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}.")
+    return column
 
 
-def _check_rank(parts: Sequence[Part], types: dict[str, _Types], column: str) -> None:
-    _named(types, column)
-    _check(types, column, is_rank, "the rank", "of numbers or dates")
-    _refuse_plain(parts, column, "rank")
-
-
-def _refuse_plain(parts: Sequence[Part], column: str, role: str) -> None:
-    for part in parts:
-        if part.column_types() is None:
-            raise ColumnError(
-                f"No {role} column '{column}': {part.name} is plain text, which has no columns. Run it separately, or "
-                "leave the column out."
-            )
+def _refuse_plain(
+    parts: Sequence[Part], column: str, role: str, advice: str = "Run it separately, or leave the column out."
+) -> None:
+    plain = next((part.name for part in parts if part.column_types() is None), None)
+    if plain is not None:
+        raise ColumnError(f"No {role} column '{column}': {plain} is plain text, which has no columns. {advice}")
 
 
 def listed(columns: Sequence[str] | _Types) -> str:
