@@ -87,22 +87,19 @@ class Library:
         found = neardup.compare(left, right, method=method)
         measures = found.measures._asdict()
         fingerprints = measures.pop("fingerprints") or (None, None)
-        outlines = found.outlines
-        if outlines is None:
-            sides = found.left_passages, found.right_passages
-            stretches = alignment.align(found.left, sides[0], found.right, sides[1])
+        if found.outlines is not None:
+            stretches: list[alignment.Stretch] | None = _outline_stretches(found.outlines)
         else:
-            stretches = _outline_stretches(outlines)
-        apart = sides if outlines is None and stretches is None else None
+            stretches = alignment.align(found.left, found.left_passages, found.right, found.right_passages)
         return Compared(
             found.duplicate,
             found.similarity,
             found.threshold,
-            outlines is not None,
+            found.outlines is not None,
             {name: value for name, value in measures.items() if value is not None},
             None if stretches is None else [Stretch(*stretch) for stretch in stretches],
-            None if apart is None else _passages(found.left, apart[0]),
-            None if apart is None else _passages(found.right, apart[1]),
+            None if stretches is not None else _passages(found.left, found.left_passages),
+            None if stretches is not None else _passages(found.right, found.right_passages),
             *(value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}" for value in fingerprints),
         )
 

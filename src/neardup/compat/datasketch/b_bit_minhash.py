@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.compat.datasketch.minhash import MinHash
-from neardup.compat.datasketch.schemes import SCHEMES, Signature, scheme_named, scheme_of_code
+from neardup.compat.datasketch.schemes import SCHEMES, Signature, read_head, scheme_named
 from neardup.errors import InputError, SchemeError, SettingError
 
 _HEAD = "<qBdi"  # seed, b, r, number of values: negative, and followed by a byte, with every scheme but legacy
@@ -88,15 +88,15 @@ class bBitMinHash(Signature):
         return struct.calcsize(self._head()) + 8 * -(-self.hashvalues.size // self._per_block())
 
     def _head(self) -> str:
-        return _HEAD if SCHEMES[self.scheme].code is None else f"{_HEAD}B"
+        return SCHEMES[self.scheme].head_format(_HEAD)
 
     def _per_block(self) -> int:
         """Return how many values a block of 64 bits has; a value takes a power of two of them."""
         return _BLOCK_BITS // next(bits for bits in (1, 2, 4, 8, 16, 32) if self.b <= bits and (self.b or bits == 4))
 
     def __getstate__(self) -> Any:
-        count, per_block, code = self.hashvalues.size, self._per_block(), SCHEMES[self.scheme].code
-        head = (count,) if code is None else (-count, code)
+        count, per_block = self.hashvalues.size, self._per_block()
+        head = SCHEMES[self.scheme].head(count)
         blocks = np.zeros((-(-count // per_block), per_block), np.uint64)
         blocks.flat[:count] = self.hashvalues
         packed = np.bitwise_or.reduce(blocks << _shifts(per_block), axis=1)
@@ -105,12 +105,9 @@ class bBitMinHash(Signature):
     def __setstate__(self, state: Any) -> None:
         data = memoryview(state)
         try:
-            self.seed, self.b, self.r, count = struct.unpack_from(_HEAD, data)
-            offset, self.scheme = struct.calcsize(_HEAD), "legacy"
-            if count < 0:
-                self.scheme, offset, count = scheme_of_code(data[offset]).name, offset + 1, -count
-            per_block = self._per_block()
-            packed = np.frombuffer(data, "<u8", -(-count // per_block), offset)
+            (self.seed, self.b, self.r), count, scheme = read_head(_HEAD, data)
+            self.scheme, per_block = scheme.name, self._per_block()
+            packed = np.frombuffer(data, "<u8", -(-count // per_block), struct.calcsize(self._head()))
         except (struct.error, IndexError, ValueError, StopIteration) as error:
             raise InputError(f"The {len(data)} bytes are no whole bBitMinHash: {error}.") from None
         mask = np.uint64((1 << (_BLOCK_BITS // per_block)) - 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from neardup.compat.datasketch.minhash import MinHash
-from neardup.compat.datasketch.schemes import SCHEMES, scheme_of_code
+from neardup.compat.datasketch.schemes import SCHEMES, read_head
 from neardup.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ class LeanMinHash(MinHash):
         return lean
 
     def _format(self, byteorder: str) -> str:
-        code = "" if self._known.code is None else "B"
-        return f"{byteorder}qi{code}{len(self)}{self._known.value_format}"
+        return f"{self._known.head_format(f'{byteorder}qi')}{len(self)}{self._known.value_format}"
 
     def bytesize(self, byteorder: str = "@") -> int:
         """Return the number of bytes that `serialize` writes; byteorder is one of module struct."""
@@ -97,9 +96,8 @@ class LeanMinHash(MinHash):
                 f"The buffer does not have enough space for this MinHash: it has {len(buf)} bytes of {size}. "
                 "Use a bytearray of bytesize()."
             )
-        code = self._known.code
-        head = (self.seed, len(self)) if code is None else (self.seed, -len(self), code)
-        struct.pack_into(self._format(byteorder), buf, 0, *head, *self.hashvalues.tolist())
+        head = self._known.head(len(self))
+        struct.pack_into(self._format(byteorder), buf, 0, self.seed, *head, *self.hashvalues.tolist())
 
     @classmethod
     def deserialize(cls, buf: Any, byteorder: str = "@") -> Self:
@@ -130,14 +128,10 @@ class LeanMinHash(MinHash):
 def _read(buf: memoryview, byteorder: str) -> tuple[int, np.ndarray[Any, Any], str]:
     """Return the seed, the values and the scheme that `serialize` wrote."""
     try:
-        seed, count = struct.unpack_from(f"{byteorder}qi", buf)
-        head, scheme = f"{byteorder}qi", SCHEMES["legacy"]
-        if count < 0:
-            scheme = scheme_of_code(buf[struct.calcsize(head)])
-            head = f"{head}B"
-        offset = struct.calcsize(f"{head}0{scheme.value_format}")
+        [seed], count, scheme = read_head(f"{byteorder}qi", buf)
+        offset = struct.calcsize(f"{scheme.head_format(f'{byteorder}qi')}0{scheme.value_format}")
         order = {"@": "=", "!": ">"}.get(byteorder, byteorder)
-        values = np.frombuffer(buf, f"{order}{scheme.value_format}", abs(count), offset)
+        values = np.frombuffer(buf, f"{order}{scheme.value_format}", count, offset)
     except (struct.error, IndexError, ValueError) as error:
         raise InputError(
             f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the byteorder of serialize()."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -43,6 +44,14 @@ class Scheme:
     def value_format(self) -> str:
         """Return the letter of module struct for a value."""
         return "I" if self.bits == 32 else "Q"
+
+    def head(self, count: int) -> tuple[int, ...]:
+        """Return a count of values as it is stored: negative and followed by the code, if there is one."""
+        return (count,) if self.code is None else (-count, self.code)
+
+    def head_format(self, layout: str) -> str:
+        """Return the format of module struct of a head that ends with the count, with that of the code."""
+        return layout if self.code is None else f"{layout}B"
 
     def empty(self, num_perm: int) -> Values:
         """Return the signature of the empty set."""
@@ -161,6 +170,12 @@ def scheme_of_code(code: int) -> Scheme:
         if scheme.code == code:
             return scheme
     raise InputError(f"Unknown permutation scheme code: {code}. Known are 1 (affine32) and 2 (affine64).")
+
+
+def read_head(layout: str, data: memoryview) -> tuple[list[Any], int, Scheme]:
+    """Return the values before the count, the count, and the scheme of a head that was stored."""
+    *values, count = struct.unpack_from(layout, data)
+    return values, abs(count), scheme_of_code(data[struct.calcsize(layout)]) if count < 0 else SCHEMES["legacy"]
 
 
 def agreed_scheme(known: str | None, minhash: Any) -> str | None:
