@@ -172,9 +172,14 @@ TYPES |= {"BandLookup", "DistanceLookup", "SampleLookup"}
 
 @for_every([path for path in SOURCE.rglob("*.py") if not {"settings", "methods", "compat"} & set(path.parts)])
 def test_nothing_outside_settings_and_methods_asks_for_the_type_of_a_method_or_a_search(path):
-    for call in calls_of(path, "isinstance"):
-        names = {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
-        assert not names & TYPES, f"{path}:{call.lineno}"
+    # Nor has a table by such types, which asks for them as well.
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    asking = [call.args[1] for name in ("isinstance", "issubclass") for call in calls_of(path, name)]
+    asking += [key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if key is not None]
+    asking += [node.cls for node in ast.walk(tree) if isinstance(node, ast.MatchClass)]
+    for part in asking:
+        names = {getattr(node, "id", getattr(node, "attr", None)) for node in ast.walk(part)}
+        assert not names & TYPES, f"{path}:{part.lineno}"
 
 
 @for_every((SOURCE / "engines" / "local").rglob("*.py"))
