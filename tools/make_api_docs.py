@@ -45,7 +45,7 @@ RESULTS = (
     "Fingerprints",
     "Progress",
 )
-OF_INDEX = ("Answer", "Hit", "Document")
+OF_INDEX = ("Answer", "Hit", "Document", "FileHits", "Import")
 INDEXES = ("HammingIndex", "LSHIndex")
 PAGES = ("method",)
 _HEAD = """# API

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neardup.api.evaluate import compare_methods as compare_methods, evaluate as evaluate
     from neardup.api.features import document_frequencies as document_frequencies
     from neardup.api.index import Index as Index
+    from neardup.api.index_files import FileHits as FileHits
     from neardup.api.pairs import find_pairs as find_pairs
     from neardup.api.plan import Plan as Plan, plan as plan
     from neardup.api.sign import sign as sign
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from neardup.settings.shingling import Jieba as Jieba
     from neardup.sketches.hamming import HammingIndex as HammingIndex
     from neardup.sketches.lsh import LSHIndex as LSHIndex
+    from neardup.stores.base import Import as Import
 
 _HOMES = {
     "neardup.answers": ("Answer", "Document", "Hit"),
@@ -46,6 +48,7 @@ _HOMES = {
     "neardup.api.evaluate": ("compare_methods", "evaluate"),
     "neardup.api.features": ("document_frequencies",),
     "neardup.api.index": ("Index",),
+    "neardup.api.index_files": ("FileHits",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plan": ("Plan", "plan"),
     "neardup.api.sign": ("sign",),
@@ -59,6 +62,7 @@ _HOMES = {
     "neardup.fingerprints.signatures": ("Signatures",),
     "neardup.sketches.hamming": ("HammingIndex",),
     "neardup.sketches.lsh": ("LSHIndex",),
+    "neardup.stores.base": ("Import",),
     "neardup.progress": ("Progress",),
     "neardup.settings.presets": ("method",),
     "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation", "Sweep"),

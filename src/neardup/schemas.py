@@ -301,6 +301,16 @@ DESCRIBED = _schema(
     _KEYS,
 )
 """Documents and rejected rows, after a first column `document`, of any type."""
+SIGNED = _schema(
+    _field("document", pa.int64(), "The document, as in READ."),
+    _ID,
+    _UNREAD,
+    _field("bytes", pa.int64(), "The bytes of its text."),
+    _field("short", pa.int64(), "The number of short documents of its batch, at the first of them; else 0."),
+    _field("empty", pa.bool_(), "Whether the document has no features."),
+    _field("sketch", pa.binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+)
+"""Documents and rejected rows, with their sketches."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
 """Documents with features, in the order of priority."""
 SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS)

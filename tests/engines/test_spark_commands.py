@@ -77,6 +77,39 @@ def test_clusters_are_those_of_a_local_run(spark, tmp_path, name):
     assert files_below(tmp_path / "spark") == files_below(tmp_path / "local")
 
 
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (SOURCES, {"method": "minhash"}),
+        (NEW, {"method": neardup.SimHash(weights="tfidf")}),
+        (LANGUAGES, {"method": "simhash", "id_column": "language"}),
+        (["", *TEXTS], {"method": "simhash", "with_hex": True}),
+    ],
+    ids=["signatures", "weighted", "table", "texts"],
+)
+def test_sketches_are_those_of_a_local_run(spark, tmp_path, source, options):
+    files = [tmp_path / "spark.parquet", tmp_path / "local.parquet"]
+    found, expected = (neardup.sign(source, engine=file.stem, output=file, **options).report for file in files)
+    assert pq.read_table(files[0]).equals(pq.read_table(files[1]))
+    assert (found["counts"], found["warnings"]) == (expected["counts"], expected["warnings"])
+
+
+def test_sketches_in_memory_and_rejected_rows_are_those_of_a_local_run(spark, tmp_path):
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": ""}\n{"text": 5}\n')
+    found, expected = (neardup.sign(str(source), engine=engine, method="simhash") for engine in ("spark", "local"))
+    assert found.to_table().equals(expected.to_table())
+    assert found.report is not None
+    assert expected.report is not None
+    assert found.report["rejected"] == expected.report["rejected"]
+    assert found.report["counts"] == expected.report["counts"]
+
+
+def test_sets_of_tokens_are_signed_on_this_machine_only(spark):
+    with pytest.raises(neardup.InputError, match="On Spark, sign reads documents: got a column of large_list"):
+        neardup.sign([["a", "b"]], engine="spark")
+
+
 @pytest.mark.parametrize("method", ["minhash", "simhash"])
 def test_pairs_are_those_of_a_local_run(spark, tmp_path, method):
     for engine in ("spark", "local"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -15,6 +16,8 @@ import pyarrow as pa
 
 from neardup.arrays import offsets_from_lengths
 from neardup.documents.texts import is_text
+from neardup.engines.capabilities import SPARK
+from neardup.engines.choose import is_spark
 from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.scratch import workspace
 from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
@@ -54,6 +57,8 @@ class SignOptions(ReadingOptions, total=False):
     output: str | os.PathLike[str] | None
     with_hex: bool
     overwrite: bool
+    engine: Literal["local", "spark"]
+    master: str | None
 
 
 _MinHashMethod = MinHash | Literal["minhash", "structure", "content"]
@@ -76,6 +81,8 @@ def sign(
     output: str | os.PathLike[str] | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
     **options: Unpack[ReadingOptions],
 ) -> Any:
     """Return the MinHash signature or the SimHash fingerprint of every document.
@@ -94,6 +101,7 @@ def sign(
         is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None; the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
     overwrite : replace the output file, if it exists, once the new one is complete.
+    engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects their rows.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, on_error, progress : as in `dedup`. Threads do not change the values. A document that cannot be read has no
         row; in a list or a column of texts it is an InputError.
@@ -136,32 +144,46 @@ def sign(
     documents, column = (source, None) if is_read else _as_column(source)
     run = run_of(documents, options, method=chosen.settings)
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
+    on_spark = is_spark(engine, master)
+    if on_spark:
+        SPARK.refuse("sign", run.options)
+        if column is not None and not is_text(column.dtype):
+            raise InputError(
+                f"On Spark, sign reads documents: got a column of {column.dtype}. Leave engine (--engine) out to sign "
+                "sets of tokens."
+            )
     if column is not None:
-        in_memory = file is None and chosen.counted is None
+        in_memory = file is None and chosen.counted is None and not on_spark
         if in_memory or not is_text(column.dtype):
             return take(iter([sign_column(column, chosen.sketcher, run.threads)]))
         run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
-    sketches = _perform(run, take)
+    sketches = _perform(run, take, on_spark, master)
     assert sketches.report is not None
     warn_if_incomplete(sketches.report, run.settings.on_error)
     return sketches
 
 
-def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches]) -> Sketches:
+def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None) -> Sketches:
     """Sign documents; take : makes one of their batches, of which the first has no rows."""
     counts = Counts()
     inputs = run.find()
     tasks, method = inputs.tasks, inputs.method
     threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
     with open_stages(run.progress) as stages, workspace() as scratch:
-        counted = method.counted
+        counted = None if on_spark else method.counted
         if counted is not None:
             with stages.stage("count", total) as counting:
                 method = method.with_idf(count_or_open(counted, tasks, scratch, threads, counting))
-        sketcher = method.sketcher
-        with stages.stage("sign", total) as reading:
+        with ExitStack() as stage:
+            if on_spark:
+                from neardup.engines.spark.engine import sign_files
+
+                sketcher, batches = sign_files(run, master, inputs, counts, stages)
+            else:
+                sketcher, reading = method.sketcher, stage.enter_context(stages.stage("sign", total))
+                batches = sign_corpus(tasks, sketcher, threads, counts, reading, reject)
             none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.string()))
-            sketches = take(chain([none], sign_corpus(tasks, sketcher, threads, counts, reading, reject)))
+            sketches = take(chain([none], batches))
     sketches.report = _report(sketcher, counts, stages)
     return sketches
 

@@ -9,7 +9,7 @@ import neardup
 from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import inputs_argument, named, output_options, printing_options, source_options
+from neardup.cli.sources import engine_options, inputs_argument, named, output_options, printing_options, source_options
 from neardup.settings.run import RunSettings
 
 
@@ -28,6 +28,7 @@ from neardup.settings.run import RunSettings
 @source_options
 @sketch_options
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
+@engine_options
 @printing_options
 def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.

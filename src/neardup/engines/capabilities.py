@@ -84,7 +84,7 @@ INDEX = Capabilities(
 SPARK = Capabilities(
     "spark",
     "on Spark",
-    ("dedup", "cluster", "find_pairs"),
+    ("dedup", "cluster", "find_pairs", "sign"),
     (
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),

@@ -84,6 +84,17 @@ def set_apart(method: Method, features: Features, keys: Keys, groups: pa.Array) 
     return partition_by_group(features, keys, hash_values(groups), **mixes)
 
 
+def sign_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the sketches of documents, as schemas.SIGNED."""
+    sketcher = method.sketcher
+    for texts in read(batches):
+        out, short = sketcher.allocate(len(texts)), np.zeros(len(texts), np.int64)
+        short[:1] = sketcher.sign_texts(texts["text"], out)
+        named = (texts[name] for name in ("document", "id", "rejected"))
+        num_bytes = np.diff(flatten_strings(texts["text"])[1])
+        yield batch_of(schemas.SIGNED, *named, num_bytes, short, out.empty, binary_rows(out.values))
+
+
 def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
     """Return the number of documents of each feature, as schemas.COUNTS."""
     counted = method.counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,24 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import schemas
+from neardup.arrays import arrow_of
 from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.outcome import Outcome, count_decisions
+from neardup.documents.batch import Rejected
 from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids
 from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.sign import Counts
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
+from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_values
+from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.methods.sketcher import Sketcher
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Stages
 from neardup.report.contents import drop_near_counts
-from neardup.runs.run import Run
+from neardup.runs.run import Found, Run
 
 
 class SparkEngine(Engine):
@@ -79,6 +87,32 @@ class SparkEngine(Engine):
         """Name the engine in the report, which has no counts of near fingerprints."""
         report["engine"] = {"name": "spark", "rounds": self.rounds}
         drop_near_counts(report)
+
+
+def sign_files(
+    run: Run, master: str | None, found: Found, counts: Counts, stages: Stages
+) -> tuple[Sketcher, Iterator[Sketches]]:
+    """Sign the documents of files on a cluster; the driver collects the rows. counts : is updated."""
+    with SparkEngine(run, master).open(found.tasks, found.method, stages, None) as (flow, _), flow.named("sign"):
+        signed, sketcher = flow.sign(), flow.method.value.sketcher
+        counts.rejected += [Rejected(**json.loads(line)) for line in output.rejected_lines(signed)]
+        rows = signed.filter("rejected is null").orderBy("document").toArrow()
+    counts.read = len(rows)
+    counts.without_features, counts.short, counts.text_bytes = (
+        pc.sum(rows[name], min_count=0).as_py() for name in ("empty", "short", "bytes")
+    )
+    has_ids = any(task.columns.id is not None for task in found.tasks)
+    return sketcher, _sketches_of(rows, sketcher, has_ids)
+
+
+def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[Sketches]:
+    """Yield the rows of documents, which are numbered without a column of ids."""
+    kind, first = sketcher.method.sketches, 0
+    for batch in rows.to_batches():
+        values = flat_numbers(batch["sketch"], kind.dtype).reshape(len(batch), sketcher.width)
+        ids = batch["id"] if has_ids else arrow_of(np.arange(first, first + len(batch))).cast(pa.string())
+        yield kind(values, sketcher.scheme, ids, batch["empty"].to_numpy(zero_copy_only=False))
+        first += len(batch)
 
 
 def _collect(

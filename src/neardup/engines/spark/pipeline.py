@@ -134,6 +134,11 @@ class Run:
             removed = found.groupBy("right").agg(best).select("best.*").persist()
             return Outcome(light, self.documents, pairs, found, removed, rounds)
 
+    def sign(self) -> DataFrame:
+        """Return the sketches of all documents, as schemas.SIGNED."""
+        sign = partial(stages.sign_documents, read=self.corpus.read)
+        return self._map(self.corpus.all(), sign, declare(schemas.SIGNED)).persist()
+
     def _fit_partitions(self, light: DataFrame) -> None:
         total = light.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
         assert total is not None  # an aggregate of all rows
