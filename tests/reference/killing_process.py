@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup import Index, MinHash
-from neardup.stores.embedded import array_files, maintenance, row_files
+from neardup.stores.embedded import maintenance, row_files
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.store import EmbeddedStore
 
@@ -109,7 +109,6 @@ def kill_after(moments: int) -> None:
 
     for owner, name in (
         (Database, "_run"),
-        (array_files, "write_at"),
         (row_files, "write_at"),
         (maintenance, "sync_folder"),
         (Path, "rename"),

@@ -13,7 +13,7 @@ from typing import Any
 from neardup.errors import StoreError
 from neardup.stores.base import Import
 from neardup.stores.damage import damaged
-from neardup.stores.embedded.array_files import FileInfo
+from neardup.stores.embedded.row_files import FileInfo
 
 NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
 _PAGE_BYTES = 8192

@@ -1,18 +1,21 @@
-"""The folder of an index: how it appears, who may write it, and its errors."""
+"""The folder of an index: how it appears, who may write it, its errors, its copies."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from neardup.errors import StoreError
 from neardup.locks import lock_file
 from neardup.stores.damage import damaged
+from neardup.stores.embedded.database import NAME, Database
 
 LOCK = "writer.lock"
+_ATTEMPTS = 100  # to copy files that are replaced meanwhile
 
 
 def check_new(path: Path) -> None:
@@ -78,9 +81,66 @@ def store_errors(path: Path) -> Iterator[None]:
     except (OSError, sqlite3.Error) as error:
         # What SQLite raises for a damaged file, or sqlite3 for a damaged text.
         if type(error) is sqlite3.DatabaseError or str(error).startswith("Could not decode to UTF-8"):
-            raise damaged(path / "index.db", str(error)) from error
+            raise damaged(path / NAME, str(error)) from error
         raise StoreError(
             f"The index {path} cannot be read or written: {getattr(error, 'strerror', None) or error}. What was "
             "acknowledged is stored, and nothing else. Check the permissions, the limits and the space on the disk; "
             "if it is full, `neardup index expire` and `compact` free space. Then repeat the call."
         ) from error
+
+
+def copy_index(folder: Path, target: Path) -> None:
+    """Write a copy of an index to a new folder, which appears when it is complete.
+
+    Files that never change are linked where the file system allows it, else copied.
+
+    Raises
+    ------
+    StoreError
+        If there is something at the target, or files are missing.
+    OSError
+        If it cannot be written.
+    """
+    check_new(target)
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    try:
+        for _ in range(_ATTEMPTS):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            try:
+                _copy(folder, partial)
+                break
+            except FileNotFoundError as error:  # the writer has replaced a file since
+                missing = error
+        else:
+            raise damaged(Path(str(missing.filename)), "it is missing") from missing
+        publish_folder(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _copy(folder: Path, partial: Path) -> None:
+    with closing(Database(folder, True)) as source:
+        source.backup(partial / NAME)
+    with closing(Database(partial, True)) as copied:
+        infos = copied.files()
+    for path in partial.glob(f"{NAME}-*"):
+        path.unlink()
+    for info in infos:
+        _link(folder / info.name, partial / info.name)
+    _sync(partial / NAME)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(source, target)
+        _sync(target)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -13,9 +13,9 @@ import numpy as np
 from neardup.stores.base import StoreSettings
 from neardup.stores.damage import damaged
 from neardup.stores.embedded import row_files
-from neardup.stores.embedded.array_files import FileInfo
 from neardup.stores.embedded.database import Database
 from neardup.stores.embedded.journal import replay
+from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.state import State
 
 COUNTERS = "counters"

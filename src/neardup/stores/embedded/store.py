@@ -27,14 +27,21 @@ from neardup.stores.base import (
     dump,
     join_changes,
 )
-from neardup.stores.embedded import backup, row_files
-from neardup.stores.embedded.array_files import FileInfo
+from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import NAME, Database, create_database
-from neardup.stores.embedded.folder import check_new, lock_for_writing, publish_folder, remove_files, store_errors
+from neardup.stores.embedded.folder import (
+    check_new,
+    copy_index,
+    lock_for_writing,
+    publish_folder,
+    remove_files,
+    store_errors,
+)
 from neardup.stores.embedded.journal import encode
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.reserve import Reserve
+from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.hashed import check_rows
 from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.state import StateStore, View
@@ -167,7 +174,7 @@ class EmbeddedStore(StateStore):
         """Write a copy of the latest state to a new folder, while the store is in use."""
         self.require_open()
         with store_errors(Path(path)):
-            backup.copy_index(self._folder, Path(path))
+            copy_index(self._folder, Path(path))
 
     def close(self) -> None:
         """Wait for what is being written, and release files and the lock.

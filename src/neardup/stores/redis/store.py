@@ -18,8 +18,7 @@ from neardup.stores.hashed import NUM_HASHED, check_rows
 from neardup.stores.redis import scripts
 from neardup.stores.redis.connection import NAMES, Connection, promise_of
 from neardup.stores.redis.lock import WriterLock
-from neardup.stores.redis.snapshot import LETTERS, Header, KnownRows, RedisSnapshot
-from neardup.stores.redis.writer import ENTRY, RedisWriter, bucket_of
+from neardup.stores.redis.snapshot import ENTRY, LETTERS, Header, KnownRows, RedisSnapshot, RedisWriter, bucket_of
 from neardup.stores.servers import ServerStore
 
 _BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
