@@ -58,7 +58,7 @@ def document_frequencies(
     'cat'
     """
     named: DocumentSettings = method_named(method) if isinstance(method, str) else method
-    settings = getattr(named, "of_structure", None) or named.shingling
+    settings = getattr(named, "of_structure", None) or getattr(named, "shingling", None)
     if settings is None:
         raise SettingError(
             f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) or SimHash(...)."

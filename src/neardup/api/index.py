@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,25 @@ from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
 from neardup.runs.inputs import Source
+from neardup.runs.run import spelled_out
 from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text
 from neardup.settings.index import IndexSettings, Storage
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.stores.base import Import
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class AddOptions(TypedDict, total=False):
+    """How documents are read that are added to an index, as `Index.add_many_if_new` explains."""
+
+    text_column: str | Sequence[str] | None
+    id_column: str | None
+    payload_column: str | Sequence[str] | None
+    import_name: str | None
+    threads: int | None
 
 
 class Index(FileJobs):
@@ -212,20 +226,13 @@ class Index(FileJobs):
 
     # Many documents.
 
-    def add_many(self, source: Source, **options: Any) -> pa.Table:
+    @spelled_out(AddOptions)
+    def add_many(self, source: Source, **options: Unpack[AddOptions]) -> pa.Table:
         """Add documents without looking for similar ones. Parameters, result and errors as in `add_many_if_new`."""
         return self.opened.collect(self.add_batches(source, if_new=False, **options))
 
-    def add_many_if_new(
-        self,
-        source: Source,
-        *,
-        text_column: str | Sequence[str] | None = None,
-        id_column: str | None = None,
-        payload_column: str | Sequence[str] | None = None,
-        import_name: str | None = None,
-        threads: int | None = None,
-    ) -> pa.Table:
+    @spelled_out(AddOptions)
+    def add_many_if_new(self, source: Source, **options: Unpack[AddOptions]) -> pa.Table:
         """Add the documents that are new; each batch is written at once.
 
         Parameters
@@ -250,16 +257,7 @@ class Index(FileJobs):
         StoreError
             If the index cannot be written. Batches before the failure are stored.
         """
-        return self.opened.collect(
-            self.add_batches(
-                source,
-                text_column=text_column,
-                id_column=id_column,
-                payload_column=payload_column,
-                import_name=import_name,
-                threads=threads,
-            )
-        )
+        return self.opened.collect(self.add_batches(source, **options))
 
     def add_batches(
         self, source: Source, *, if_new: bool = True, import_name: str | None = None, **options: Any

@@ -7,7 +7,7 @@ import glob
 import os
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow.fs as pafs
@@ -67,24 +67,34 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
         base = os.path.abspath(path)
         found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip)]
     elif os.path.exists(path):
-        return [_direct(name, path, format_name)]
+        if not os.path.isfile(path):
+            raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
+        return [_direct(name, path, os.path.abspath(path), format_name)]
     elif _MAGIC.search(path):
         fixed = _fixed_part(path)
         base = os.path.abspath(fixed)
         found = _matching(path, fixed, skip)
     else:
         raise _missing(name, _neighbours(path))
-    readable = [file for file in found if _is_readable(file, format_name, skip)]
-    if not readable:
-        raise _nothing_readable(name, found)
+    readable = _readable(name, found, format_name, skip)
     return [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
 
 
-def _is_readable(path: str, format_name: str | None, skip: Skip) -> bool:
-    if (format_name or format_of(path)[0]) is None:
-        skip(shown(path), UNKNOWN)
-        return False
-    return True
+def _readable(name: str, found: Sequence[str], format_name: str | None, skip: Skip) -> list[str]:
+    """Return the files whose format is known; InputError if there is none. name : of the folder or pattern."""
+    readable = []
+    for path in found:
+        if format_name or format_of(path)[0]:
+            readable.append(path)
+        else:
+            skip(shown(path), UNKNOWN)
+    if not readable:
+        seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
+        raise InputError(
+            f"No input in {name}: {seen}. Known are {accepted_suffixes()}. "
+            "Check the path or the pattern ('**/' searches folders below)."
+        )
+    return readable
 
 
 def shown(name: str) -> str:
@@ -92,13 +102,14 @@ def shown(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _direct(name: str, path: str, format_name: str | None) -> FoundFile:
-    if not os.path.isfile(path):
-        raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
-    if (format_name or format_of(path)[0]) is None:
-        raise _unknown_suffix(name)
-    absolute = os.path.abspath(path)
-    return FoundFile(shown(name), path, absolute, os.path.dirname(absolute), True)
+def _direct(name: str, location: str, path: str, format_name: str | None) -> FoundFile:
+    """Return a file that was named itself; path : normal and absolute."""
+    if (format_name or format_of(location)[0]) is None:
+        raise InputError(
+            f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are {accepted_suffixes()}. "
+            "Name its format with in_format (--in-format), or rename the file."
+        )
+    return FoundFile(shown(name), location, path, os.path.dirname(path), True)
 
 
 def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str]:
@@ -166,10 +177,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
     try:
         info = filesystem.get_file_info(path)
         if info.type == pafs.FileType.File:
-            if (format_name or format_of(address)[0]) is None:
-                raise _unknown_suffix(address)
-            full = _normal(path)
-            return [FoundFile(address, address, full, posixpath.dirname(full), True)]
+            return [_direct(address, address, _normal(path), format_name)]
         if info.type == pafs.FileType.NotFound and not pattern:
             raise _missing(address, [])
         below = _list_below(filesystem, path, skip)
@@ -180,9 +188,7 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
     if pattern:
         matches = re.compile(_regular_expression(address[len(folder) :])).fullmatch
         below = [path for path in below if matches(path)]
-    readable = [path for path in below if _is_readable(path, format_name, skip)]
-    if not readable:
-        raise _nothing_readable(address, below)
+    readable = _readable(address, below, format_name, skip)
     root = folder.rstrip("/") + "/"
     base = _normal(path)
     return [FoundFile(root + path, root + path, _normal(f"{base}/{path}"), base, False) for path in readable]
@@ -236,20 +242,4 @@ def _missing(name: str, neighbours: list[str]) -> InputError:
     return InputError(
         f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns ('data/*.parquet'), "
         "addresses such as s3://bucket/data, or - for standard input. Check the path."
-    )
-
-
-def _unknown_suffix(name: str) -> InputError:
-    suffix = os.path.splitext(name)[1]
-    return InputError(
-        f"Unknown kind of file: {name} ends with {suffix!r}. Known are {accepted_suffixes()}. "
-        "Name its format with in_format (--in-format), or rename the file."
-    )
-
-
-def _nothing_readable(name: str, found: list[str]) -> InputError:
-    seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
-    return InputError(
-        f"No input in {name}: {seen}. Known are {accepted_suffixes()}. "
-        "Check the path or the pattern ('**/' searches folders below)."
     )
