@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.api.index import AddOptions
 from neardup.api.index_lines import LineOptions
 from neardup.errors import NeardupError, SettingError
 from neardup.runs.run import BatchOptions, CacheOptions, ReadingOptions, TextOptions
@@ -248,7 +249,8 @@ def documented_parameters(docstring: str) -> list[str] | None:
     return names
 
 
-OPTIONS = {kind.__name__: kind for kind in (TextOptions, ReadingOptions, BatchOptions, CacheOptions, LineOptions)}
+DECLARED = (TextOptions, ReadingOptions, BatchOptions, CacheOptions, LineOptions, AddOptions)
+OPTIONS = {kind.__name__: kind for kind in DECLARED}
 
 
 def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
