@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from neardup.documents.batch import Rejected
-from neardup.engines.local.document_frequencies import count_corpus
+from neardup.engines.local.reading import count_corpus
 from neardup.errors import SettingError
 from neardup.features.idf import IdfTable
 from neardup.formats.reading import known_total

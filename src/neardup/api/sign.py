@@ -18,7 +18,7 @@ from neardup.arrays import offsets_from_lengths
 from neardup.documents.texts import is_text
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark
-from neardup.engines.local.document_frequencies import count_or_open
+from neardup.engines.local.reading import count_or_open
 from neardup.engines.local.scratch import workspace
 from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
 from neardup.errors import InputError

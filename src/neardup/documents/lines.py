@@ -68,81 +68,46 @@ def line_offsets(data: bytes) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-class _Cutter:
-    """Collects chunks until they end in a whole line; gives up a line that grows beyond the bound."""
-
-    def __init__(self, source: Source, reject: Callable[[Rejected], None]) -> None:
-        self.source, self.reject = source, reject
-        self.line = self.byte = 0
-        self.pending: list[bytes] = []
-        self.pending_bytes = 0
-        self.skipping = False
-
-    def push(self, chunk: bytes) -> LineBlock | None:
-        """Take the next chunk; return the whole lines there now are, if any."""
-        cut = chunk.rfind(b"\n") + 1
-        if self.skipping:
-            return self._skip(chunk)
-        if not cut:
-            self._keep(chunk)
-            if self.pending_bytes > MAX_LINE_BYTES:
-                self._give_up()
-            return None
-        self._keep(chunk[:cut])
-        block = self.finish()
-        self._keep(chunk[cut:])
-        return block
-
-    def finish(self) -> LineBlock | None:
-        """Return the lines that are pending, the last one without a line end; None if there are none."""
-        if not self.pending:
-            return None
-        data = b"".join(self.pending)
-        block = LineBlock(data, line_offsets(data), self.line, self.byte)
-        self.pending, self.pending_bytes = [], 0
-        self.line += block.num_lines
-        self.byte += len(data)
-        return block
-
-    def _keep(self, chunk: bytes) -> None:
-        if chunk:
-            self.pending.append(chunk)
-            self.pending_bytes += len(chunk)
-
-    def _give_up(self) -> None:
-        reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
-        self.reject(Rejected(self.source.name, self.line, self.line + 1, self.byte, reason))
-        self.byte += self.pending_bytes
-        self.pending, self.pending_bytes, self.skipping = [], 0, True
-
-    def _skip(self, chunk: bytes) -> LineBlock | None:
-        end = chunk.find(b"\n") + 1
-        if not end:
-            self.byte += len(chunk)
-            return None
-        self.skipping = False
-        self.line += 1
-        self.byte += end
-        return self.push(chunk[end:]) if len(chunk) > end else None
-
-
 def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
 
-    A stream that breaks off yields the whole lines before the break; the rest is rejected once, with the line
-    and byte where it begins.
+    A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole lines before the
+    break; the rest is rejected once, with the line and byte where it begins.
     """
-    cutter = _Cutter(source, reject)
+    pending: list[bytes] = []  # of a line that has not ended
+    line, byte, skips = 0, 0, False
     try:
         for pieces in group_small(_pieces(source), len, BLOCK_BYTES):
-            if block := cutter.push(b"".join(pieces)):
+            chunk = b"".join(pieces)
+            if skips:  # the rest of a line that is too long
+                end = chunk.find(b"\n") + 1
+                byte += end or len(chunk)
+                if not end:
+                    continue
+                chunk, line, skips = chunk[end:], line + 1, False
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                block = _block([*pending, chunk[:cut]], line, byte)
                 yield block
+                line, byte, pending = line + block.num_lines, byte + len(block.data), [chunk[cut:]]
+                continue
+            pending.append(chunk)
+            num_bytes = sum(map(len, pending))
+            if num_bytes > MAX_LINE_BYTES:
+                reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
+                reject(Rejected(source.name, line, line + 1, byte, reason))
+                pending, byte, skips = [], byte + num_bytes, True
     except STREAM_ERRORS as error:
         reason = f"the rest of the file cannot be read: {error}"
-        reject(Rejected(source.name, None, cutter.line + 1, cutter.byte, reason, rest_of_file=True))
+        reject(Rejected(source.name, None, line + 1, byte, reason, rest_of_file=True))
         return
-    if block := cutter.finish():
-        yield block
+    if any(pending):
+        yield _block(pending, line, byte)
+
+
+def _block(pieces: list[bytes], line: int, byte: int) -> LineBlock:
+    data = b"".join(pieces)
+    return LineBlock(data, line_offsets(data), line, byte)
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

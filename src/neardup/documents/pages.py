@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -165,12 +165,8 @@ def page_documents(
 def _column(name: str, pages: Sequence[Page], heads: list[str]) -> pa.Array:
     if name == TEXT_COLUMN:
         return arrow_of_utf8([page.html for page in pages])
-    values: Callable[[], Iterator[Any]] = {
-        "file": lambda: (page.origin for page in pages),
-        "url": lambda: (page.origin for page in pages),
-        "date": lambda: (page.date for page in pages),
-        "charset": lambda: (page.charset for page in pages),
-        "title": lambda: map(title_of, heads),
-        "language": lambda: map(language_of, heads),
-    }[name]
-    return pa.array(list(values()), COLUMN_TYPES["warc"].get(name, pa.string()))
+    if name in ("title", "language"):
+        values: list[Any] = list(map(title_of if name == "title" else language_of, heads))
+    else:
+        values = [getattr(page, "origin" if name in ("file", "url") else name) for page in pages]
+    return pa.array(values, COLUMN_TYPES["warc"].get(name, pa.string()))

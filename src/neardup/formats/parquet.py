@@ -134,16 +134,16 @@ def _rows_per_batch(metadata: pq.FileMetaData) -> int:
 
     All columns count, also if few are read: batches that end elsewhere would make damage cost other rows.
     """
-    size, dictionary = 0, False
-    for group_index in range(metadata.num_row_groups):
-        group = metadata.row_group(group_index)
-        for index in range(group.num_columns):
-            chunk = group.column(index)
-            size += max(0, chunk.total_uncompressed_size)
-            dictionary |= bool(chunk.has_dictionary_page)
-    per_row = max(1, size // max(1, metadata.num_rows))
-    ceiling = _MAX_DICTIONARY_ROWS if dictionary else _MAX_ROWS
+    chunks = [chunk for group in _chunks(metadata) for chunk in group]
+    per_row = max(1, sum(max(0, chunk.total_uncompressed_size) for chunk in chunks) // max(1, metadata.num_rows))
+    ceiling = _MAX_DICTIONARY_ROWS if any(chunk.has_dictionary_page for chunk in chunks) else _MAX_ROWS
     return int(min(ceiling, max(_MIN_ROWS, BLOCK_BYTES // per_row)))
+
+
+def _chunks(metadata: pq.FileMetaData) -> list[list[Any]]:
+    """Return the metadata of the column chunks of each row group."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return [[group.column(index) for index in range(group.num_columns)] for group in groups]
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,14 @@ def parquet_layout(file: Source) -> ParquetLayout:
     with file.open_file() as handle:
         parquet = pq.ParquetFile(handle)
         metadata, schema = parquet.metadata, parquet.schema_arrow
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    groups = _chunks(metadata)
     if not groups:
         return ParquetLayout(schema)
-    chunks = [groups[0].column(index) for index in range(groups[0].num_columns)]
-    in_all = [all(_stayed_dictionary(group.column(index)) for group in groups) for index in range(len(chunks))]
+    chunks = groups[0]
+    in_all = [all(map(_stayed_dictionary, same)) for same in zip(*groups, strict=True)]
     return ParquetLayout(
         schema,
-        max(1, max(group.num_rows for group in groups)),
+        max(1, max(metadata.row_group(index).num_rows for index in range(len(groups)))),
         _values_between_looks(groups),
         {chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression) for chunk in chunks},
         [chunk.path_in_schema for chunk, stayed in zip(chunks, in_all, strict=True) if stayed],
@@ -193,14 +193,14 @@ def _stayed_dictionary(chunk: Any) -> bool:
     return bool(data_bytes <= 64 + _MAX_INDEX_BYTES_PER_VALUE * chunk.num_values)
 
 
-def _values_between_looks(groups: list[Any]) -> int:
+def _values_between_looks(groups: list[list[Any]]) -> int:
     """Return how many values of the widest column make half a page.
 
     With Arrow's 1,024, pages of texts grow to several MiB, which costs fresh memory and leaves the cache: writing
     520 MB of text took 1.2 x as long.
     """
-    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
-    widest = max((chunk.total_uncompressed_size / max(1, chunk.num_values) for chunk in chunks), default=0.0)
+    sizes = [chunk.total_uncompressed_size / max(1, chunk.num_values) for group in groups for chunk in group]
+    widest = max(sizes, default=0.0)
     return int(min(_MAX_VALUES, max(_MIN_VALUES, _BYTES_BETWEEN_LOOKS / max(1.0, widest))))
 
 

@@ -212,11 +212,7 @@ class TablePart:
                 first_row += piece.num_rows
                 yield documents_of(piece, rows, columns, self.name, reject, payload=piece if with_payload else None)
 
-    def replace_texts(
-        self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray
-    ) -> pa.RecordBatch:
-        """Return the rows of a batch in which some have another text; see `InputFile.replace_texts`."""
-        return replace_column(batch, column, rows, texts)
+    replace_texts = staticmethod(replace_column)
 
     def make_sink(self) -> Callable[[str], ParquetSink]:
         """Return how rows are written to a Parquet file."""

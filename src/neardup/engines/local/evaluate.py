@@ -17,8 +17,8 @@ from neardup.decide.decisions import Removals
 from neardup.decide.outcome import Outcome
 from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline
-from neardup.engines.local.document_frequencies import count_or_open
 from neardup.engines.local.pipeline import Search
+from neardup.engines.local.reading import count_or_open
 from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import InputError
 from neardup.executor import count_threads

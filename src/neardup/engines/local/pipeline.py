@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,10 @@ from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local import searches
 from neardup.engines.local.audit import audit
-from neardup.engines.local.document_frequencies import count_or_open
-from neardup.engines.local.reading import Reading, describe_all
+from neardup.engines.local.reading import Reading, count_or_open, describe_all
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch
-from neardup.engines.local.searches import Compared, Confirmed, LocalSearch, Queue
+from neardup.engines.local.searches import Confirmed, LocalSearch, Queue
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
@@ -39,6 +38,9 @@ from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.recall import Recall, estimate_recall
+
+if TYPE_CHECKING:
+    from neardup.kernels.sieve import Compared
 
 
 @dataclass
@@ -207,8 +209,8 @@ def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Pr
     sets = build_sets(source, search.wanted, threads, progress, "sets")
     rule = source.method.rule
     if rule is None or not rule.min_structure:
-        return Compared(sets, sets)
-    return Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
+        return kernels.sieve.Compared(sets, sets)
+    return kernels.sieve.Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
 
 
 def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compared) -> Recall | None:
@@ -221,7 +223,7 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compar
         return None
     near = ~confirmed.measured.exact
     left, right = confirmed.left[near], confirmed.right[near]
-    sizes = compared.sets.sizes
+    sizes = compared.shingles.sizes
 
     def sizes_at(positions: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)

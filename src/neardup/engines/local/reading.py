@@ -19,17 +19,22 @@ from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.described import Features, Keys, Lists
+from neardup.features.document_counts import DocumentCounts
 from neardup.features.grouping import hash_strings, hash_values
-from neardup.features.shingles import Workspaces
-from neardup.formats.reading import Task
+from neardup.features.idf import IdfTable
+from neardup.features.shingles import Workspaces, shingle_documents
+from neardup.features.weights import DistinctFeatures, distinct_features
+from neardup.formats.reading import Task, ignore
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart
 from neardup.progress import Progress
 from neardup.settings.run import SelectionSettings
+from neardup.settings.shingling import Shingling
 
 MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
+_FREQUENCIES = "idf.parquet"
 T = TypeVar("T")
 
 
@@ -301,3 +306,36 @@ def _text_bytes(batch: DocumentBatch) -> int:
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
     kinds = [(None if one.ids is None else one.ids.type, len(one.ranks), len(one.values)) for one in (group[0], batch)]
     return bool(kinds[0] == kinds[1])
+
+
+def count_corpus(
+    tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Callable[[Rejected], None]
+) -> IdfTable:
+    """Return the document frequencies of all features of the documents of all tasks.
+
+    Notes
+    -----
+    One pass. A pool of threads computes the features, which are counted in input order, so that the table does not
+    depend on the number of threads.
+    """
+    counts = DocumentCounts()
+
+    def features_of(texts: pa.Array) -> DistinctFeatures:
+        shingles = shingle_documents(texts, shingling)
+        return distinct_features(shingles.hashes, shingles.offsets)
+
+    for _, features in map_batches(tasks, features_of, threads, progress, reject):
+        counts.add(features)
+    return counts.table(shingling)
+
+
+def count_or_open(
+    counted: Shingling, tasks: list[Task], scratch: Scratch, threads: int, progress: Progress
+) -> IdfTable:
+    """Count a corpus, or read the table of an interrupted run."""
+    file = scratch.directory / _FREQUENCIES
+    if file.exists():
+        return IdfTable.open(file)
+    table = count_corpus(tasks, counted, threads, progress, ignore)
+    table.save(file)
+    return table

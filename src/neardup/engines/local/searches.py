@@ -30,8 +30,7 @@ from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve import Found, Order, Rules
-    from neardup.kernels.sorted_sets import Sets
+    from neardup.kernels.sieve import Compared, Found, Order, Rules
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
 _PAIRS_AT_ONCE = 65_536
@@ -61,13 +60,6 @@ class Scope(NamedTuple):
     connected: bool
     max_bucket_size: int
     threads: int
-
-
-class Compared(NamedTuple):
-    """The sorted sets of the documents in candidate pairs, and those of their structure, or the same sets again."""
-
-    sets: Sets
-    structure: Sets
 
 
 class Confirmed(NamedTuple):
@@ -200,17 +192,14 @@ class BandSearch(LocalSearch):
         scratch.close_columns()
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        arrays, rules, starts = kernels.sieve.Compared(*compared), self._rules(), self._starts
+        rules, starts = self._rules(), self._starts
         members = self.scratch.column(schemas.MEMBERS)
         columns = [self.scratch.column(schemas.BUCKETS.at(band)) for band in range(len(starts))]
 
         def step(begin: int, stop: int, order: Order, found: Found) -> int:
             first = np.stack([column[begin:stop] for column in columns])
-            return int(
-                kernels.sieve.sieve(
-                    begin, stop, order, arrays, kernels.sieve.Buckets(first, members, starts), rules, found
-                )
-            )
+            buckets = kernels.sieve.Buckets(first, members, starts)
+            return int(kernels.sieve.sieve(begin, stop, order, compared, buckets, rules, found))
 
         return self._pass(step, 4 * len(starts) * rules.max_bucket_size, progress)
 
@@ -225,21 +214,21 @@ class SampleSearch(LocalSearch):
         self.wanted = self.queue.featured
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        arrays, rules, samples = kernels.sieve.Compared(*compared), self._rules(), self.lookup.samples
-        sizes = compared.sets.sizes
+        rules, samples = self._rules(), self.lookup.samples
+        sizes = compared.shingles.sizes
         self._order_by_size(sizes)
         order = self.queue.order
         needed = np.array(self.lookup.needed)
         originals = order[self.queue.representative == np.arange(len(order))]
         num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
         postings = kernels.sieve.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
-        kernels.sieve.enter_samples(postings, compared.sets, originals, samples.num_samples)
+        kernels.sieve.enter_samples(postings, compared.shingles, originals, samples.num_samples)
         hits = np.zeros(len(order), np.int32)
 
         def step(begin: int, stop: int, order: Order, found: Found) -> int:
             nonlocal postings
             span = (begin, stop)
-            reached = int(kernels.sieve.sieve_contained(span, order, arrays, postings, needed, hits, rules, found))
+            reached = int(kernels.sieve.sieve_contained(span, order, compared, postings, needed, hits, rules, found))
             if reached == begin:
                 postings = kernels.sieve.grow(postings)
             return reached
@@ -276,7 +265,7 @@ class DistanceSearch(LocalSearch):
         listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
         def step(begin: int, stop: int, order: Order, found: Found) -> int:
-            return int(kernels.sieve.sieve_near((begin, stop), order, compared.sets, near, listed, rules, found))
+            return int(kernels.sieve.sieve_near((begin, stop), order, compared.shingles, near, listed, rules, found))
 
         return self._pass(step, 0, progress)
 

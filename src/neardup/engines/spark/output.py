@@ -120,23 +120,22 @@ def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
         )
         .toArrow()
     )
-    counts = np.zeros((2, len(tasks)), np.int64)
-    counts[:, rows["part"].to_numpy()] = rows["documents"].to_numpy(), rows["rejected"].to_numpy()
+    counts = np.zeros((3, len(tasks)), np.int64)
+    counts[:, rows["part"].to_numpy()] = [rows[name].to_numpy() for name in ("documents", "rejected", "bytes")]
+    documents, rejected, num_bytes = counts
     num_against_parts = sum(task.against for task in tasks)
-    num_bytes = np.zeros(len(tasks), np.int64)
-    num_bytes[rows["part"].to_numpy()] = rows["bytes"].to_numpy()
     lost = [row for row in map(json.loads, rejected_lines(light)) if row["rest_of_file"]]
     tally = Tally(
-        documents=int(counts[0].sum()),
-        rejected=int(counts[1].sum()) - len(lost),
+        documents=int(documents.sum()),
+        rejected=int(rejected.sum()) - len(lost),
         unread_files=len(lost),
         without_features=sum(rows["without"].to_pylist()),
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),
     )
-    num_against = int(counts[0, :num_against_parts].sum())
+    num_against = int(documents[:num_against_parts].sum())
     names = tuple(row["file"] for row in lost[:MAX_UNREAD_NAMED])
-    return Corpus(np.cumsum(counts[0]), counts[1], names, num_against, tally)
+    return Corpus(np.cumsum(documents), rejected, names, num_against, tally)
 
 
 def rejected_lines(light: DataFrame) -> list[str]:
