@@ -111,22 +111,8 @@ def count_by_value(run: Run, outcome: Outcome, hashes: npt.NDArray[np.uint64]) -
     return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)
 
 
-class RepeatedId(NamedTuple):
-    """An id of two documents, their locations, and the number of documents with an id of an earlier document."""
-
-    id: str
-    first: str
-    second: str
-    num_repeats: int
-
-    def __str__(self) -> str:
-        """Return the message as a sentence."""
-        others = f" {self.num_repeats:,} documents repeat an id." if self.num_repeats > 1 else ""
-        return f"The id {self.id!r} belongs to two documents, {self.first} and {self.second}.{others}"
-
-
-def find_repeated_id(hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: DocumentLocations) -> RepeatedId | None:
-    """Return the first id of two new documents, or None if there is none or no id column.
+def find_repeated_id(hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: DocumentLocations) -> str | None:
+    """Return a sentence that names the first id of two new documents; None if there is none, or no id column.
 
     hashes : uint64 by document, of its id.
     """
@@ -144,5 +130,6 @@ def find_repeated_id(hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: 
         pair = np.array([first, second], np.uint32)
         (id, part, row), (other, other_part, other_row) = locations.places(pair)
         if id == other:
-            return RepeatedId(id, f"row {row} of {part}", f"row {other_row} of {other_part}", len(left))
+            both = f"The id {id!r} belongs to two documents, row {row} of {part} and row {other_row} of {other_part}."
+            return f"{both} {len(left):,} documents repeat an id." if len(left) > 1 else both
     return None

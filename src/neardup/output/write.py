@@ -225,13 +225,9 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
             edited, kept = apply_edits(task, batch, edits.between(start, first))
             tables.append(filter_rows(as_table(edited, task), arrow_of(kept)))
     if not tables:
-        tables = [_no_rows(task) for task in tasks]
+        types = [task.part.column_types() or {task.columns.text: pa.string()} for task in tasks]
+        tables = [pa.schema(list(names.items())).empty_table() for names in types]
     return pa.concat_tables(tables, promote_options="permissive")
-
-
-def _no_rows(task: Task) -> pa.Table:
-    types = task.part.column_types() or {task.columns.text: pa.string()}
-    return pa.schema(list(types.items())).empty_table()
 
 
 def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from neardup.engines.local.audit import audit
 from neardup.engines.local.reading import Reading, count_or_open, describe_all
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch
-from neardup.engines.local.searches import Confirmed, LocalSearch, Queue
+from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
@@ -113,7 +113,9 @@ def _decide(
     _, corpus, method, scratch, _ = source
     with stages.stage("propose"):
         queue, short = _queue(scratch, corpus, selection)
-        search = searches.make_search(scratch, method, queue, selection, threads, all_pairs=all_pairs)
+        most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
+        scope = Scope(all_pairs, selection.linkage == "connected" and not all_pairs, most, threads)
+        search = searches.search_of(method)(scratch, method, queue, scope)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
         compared = _compared(source, search, threads, progress)

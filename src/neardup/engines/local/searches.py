@@ -346,15 +346,6 @@ def stores_sets(method: Method, selection: SelectionSettings) -> bool:
     return needs_all or selection.within is not None or not method.describes_again
 
 
-def make_search(
-    scratch: Scratch, method: Method, queue: Queue, selection: SelectionSettings, threads: int, *, all_pairs: bool
-) -> LocalSearch:
-    """Return the search of a run."""
-    most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
-    scope = Scope(all_pairs, selection.linkage == "connected" and not all_pairs, most, threads)
-    return search_of(method)(scratch, method, queue, scope)
-
-
 def key_columns(scratch: Scratch) -> list[npt.NDArray[np.uint64]]:
     """Return the columns of the keys, one for each band or word."""
     columns: list[npt.NDArray[np.uint64]] = []
