@@ -179,7 +179,7 @@ def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):
         assert list(reasons)[:4] == [1, 2, 5, 6]
         assert "the vector has 1 numbers, and others have 2" in reasons[1]
         assert "the vector has a number that is null, NaN or infinite in 32 bits" in reasons[2]
-    assert "a vector is a list of numbers" in reasons[9]
+    assert "Could not convert 'a'" in reasons[9]
     with pytest.raises(InputError, match=r"row 1: the vector has 1 numbers, and others have 2"):
         neardup.dedup(tmp_path / "in.parquet", method=METHOD, on_error="stop")
 
@@ -240,7 +240,7 @@ def test_compare_measures_two_vectors():
     assert found.duplicate
     assert not found.measures.same_text
     assert neardup.compare([3, 4], [3.0, 4.0], method=METHOD).measures.same_text
-    with pytest.raises(InputError, match="a vector is a list of numbers, or the JSON of one"):
+    with pytest.raises(InputError, match="A vector is a list of numbers, or the JSON of one"):
         neardup.compare("a text", [1], method=METHOD)
 
 

@@ -135,7 +135,7 @@ def _names(run: Decided, clusters: Clusters) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.outcome.corpus.part_ends, documents)
 
-    names = name_clusters(clusters, run.method.settings, read)
+    names = name_clusters(clusters, run.method.settings.shingling, read)
     firsts = clusters.members[clusters.offsets[: len(names)]].astype(np.uint32)
     return distinct_names(names, run.locations.ids(firsts).to_pylist())
 

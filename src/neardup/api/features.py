@@ -67,6 +67,6 @@ def document_frequencies(
     rejected: list[Rejected] = []
     tasks, found, _ = run.find()
     with open_stages(run.progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, found.shingling or settings, run.threads, counting, run.rejecter(rejected.append))
+        table = count_corpus(tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append))
     warn_if_incomplete({"incomplete": incomplete_by(rejected)}, run.settings.on_error)
     return replace(table, rejected=tuple(rejected))

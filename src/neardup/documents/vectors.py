@@ -24,27 +24,21 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
     Raises
     ------
     InputError
-        If a document is no vector of finite numbers, or the lengths of vectors differ.
+        If a document is no vector of finite numbers, or of another length.
     """
     if vector_length is None:
         if (other := next((document for document in documents if not isinstance(document, str)), None)) is not None:
             raise InputError(f"The method compares texts: got {other!r:.80}. Pass strings.")
         return arrow_of_strings(list(documents))
-    bad: dict[int, str] = {}
     try:
         values = [json.loads(value or "null") if isinstance(value, str) else value for value in documents]
         vectors, bad = as_vectors(pa.array(values, pa.large_list(pa.float64())), vector_length)
-        lengths = {length // 4 for value in vectors.to_pylist() if (length := len(value or b""))}
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        if len(documents) > 1:
-            for document in documents:
-                array_of_documents([document], vector_length)
-        bad, lengths = {0: f"a vector is a list of numbers, or the JSON of one ({error})"}, set()
-    if bad:
-        row, reason = next(iter(bad.items()))
+        raise InputError(
+            f"A vector is a list of numbers, or the JSON of one: {error}. Correct the document."
+        ) from error
+    for row, reason in bad.items():
         raise InputError(f"A document cannot be compared: {reason}. Got {documents[row]!r:.80}. Correct it.")
-    if len(lengths) > 1:
-        raise InputError(f"Vectors of different lengths cannot be compared: got {sorted(lengths)}. Pass equal lengths.")
     return vectors
 
 

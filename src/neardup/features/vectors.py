@@ -34,7 +34,7 @@ def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
     sizes = np.diff(offsets) // 4
     length = int(sizes.max(initial=0))
     if ((sizes != length) & (sizes > 0)).any():
-        raise InputError(f"Vectors have one length: got {np.unique(sizes[sizes > 0]).tolist()}. Correct the documents.")
+        raise InputError(f"Vectors of different lengths cannot be compared: got {sorted(set(sizes.tolist()) - {0})}.")
     numbers = data.view("<f4").reshape(-1, max(1, length)).astype(np.float32, copy=False)
     directed = numbers.any(axis=1)
     vectors = np.zeros((int(directed.sum()), length + length % 2), np.float32)

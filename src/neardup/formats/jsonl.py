@@ -26,8 +26,6 @@ from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.texts import NO_RANK, documents_of, rank_of
-from neardup.documents.vectors import array_of_documents
-from neardup.errors import InputError
 from neardup.formats.registry import Handler
 
 SAMPLE_LINES = 100
@@ -220,8 +218,8 @@ def _parse_slowly(
         line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
         try:
             row = pa.RecordBatch.from_pylist([_judge(line, columns)], plain)
-            yield documents_of(row, np.array([index]), columns, "", _cannot_be)
-        except TypeError as error:
+            yield documents_of(row, np.array([index]), columns, "", _refuse)
+        except (TypeError, pa.ArrowInvalid) as error:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
             piece = _parse_fast(data, offsets, index, index + 1, numeric)
             if piece is None:
@@ -230,8 +228,8 @@ def _parse_slowly(
                 yield piece
 
 
-def _cannot_be(row: Rejected) -> None:
-    raise AssertionError(f"_judge has accepted a line that is refused: {row.reason}")
+def _refuse(row: Rejected) -> None:
+    raise TypeError(row.reason)
 
 
 def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
@@ -253,11 +251,6 @@ def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
         if not isinstance(row[name], (str if columns.vector_length is None else list) | None):
             needed = "a string" if columns.vector_length is None else "a list of numbers"
             raise TypeError(f"'{name}' is {_kind(row[name])}, not {needed}")
-    if columns.vector_length is not None:
-        try:
-            array_of_documents([row[columns.text]], columns.vector_length)
-        except InputError as error:
-            raise TypeError(str(error)) from error
     for name in columns.names:
         if isinstance(row[name], str) and not _is_unicode(row[name]):
             raise TypeError(_why_not_unicode(line, name))

@@ -61,8 +61,7 @@ def _rows(batch: DocumentBatch, first: int, against: bool, within: bool) -> pa.R
         values[-1] if values and not against else none,
         none,
     ]
-    texts = READ.get_field_index("text")
-    return pa.RecordBatch.from_arrays(columns, schema=READ.set(texts, READ.field(texts).with_type(batch.text.type)))
+    return pa.RecordBatch.from_arrays(columns, names=READ.names)  # the text is bytes if it is a vector
 
 
 def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa.RecordBatch:

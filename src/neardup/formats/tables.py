@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.texts import documents_of, is_vector, replace_column, slices_of
+from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
 from neardup.formats.parquet import ParquetLayout, ParquetSink
@@ -73,7 +73,7 @@ def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
-    return pa.table({"vector" if is_vector(column.type) else "text": column})
+    return pa.table({"vector" if is_vector(column.type) and not is_text(column.type) else "text": column})
 
 
 def _from_stream(source: Any) -> pa.Table:
@@ -124,7 +124,7 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
     kind: pa.DataType | None = pa.large_string()
     while block := list(islice(iterator, _STRINGS_AT_ONCE)):
         try:
-            if not chunks and not isinstance(block[0], (str, type(None))) and is_vector(pa.array(block[:1]).type):
+            if not chunks and pa.types.is_list(pa.array(block[:1]).type):
                 kind = pa.large_list(pa.float64())
             chunks.append(pa.array(block, kind))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:

@@ -37,13 +37,11 @@ def batch_of_text(
     InputError
         If a value is no string, or no Unicode text; or the document is no vector of the length.
     """
-    for name, value, optional in (
-        ("text", text, vector_length is not None),
-        ("id", id, True),
-        (PAYLOAD, payload, True),
-    ):
-        if not (optional and (value is None or name == "text")):
-            check_text(name, value, " Pass several to add_many_if_new or query_many." if name == "text" else "")
+    if vector_length is None:
+        check_text("text", text, " Pass several to add_many_if_new or query_many.")
+    for name, value in (("id", id), (PAYLOAD, payload)):
+        if value is not None:
+            check_text(name, value)
     ids, payloads = (pa.array([value], pa.large_string()) for value in (id or "", payload))
     return Batch(array_of_documents([text], vector_length), ids, payloads, is_unnamed=id is None)
 

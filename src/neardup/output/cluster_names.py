@@ -12,12 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.decide.clusters import Clusters, pick_others
-from neardup.documents.vectors import shortened
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.features.spans import token_spans
 from neardup.report.wording import shortened_in_the_middle, visible
-from neardup.settings.methods import MethodSettings
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 from neardup.verify.passages import mark_passages
 
@@ -30,7 +28,7 @@ _LEAST_RARITY = 0.05  # of a label that all clusters share, used if there is no 
 ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
 
 
-def name_clusters(clusters: Clusters, method: MethodSettings, read_texts: ReadTexts) -> list[str]:
+def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadTexts) -> list[str]:
     """Return the names of the largest clusters, at most MAX_NAMED, each in one line.
 
     Parameters
@@ -51,11 +49,7 @@ def name_clusters(clusters: Clusters, method: MethodSettings, read_texts: ReadTe
         [first, *others[start:stop].tolist()]
         for first, start, stop in zip(firsts.tolist(), offsets[:-1], offsets[1:], strict=True)
     ]
-    shingling = method.shingling
-    if shingling is None:
-        texts = {document: shortened(text) for document, text in read_texts(firsts.astype(np.uint32))}
-        names = [texts[first] for first in firsts.tolist()]
-    elif shingling.tokens in PAGE_TOKENS:
+    if shingling.tokens in PAGE_TOKENS:
         outlines = {
             document: outline(text, max_lines=_MAX_LINES, max_elements=_MAX_ELEMENTS).lines
             for document, text in read_texts(wanted)

@@ -21,7 +21,7 @@ from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
-from neardup.documents.vectors import text_of
+from neardup.documents.vectors import shortened, text_of
 from neardup.executor import group_small, prefetch
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -164,7 +164,9 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     """Return the removed documents to show, each with its kept document and their shared passages."""
     removals, measured = shown.removals, shown.removals.measured
     places, kept_places = locations.places(removals.documents), locations.places(removals.kept)
-    marker = Marker(shown.texts, method.settings.shingling)
+    is_text = method.settings.vector_length is None
+    texts = {document: text if is_text else shortened(text) for document, text in shown.texts.items()}
+    marker = Marker(texts, method.settings.shingling)
     result = []
     has_similarity = SIMILARITY in method.measures
     for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from neardup.arrays import arrow_of_strings
-from neardup.documents.vectors import shortened
 from neardup.features.extract import extract_text
 from neardup.features.outline import Line
 from neardup.features.spans import TokenSpan, token_spans
@@ -29,20 +28,16 @@ class MarkedPair(NamedTuple):
 
 
 class Marker:
-    """Marks pairs of documents. texts : by number, as they were read. settings : None to show vectors as they are."""
+    """Marks pairs of documents. texts : by the number of the document, as they were read."""
 
-    def __init__(self, texts: Mapping[int, str], settings: Shingling | None) -> None:
+    def __init__(self, texts: Mapping[int, str], settings: Shingling) -> None:
         self._settings = settings
-        compared = arrow_of_strings(list(texts.values()))
-        if settings is not None:
-            compared = extract_text(compared, settings)
+        compared = extract_text(arrow_of_strings(list(texts.values())), settings)
         self._texts: dict[int, str] = dict(zip(texts, compared.to_pylist(), strict=True))
         self._spans: dict[int, list[TokenSpan]] = {}
 
     def mark(self, left: int, right: int) -> MarkedPair:
         """Return two documents with what they share."""
-        if self._settings is None:
-            return MarkedPair(shortened(self._texts[left]), shortened(self._texts[right]), [], [], False)
         if self._settings.tokens in PAGE_TOKENS:
             return _outlines(self._texts[left], self._texts[right])
         texts = [self._texts[document][:_CHARACTERS] for document in (left, right)]

@@ -33,6 +33,7 @@ AnyMethod = TypeVar("AnyMethod", bound=DocumentSettings)
 class Inputs(NamedTuple):
     """The inputs of a run and how to read them; as in `dedup`.
 
+    vector_length : as of `Columns`; if it is 0, all vectors have the length of the first.
     reserved : columns that the source must not have. count_by : the column by whose values removals are counted.
     """
 
@@ -45,20 +46,11 @@ class Inputs(NamedTuple):
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     reserved: tuple[str, ...] = ()
     count_by: str | None = None
+    vector_length: int | None = None
 
 
-def tasks_of(
-    inputs: Inputs,
-    keep: Keep,
-    warnings: list[str] | None = None,
-    *,
-    within: str | None = None,
-    vector_length: int | None = None,
-) -> list[Task]:
-    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out.
-
-    vector_length : as of `Columns`; if it is 0, the first vector has the length of all.
-    """
+def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
+    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
     skipped: dict[str, list[str]] = {}
     _check_limit(inputs.max_document_bytes)
     ranks = rank_columns(keep)
@@ -73,14 +65,14 @@ def tasks_of(
             _refuse_reserved(parts, inputs.reserved)
         try:
             text = None if is_against and _lacks(parts, inputs.text_column) else inputs.text_column
-            ranked = [] if is_against else ranks
-            columns = choose_columns(parts, text, inputs.id_column, ranked, values[is_against], vector_length)
+            chosen = text, inputs.id_column, [] if is_against else ranks, values[is_against], inputs.vector_length
+            columns = choose_columns(parts, *chosen)
         except ColumnError:
             _refuse_fingerprints(parts)
             raise
-        if vector_length == 0:
-            vector_length = _first_length(parts, columns)
-            columns = columns._replace(vector_length=vector_length)
+        if columns.vector_length == 0:
+            inputs = inputs._replace(vector_length=_first_length(parts, columns))
+            columns = columns._replace(vector_length=inputs.vector_length)
         tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
     if warnings is not None:
         warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]

@@ -138,13 +138,8 @@ class Run:
     def find(self) -> Found:
         """Find the inputs and choose their columns; of web pages, the method compares the main text."""
         warnings: list[str] = []
-        tasks = tasks_of(
-            self.inputs,
-            self.selection.keep,
-            warnings,
-            within=self.selection.within,
-            vector_length=self.method.vector_length,
-        )
+        inputs = self.inputs._replace(vector_length=self.method.vector_length)
+        tasks = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
         return Found(tasks, for_pages(self.method, tasks), warnings)
 
     def rejecter(

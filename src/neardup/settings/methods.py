@@ -50,16 +50,12 @@ class VectorSettings(MethodSettings):
     """Base of the settings of a method that reads vectors: a column of lists of numbers."""
 
     dimensions: int | None = parameter(
-        None,
-        "Numbers in a vector. Default: as many as the first vector has; an index needs it.",
-        int,
-        low=1,
-        high=1_000_000,
+        None, "Numbers in a vector. Default: as many as the first has; an index needs it.", int, low=1, high=1_000_000
     )
 
     @property
-    def shingling(self) -> None:
-        return None
+    def shingling(self) -> Shingling:
+        return Shingling(tokens="whitespace", ngram=1)  # each number of the JSON
 
     @property
     def vector_length(self) -> int:

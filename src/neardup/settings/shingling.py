@@ -61,8 +61,8 @@ class DocumentSettings(Validated):
     """What the documents of a method are: texts, pages or vectors."""
 
     @property
-    def shingling(self) -> Shingling | None:
-        """How texts are cut to show what two of them share; None if documents are shown as they are."""
+    def shingling(self) -> Shingling:
+        """How documents, as texts, are cut to show what two of them share."""
         return Shingling()
 
     @property

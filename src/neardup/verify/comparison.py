@@ -49,16 +49,14 @@ def _refuse_lone_surrogates(name: str, text: str) -> None:
         ) from error
 
 
-def shown(left: str, right: str, shingling: Shingling | None) -> tuple[str, str]:
+def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
     """Return the compared text of two documents: the text of a page, if the settings compare that."""
-    if shingling is None or shingling.html is None:
+    if shingling.html is None:
         return left, right
     first, second = extract_text(pa.array([left, right], pa.large_string()), shingling).to_pylist()
     return first, second
 
 
-def mark(left: str, right: str, shingling: Shingling | None) -> tuple[list[Passage], list[Passage]]:
-    """Return the shared and differing passages of two texts; none if they are not cut."""
-    if shingling is None:
-        return [], []
+def mark(left: str, right: str, shingling: Shingling) -> tuple[list[Passage], list[Passage]]:
+    """Return the shared and differing passages of two texts."""
     return mark_passages(left, token_spans(left, shingling), right, token_spans(right, shingling), shingling.ngram)
