@@ -96,7 +96,9 @@ def test_the_tables_name_the_truth_the_figures_the_lengths_and_the_curve():
 def test_methods_are_set_side_by_side_each_with_the_options_that_it_has():
     options = [
         "--compare-methods",
-        "minhash,simhash",
+        "minhash",
+        "--compare-methods",
+        "simhash",
         "--max-distance",
         "8",
         "--num-bands",
@@ -133,7 +135,7 @@ def test_judged_pairs_take_the_place_of_labels_and_unknown_ids_are_named():
 
 
 def test_the_plot_is_an_svg_of_each_curve():
-    done("in.jsonl", "--compare-methods", "simhash,minhash", "--plot", "curves.svg", "--quiet")
+    done("in.jsonl", "--compare-methods", "simhash", "--compare-methods", "minhash", "--plot", "curves.svg", "--quiet")
     drawing = ET.parse("curves.svg").getroot()
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
     groups = drawing.findall("{*}g")
@@ -151,6 +153,7 @@ def test_quiet_prints_nothing_and_an_ascii_terminal_gets_ascii_bars():
     assert "#" * 20 in shown.stdout
 
 
+TWICE = ("--compare-methods", "simhash") * 2
 ERRORS = {
     "no such column": (["in.jsonl", "--label", "topic"], "No column 'topic' in in.jsonl: it has 'id', 'text'"),
     "plain text": (["plain.txt"], "plain.txt is plain text, which has no columns."),
@@ -159,14 +162,11 @@ ERRORS = {
     "an option of the other": (["in.jsonl", "--max-distance", "3"], "--max-distance belongs to --method simhash"),
     "one to compare": (
         ["in.jsonl", "--compare-methods", "minhash"],
-        "--compare-methods must be two or more methods, each once, of",
+        "--compare-methods must name two or more methods, each once, of",
     ),
-    "one twice": (["in.jsonl", "--compare-methods", "simhash,simhash"], "got 'simhash,simhash'."),
-    "an unknown method": (["in.jsonl", "--compare-methods", "simhash,dom"], "got 'simhash,dom'."),
-    "compare beside method": (
-        ["in.jsonl", "--compare-methods", "a,b", "--method", "minhash"],
-        "--compare-methods replaces --method",
-    ),
+    "one twice": (["in.jsonl", *TWICE], "got simhash, simhash."),
+    "an unknown method": (["in.jsonl", *TWICE[:2], "--compare-methods", "dom"], "got simhash, dom."),
+    "compare beside method": (["in.jsonl", *TWICE, "--method", "minhash"], "--compare-methods replaces --method"),
     "not an svg": (["in.jsonl", "--plot", "curves.png"], "The output curves.png must end in .svg"),
     "a plot that exists": (["in.jsonl", "--plot", "old.svg"], "The output old.svg already exists."),
 }
@@ -186,6 +186,11 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
 def test_the_page_of_errors_is_named_and_is_of_one_method():
     assert "errors.html" in done("in.jsonl", "--errors", "errors.html")
     assert "Missed pairs" in Path("errors.html").read_text()
-    refused = run("in.jsonl", "--errors", "e.html", "--compare-methods", "minhash,simhash")
+    done("in.jsonl", "--errors", "errors.html", "--lang", "zh", "--overwrite")
+    page = Path("errors.html").read_text(encoding="utf-8")
+    assert '<html lang="zh-CN">' in page
+    assert "漏掉的文本对" in page
+    assert "Missed" not in page
+    refused = run("in.jsonl", "--errors", "e.html", *TWICE[:2], "--compare-methods", "minhash")
     assert refused.exit_code == 2
     assert "--errors requires a single method" in refused.stderr

@@ -112,7 +112,9 @@ def test_evaluate():
 
 
 def test_evaluate_compare():
-    reports = printed("evaluate", "in.jsonl", "--compare-methods", "minhash,simhash", "--plot", "cli.svg")
+    reports = printed(
+        "evaluate", "in.jsonl", "--compare-methods", "minhash", "--compare-methods", "simhash", "--plot", "cli.svg"
+    )
     results = neardup.compare_methods("in.jsonl", ["minhash", "simhash"], plot="library.svg")
     assert list(reports) == list(results) == ["minhash", "simhash"]
     assert {name: untimed(report) for name, report in reports.items()} == {

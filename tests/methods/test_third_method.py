@@ -223,7 +223,7 @@ def test_every_command_takes_it(tmp_path, registered):
         ("cluster", "in.parquet", "-o", "clusters", *method),
         ("sign", "in.parquet", "-o", "signed.parquet", *method, "--width", "5"),
         ("evaluate", "in.parquet", "--label", "cluster", *method),
-        ("evaluate", "in.parquet", "--label", "cluster", "--compare-methods", "minhash,bytes"),
+        ("evaluate", "in.parquet", "--label", "cluster", "--compare-methods", "minhash", "--compare-methods", "bytes"),
         ("index", "create", "texts.index", *method),
         ("index", "add-if-new", "texts.index", "in.parquet"),
         ("dedup", "in.parquet", "--against", "texts.index", "-o", "out"),

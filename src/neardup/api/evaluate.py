@@ -28,7 +28,7 @@ from neardup.runs.run import BatchOptions, Run, run_of, spelled_out
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
-from neardup.settings.run import SelectionSettings
+from neardup.settings.run import Language, OutputSettings, SelectionSettings
 from neardup.verify.scores import Score
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def evaluate(
     max_distance: int | None = None,
     plot: str | os.PathLike[str] | None = None,
     errors: str | os.PathLike[str] | None = None,
+    lang: Language = "en",
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,
@@ -66,6 +67,7 @@ def evaluate(
     plot : an SVG file for the plot of the curve. Default: None.
     errors : an HTML file for twenty wrong and twenty missed pairs, side by side with their differences marked. Default:
         None.
+    lang : the language of that page: en, or zh for simplified Chinese.
     overwrite : replace these files, if they exist.
     curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. Lower values
         are slower. Default: 0.2. SimHash, whose curve has distances, does not accept it.
@@ -102,6 +104,7 @@ def evaluate(
     >>> result.best.limit, result.best.f1
     (0.5, 1.0)
     """
+    lang = OutputSettings(lang=lang).lang
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
@@ -111,7 +114,7 @@ def evaluate(
         save_drawing(score_chart([("", result.report)]), path)
     if page is not None and found is not None:
         with AtomicFile(page) as partial:
-            partial.write_text(render_errors(result.report, found), encoding="utf-8")
+            partial.write_text(render_errors(result.report, found, lang), encoding="utf-8")
     warn_if_incomplete(result.report, run.settings.on_error)
     return result
 

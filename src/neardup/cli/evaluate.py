@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import neardup
@@ -13,7 +14,7 @@ from neardup.cli.sources import Named, inputs_argument, named, overwrite_option,
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import METHODS
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 
 @command(
@@ -35,9 +36,9 @@ from neardup.settings.run import RunSettings, SelectionSettings
     "are ignored.",
 )
 @option(
-    "--compare-methods METHODS",
+    "--compare-methods METHOD...",
     "Method",
-    "Compare several methods, such as minhash,simhash, instead of --method. Each takes the options that apply to it.",
+    "Compare several methods instead of --method: repeat it for each. Each takes the options that apply to it.",
 )
 @option("--plot FILE", "Output", "Plot the curves to this SVG file.")
 @option(
@@ -45,6 +46,7 @@ from neardup.settings.run import RunSettings, SelectionSettings
     "Output",
     "Write twenty wrong and twenty missed pairs, with their differences marked, to this HTML file.",
 )
+@settings_options(OutputSettings, "Output", only=("lang",))
 @overwrite_option("file")
 @option(
     "--curve-from X",
@@ -58,7 +60,12 @@ from neardup.settings.run import RunSettings, SelectionSettings
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
 def evaluate(
-    inputs: tuple[str, ...], pairs: str | None, compare_methods: str | None, quiet: bool, as_json: bool, **values: Any
+    inputs: tuple[str, ...],
+    pairs: str | None,
+    compare_methods: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
 ) -> None:
     """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds, over a curve of
     thresholds and by length of text, and the adjusted Rand index of its clusters.
@@ -66,41 +73,40 @@ def evaluate(
     \b
     Examples:
       neardup evaluate labelled.jsonl --label cluster
-      neardup evaluate labelled.jsonl --compare-methods minhash,simhash --ngram 3 --plot curves.svg
+      neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot curves.svg
       neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
       neardup evaluate labelled.jsonl --label cluster --errors errors.html
     """
     methods = _methods(values, compare_methods)
-    if compare_methods is not None and values["errors"] is not None:
+    if compare_methods and values["errors"] is not None:
         raise SettingError("--errors requires a single method: got --compare-methods, too. Leave one of the two out.")
     with running("Nothing was written."):
         options = dict(values, pairs=None if pairs is None else Named(pairs))
-        errors = options.pop("errors")
-        if compare_methods is None:
+        errors, lang = options.pop("errors"), options.pop("lang")
+        if not compare_methods:
             [(name, method)] = methods.items()
-            results = {name: neardup.evaluate(named(inputs), method=method, errors=errors, **options)}
+            results = {name: neardup.evaluate(named(inputs), method=method, errors=errors, lang=lang, **options)}
         else:
             results = neardup.compare_methods(named(inputs), methods, **options)
     reports = {name: result.report for name, result in results.items()}
     first, files = next(iter(reports.values())), {"Plot": values["plot"], "Errors": errors}
-    record = first if compare_methods is None else reports
+    record = reports if compare_methods else first
     show(record, lambda: render.evaluate.print_evaluations(reports, files), quiet=quiet, as_json=as_json)
     exit_if_incomplete(first["incomplete"], values["on_error"])
 
 
-def _methods(values: dict[str, Any], compare_methods: str | None) -> dict[str, MethodSettings]:
+def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
     """Return the methods to score, by name, taking their options out of the values."""
-    if compare_methods is None:
+    if not names:
         name = values["method"] or "minhash"
         return {name: build_method(values)}
-    names = [name.strip() for name in compare_methods.split(",")]
     if values["method"] is not None:
         raise SettingError(
             f"--compare-methods replaces --method: got both, --method {values['method']}. Leave one of the two out."
         )
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(
-            f"--compare-methods must be two or more methods, each once, of {','.join(METHODS)}: got "
-            f"{compare_methods!r}."
+            f"--compare-methods must name two or more methods, each once, of {', '.join(METHODS)}: got "
+            f"{', '.join(names)}. Repeat the option: --compare-methods minhash --compare-methods simhash."
         )
     return build_methods(values, names)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from neardup.report.items import Example, pair_list
 from neardup.report.page import render_page
-from neardup.report.wording import escape_text, percent, plural
+from neardup.report.wording import escape_text, percent, say, speaking
 
 
 class Errors(NamedTuple):
@@ -19,26 +19,25 @@ class Errors(NamedTuple):
     num_missed: int
 
 
-def render_errors(report: dict[str, Any], errors: Errors) -> str:
+def render_errors(report: dict[str, Any], errors: Errors, language: str = "en") -> str:
     """Return the errors as one HTML page.
 
     Parameters
     ----------
     report : of the evaluation.
+    language : of the page; en or zh.
     """
-    score, truth = report["at_threshold"], report["truth"]
+    score, best, truth = report["at_threshold"], report["best"], report["truth"]
     limit = next(iter(score))
-    known = f"the label <code>{escape_text(truth['label'])}</code>" if "label" in truth else "the judged pairs"
-    found = (
-        f"<p>At {limit.replace('_', ' ')} {score[limit]:g} the method finds {plural(score['found'], 'pair')} whose "
-        f"truth is known: precision {_share(score['precision'])}, recall {_share(score['recall'])}, "
-        f"F1 {_share(score['f1'])}. The best F1 of the curve is {_share(report['best']['f1'])} at "
-        f"{report['best'][limit]:g}.</p>"
-    )
-    wrong = f"<p>Found, and different by {known}.</p>{_listed(errors.wrong, errors.num_wrong, 'wrong')}"
-    missed = f"<p>Duplicates by {known}, and not found.</p>{_listed(errors.missed, errors.num_missed, 'missed')}"
-    headline = f"{plural(errors.num_wrong, 'wrong pair')}, {plural(errors.num_missed, 'missed pair')}"
-    return render_page(report, headline, found, [("wrong", wrong), ("missed", missed)])
+    shares = {name: _share(score[name]) for name in ("precision", "recall", "f1")}
+    with speaking(language):
+        known = say("errors.label", name=escape_text(truth["label"])) if "label" in truth else say("errors.judged")
+        counts = {"value": score[limit], "found": score["found"], "best": _share(best["f1"]), "best_value": best[limit]}
+        found = say("errors.scores", limit=say(f"errors.{limit}"), **counts, **shares)
+        wrong = say("errors.wrong_means", known=known) + _listed(errors.wrong, errors.num_wrong, "wrong")
+        missed = say("errors.missed_means", known=known) + _listed(errors.missed, errors.num_missed, "missed")
+        headline = say("errors.headline", wrong=errors.num_wrong, missed=errors.num_missed)
+        return render_page(report, headline, found, [("wrong", wrong), ("missed", missed)])
 
 
 def _share(value: float | None) -> str:
@@ -47,9 +46,6 @@ def _share(value: float | None) -> str:
 
 def _listed(examples: Sequence[Example], total: int, kind: str) -> str:
     if not examples:
-        return "<p>There are none.</p>" if not total else "<p>None was drawn.</p>"
-    return (
-        f'<p class="legend">Shown: {len(examples):,} of {total:,}, most similar first. Open one to read both texts: '
-        "<del>only the first text has this</del>, <ins>only the second text has this</ins>.</p>"
-        f'<ol class="pairs">\n{pair_list(examples, kind)}</ol>'
-    )
+        return say("errors.none_drawn") if total else say("errors.none")
+    shown = say("errors.shown", shown=len(examples), total=total)
+    return f'<p class="legend">{shown}</p><ol class="pairs">\n{pair_list(examples, kind)}</ol>'

@@ -51,11 +51,11 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
 
 
 def pair_list(examples: Sequence[Example], kind: str) -> str:
-    """Return pairs of texts as items of a list, in HTML; kind : the word for them, which also begins their ids."""
-    items = ""
+    """Return pairs of texts as items of a list, in HTML; kind : of errors, wrong or missed, which begins their ids."""
+    items, sides = "", (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
         other = f'<span class="place"><bdi>{escape_text(example.kept_id, lines=False)}</bdi></span>'
-        items += _item(f"{kind}-{number}", example, kind, other, ("First", "Second"))
+        items += _item(f"{kind}-{number}", example, say(f"errors.{kind}"), other, sides)
     return items
 
 
