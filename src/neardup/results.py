@@ -20,7 +20,7 @@ from neardup.errors import SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.report.marked_pairs import MarkedPair
 from neardup.report.wording import percent, plural
-from neardup.verify.outlines import Outlines
+from neardup.verify.outlines import Outlines, align_outlines
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
 
@@ -257,7 +257,6 @@ class Comparison(_OneLine, answers.Comparison):
     bands: Bands | None
     _mark: Callable[[], tuple[list[Passage], list[Passage]]] = field(compare=False)
     _pages: tuple[str, str] | None = field(compare=False)
-    _align: Callable[[str, str], Outlines] = field(compare=False)
     _compare: Callable[..., Comparison] = field(compare=False)
 
     def __str__(self) -> str:
@@ -294,7 +293,7 @@ class Comparison(_OneLine, answers.Comparison):
     @cached_property
     def outlines(self) -> Outlines | None:
         """The aligned outlines of two pages whose structure was compared, else None; found on first use."""
-        return None if self._pages is None else self._align(*self._pages)
+        return None if self._pages is None else align_outlines(*self._pages)
 
     @cached_property
     def content(self) -> Comparison | None:

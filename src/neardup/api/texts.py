@@ -17,7 +17,6 @@ from neardup.settings.methods import MethodSettings
 from neardup.settings.presets import method_named
 from neardup.settings.shingling import PAGE_TOKENS
 from neardup.verify import comparison as comparing
-from neardup.verify.outlines import align_outlines
 
 Text = str | os.PathLike[str] | Sequence[float]
 
@@ -72,7 +71,6 @@ def compare(
         chosen.lookup.bands,
         _mark=partial(comparing.mark, *shown, method.shingling),
         _pages=texts if getattr(method, "tokens", None) in PAGE_TOKENS else None,
-        _align=align_outlines,
         _compare=compare,
     )
 

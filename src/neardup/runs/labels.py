@@ -90,7 +90,7 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
         )
     same = _as_verdicts(table[column], column, part.name)
     known = same.is_valid()
-    ids = [as_ids(_joined(table[name]))[0] for name in _PAIR]
+    ids = [as_ids(table[name].combine_chunks())[0] for name in _PAIR]
     known = pc.and_(known, pc.and_(ids[0].is_valid(), ids[1].is_valid()))
     if not pc.any(known).as_py():
         raise InputError(
@@ -101,7 +101,7 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
 
 
 def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
-    values = _joined(column)
+    values = column.combine_chunks()
     if pa.types.is_boolean(values.type) or pa.types.is_null(values.type):
         return values.cast(pa.bool_())
     number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
@@ -114,10 +114,6 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
             f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or convert it."
         )
     return pc.equal(values, 1) if number else pa.nulls(len(values), pa.bool_())
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _table_of(part: Part) -> pa.Table:

@@ -44,41 +44,40 @@ def _print_truth(report: dict[str, Any], console: Console) -> None:
     rows.count("Read", report["counts"]["read"], noun(report["counts"]["read"], "document"))
     if "label" in truth:
         rows.count("Labelled", truth["documents"], f"of them, under {plural(truth['labels'], 'label')}")
-        rows.count("To find", report["at_threshold"]["positives"], "pairs under one label", "bold")
     else:
-        rows.count(
-            "Judged", truth["pairs"], f"{noun(truth['pairs'], 'pair')} of {plural(truth['documents'], 'document')}"
-        )
-        rows.count("To find", report["at_threshold"]["positives"], "pairs judged to be duplicates", "bold")
+        judged = f"{noun(truth['pairs'], 'pair')} of {plural(truth['documents'], 'document')}"
+        rows.count("Judged", truth["pairs"], judged)
+    wanted = "pairs under one label" if "label" in truth else "pairs judged to be duplicates"
+    rows.count("To find", report["at_threshold"]["positives"], wanted, "bold")
     rows.count("Rejected", report["counts"]["rejected"], "could not be read")
     rows.print(console)
 
 
 def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
     """Print a column of figures for each method."""
-    reports = found.values()
-    rows = [
-        ("Found at", [_within(report, report["at_threshold"]) for report in reports]),
-        ("Found", [f"{report['at_threshold']['found']:,}" for report in reports]),
-        ("Correct", [f"{report['at_threshold']['correct']:,}" for report in reports]),
-        *_shares("", [report["at_threshold"] for report in reports]),
-    ]
-    if next(iter(reports))["adjusted_rand"] is not None:
-        rows += [
-            ("Adjusted Rand", [f"{report['adjusted_rand']:.3f}" for report in reports]),
-            ("  if connected", [f"{report['adjusted_rand_connected']:.3f}" for report in reports]),
-        ]
-    rows += [
-        ("Best F1 at", [_within(report, report["best"]) for report in reports]),
-        *_shares("  ", [report["best"] for report in reports]),
-    ]
-    bold = {"F1", "  F1"}
-    _print_table(("", *found), [(name, *cells) for name, cells in rows], console, lambda row: row[0] in bold, left=(0,))
+    columns = [_figures(report) for report in found.values()]
+    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    _print_table(("", *found), rows, console, lambda row: row[0].strip() == "F1", left=(0,))
 
 
-def _shares(indent: str, scores: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    names = {"Precision": "precision", "Recall": "recall", "F1": "f1"}
-    return [(indent + label, [_share(score[name]) for score in scores]) for label, name in names.items()]
+def _figures(report: dict[str, Any]) -> dict[str, str]:
+    """Return the figures of a method by their names."""
+    at, best, rand = report["at_threshold"], report["best"], {}
+    if report["adjusted_rand"] is not None:
+        rand = {"Adjusted Rand": report["adjusted_rand"], "  if connected": report["adjusted_rand_connected"]}
+    return {
+        "Found at": _within(report, at),
+        "Found": f"{at['found']:,}",
+        "Correct": f"{at['correct']:,}",
+        **dict(zip(("Precision", "Recall", "F1"), _shares(at), strict=True)),
+        **{name: f"{value:.3f}" for name, value in rand.items()},
+        "Best F1 at": _within(report, best),
+        **dict(zip(("  Precision", "  Recall", "  F1"), _shares(best), strict=True)),
+    }
+
+
+def _shares(score: dict[str, Any]) -> list[str]:
+    return ["-" if score[name] is None else percent(score[name]) for name in ("precision", "recall", "f1")]
 
 
 def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
@@ -87,7 +86,7 @@ def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
     for scores_of_length in zip(*(report["by_length"] for report in found.values()), strict=True):
         least, most = scores_of_length[0]["characters_from"], scores_of_length[0]["characters_to"]
         span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        shares = [[_share(score[name]) for name in ("precision", "recall", "f1")] for score in scores_of_length]
+        shares = [_shares(score) for score in scores_of_length]
         scores = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
         rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *scores))
     _print_title(f"By length of the shorter text{': precision / recall' if several else ''}", console)
@@ -104,9 +103,7 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
         (
             f"{score[limit]:g}",
             f"{score['found']:,}",
-            _share(score["precision"]),
-            _share(score["recall"]),
-            _share(score["f1"]),
+            *_shares(score),
             _bar(score["f1"] or 0.0, unicode) + _mark(score[limit] == chosen, score[limit] == best),
         )
         for score in report["curve"]
@@ -129,10 +126,6 @@ def _within(report: dict[str, Any], score: dict[str, Any]) -> str:
     """Return the limit from which, or up to which, pairs are found."""
     limit = _limit_of(report)
     return f"{score[limit]:g} or more" if limit == "threshold" else f"{plural(score[limit], 'bit')} or less"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else percent(value)
 
 
 def _bar(share: float, unicode: bool) -> str:
