@@ -430,7 +430,7 @@ class Index(FileJobs):
     def documents(self) -> Iterator[pa.Table]:
         """Yield all documents by the thousand: id, kept, kept_id, times, payload, import_name, text and sketch."""
         with self.opened.store.reading() as snapshot:
-            yield from maintenance.documents(self.opened.rules, snapshot)
+            yield from maintenance.documents(snapshot)
 
     def rebuild(self, address: str | os.PathLike[str], *, method: MethodSettings) -> Index:
         """Make another index of the same documents with other bands or blocks, from the stored data, without texts.

@@ -419,11 +419,11 @@ class FileJobs:
                 open_stages(progress) as stages,
                 stages.stage("export", sum(snapshot.count())) as bar,
             ):
-                for table in maintenance.documents(self.opened.rules, snapshot):
+                for table in maintenance.documents(snapshot):
                     bar.advance(len(table), int(table.nbytes))
                     yield plain(table)
 
-        schema = plain(maintenance.shown(self.opened.rules, indexed_schema(self.opened.measures).empty_table())).schema
+        schema = plain(maintenance.shown(indexed_schema(self.opened.measures).empty_table())).schema
         _write(file, tables(), schema)
         return {
             "version": __version__,

@@ -99,9 +99,8 @@ def next_step(
     replacing = (existing >= 0) & ~same
     stop = _first_repeated_id(incoming.ids)
     if replacing[1:stop].any():
-        stop = _first_conflict(
-            rules, snapshot, incoming.take(np.arange(stop)), existing[:stop], replacing[:stop], if_new
-        )
+        distinct = incoming.take(np.arange(stop))
+        stop = _first_conflict(rules, snapshot, distinct, existing[:stop], replacing[:stop], if_new)
     forgotten = existing[:stop][replacing[:stop]]
     view = snapshot.without(forgotten) if len(forgotten) else snapshot
     new = np.flatnonzero(~same[:stop])
@@ -255,15 +254,8 @@ def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Ro
             keeper[removed_repeats] = np.where(alive == keeper[removed_repeats], alive, -1)
         timestamps = _take(snapshot, documents, keeper, _TIMESTAMPS)
     is_repeated = arrow_of(np.arange(len(rows)) >= len(documents))
-    columns = [
-        rows["id"],
-        arrow_of(kept),
-        is_repeated,
-        rows["kept_id"],
-        *(rows[name] for name in measures),
-        rows["truncated"],
-        *(timestamps[name] for name in _TIMESTAMPS),
-    ]
+    answered = rows.select(["kept_id", *measures, "truncated"]).columns
+    columns = [rows["id"], arrow_of(kept), is_repeated, *answered, *timestamps.select(_TIMESTAMPS).columns]
     return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 

@@ -55,14 +55,6 @@ class Verdicts(NamedTuple):
     member: Mask
 
 
-class _Proposed(NamedTuple):
-    """The candidates of a batch. stored : among stored rows. inner : among earlier documents of the batch."""
-
-    stored: CandidateRows
-    inner: CandidateRows
-    truncated: Mask
-
-
 def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
     """Decide about documents that the index does not have."""
     representatives = stored_representatives(snapshot, incoming)
@@ -73,34 +65,29 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
     stored = representatives >= 0
     first[stored] = stored.nonzero()[0]
     members = incoming.featured & ~stored & (first == np.arange(len(incoming)))
-    proposed = _propose(rules, snapshot, incoming, members)
-    if not len(proposed.stored.row) + len(proposed.inner.row) and bool((members | ~incoming.featured).all()):
-        return keep_all(rules, incoming)._replace(truncated=proposed.truncated & rules.method.confirms_sets)
-    nodes = np.unique(np.concatenate([proposed.stored.row, representatives[stored_kept]]))
-    left, right, measured = _confirm(rules, snapshot, incoming, proposed, nodes)
+    found, inner, truncated = _propose(rules, snapshot, incoming, members)
+    truncated &= rules.method.confirms_sets
+    if not len(found.row) + len(inner.row) and bool((members | ~incoming.featured).all()):
+        return keep_all(rules, incoming)._replace(truncated=truncated)
+    nodes = np.unique(np.concatenate([found.row, representatives[stored_kept]]))
+    left, right, measured = _confirm(rules, snapshot, incoming, found, inner, nodes)
     # Positions: stored rows first, then the documents.
     own = len(nodes) + np.arange(len(incoming))
     representative = np.concatenate([np.arange(len(nodes)), len(nodes) + first])
     representative[own[stored_kept]] = np.searchsorted(nodes, representatives[stored_kept])
-    decisions = decide(
-        left.astype(np.uint32),
-        right.astype(np.uint32),
-        rules.method.strength(measured),
-        representative.astype(np.uint32),
-        len(nodes),
-    )
+    pairs = left.astype(np.uint32), right.astype(np.uint32), rules.method.strength(measured)
+    decisions = decide(*pairs, representative.astype(np.uint32), len(nodes))
     kept, pair = decisions.kept[own], decisions.pair[own]
-    is_copy = ~kept & (pair < 0)
     remover = np.where(kept, 0, decisions.remover[own]).astype(np.int64)
     rows = np.concatenate([nodes, snapshot.num_rows + np.arange(len(incoming))]).astype(np.int64)
     columns = measured_of_copies(len(incoming), rules.method.measures).columns
     for name, values in columns.items():
         values[pair >= 0] = measured[name][pair[pair >= 0]]
-    member = members if rules.method.confirms_sets else kept & incoming.featured
-    truncated = proposed.truncated & ~is_copy & rules.method.confirms_sets
-    verdicts = Verdicts(
-        kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated, member | (kept & incoming.featured)
-    )
+    truncated &= kept | (pair >= 0)  # not of copies
+    member = kept & incoming.featured
+    if rules.method.confirms_sets:
+        member |= members
+    verdicts = Verdicts(kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated, member)
     # The copy of a document whose own remover is gone takes its place: those after it must see it.
     revived = np.flatnonzero(kept & stored)
     return _first_verdicts(verdicts, int(revived[0]) + 1) if len(revived) else verdicts
@@ -108,25 +95,14 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
 
 def keep_all(rules: Rules, incoming: Incoming) -> Verdicts:
     """Return the verdicts of documents that are added whatever they are similar to."""
-    size = len(incoming)
-    return Verdicts(
-        np.ones(size, np.bool_),
-        np.full(size, -1, np.int64),
-        measured_of_copies(size, rules.method.measures),
-        np.zeros(size, np.bool_),
-        incoming.featured,
-    )
+    size, measures = len(incoming), rules.method.measures
+    kept, remover = np.ones(size, np.bool_), np.full(size, -1, np.int64)
+    return Verdicts(kept, remover, measured_of_copies(size, measures), ~kept, incoming.featured)
 
 
 def _first_verdicts(verdicts: Verdicts, stop: int) -> Verdicts:
-    part = slice(stop)
-    return Verdicts(
-        verdicts.kept[part],
-        verdicts.remover[part],
-        verdicts.measured.take(part),
-        verdicts.truncated[part],
-        verdicts.member[part],
-    )
+    kept, remover, measured, truncated, member = verdicts
+    return Verdicts(kept[:stop], remover[:stop], measured.take(slice(stop)), truncated[:stop], member[:stop])
 
 
 def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
@@ -146,8 +122,10 @@ def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
     return kept
 
 
-def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask) -> _Proposed:
-    """Look up the documents among the stored ones and among each other."""
+def _propose(
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
+) -> tuple[CandidateRows, CandidateRows, Mask]:
+    """Return the candidates among stored rows, and among earlier documents; and whose buckets had more of them."""
     lookup, keys = rules.lookup, incoming.described.keys
     probes = take_entries(lookup.probes(keys), incoming.featured)
     found = snapshot.find(probes, rules.limit)
@@ -156,19 +134,17 @@ def _propose(rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
     inner = CandidateRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
     if len(incoming) > 1 and members.any():
         entries = take_entries(lookup.entries(keys), members)
-        found_inner = _find_inner(lookup.layout, entries, probes, len(incoming), rules.limit)
-        found_inner = list_after(
-            found,
-            found_inner,
-            rules.limit,
-            lookup.layout,
-            lambda: (sketches_of(snapshot, found.row), binary_rows(incoming.sketch[found_inner.row])),
-        )
-        truncated |= found_inner.truncated
-        inner = lookup.select(probes, found_inner)
+        earlier = _find_inner(lookup.layout, entries, probes, len(incoming), rules.limit)
+
+        def sketches() -> tuple[pa.Array, pa.Array]:
+            return sketches_of(snapshot, found.row), binary_rows(incoming.sketch[earlier.row])
+
+        listed = list_after(found, earlier, rules.limit, lookup.layout, sketches)
+        truncated |= listed.truncated
+        inner = lookup.select(probes, listed)
     overflows = np.zeros(len(incoming), np.bool_)
     overflows[probes.document[truncated]] = True
-    return _Proposed(stored.take(stored.kept), inner, overflows)
+    return stored.take(stored.kept), inner, overflows
 
 
 def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int) -> Found:
@@ -183,10 +159,10 @@ def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents
 
 
 def _confirm(
-    rules: Rules, snapshot: Snapshot, incoming: Incoming, proposed: _Proposed, nodes: Rows
+    rules: Rules, snapshot: Snapshot, incoming: Incoming, stored: CandidateRows, inner: CandidateRows, nodes: Rows
 ) -> tuple[Rows, Rows, Measured]:
     """Return the pairs that are duplicates, as positions, with their measures."""
-    method, described, (stored, inner) = rules.method, incoming.described, proposed[:2]
+    method, described = rules.method, incoming.described
     parts = [method.measure(described, described, inner.row, inner.query)]
     if len(stored.row):
         parts.append(measure_stored(rules, snapshot, described, stored)[0])

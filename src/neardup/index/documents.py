@@ -168,7 +168,7 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         rows = [_fields(line, names) for line in lines]
     else:
         assert payload is not None
-        if len(names) == 1 and _is_text(payload.schema.field(names[0]).type):
+        if len(names) == 1 and payload.schema.field(names[0]).type in (pa.string(), pa.large_string()):
             return pc.cast(payload[names[0]], pa.large_string())
         rows = payload.select(names).to_pylist()
     return pa.array([_payload(row, names) for row in rows], pa.large_string())
@@ -186,7 +186,3 @@ def _fields(line: bytes, names: list[str]) -> dict[str, Any]:
 def _payload(row: dict[str, Any], names: list[str]) -> str | None:
     value = row[names[0]] if len(names) == 1 else row
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

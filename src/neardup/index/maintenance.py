@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,28 +26,21 @@ def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] 
     row = snapshot.rows_of_ids(pa.array([id], pa.large_string()))
     if row[0] < 0:
         return None
-    found: dict[str, Any] = shown(rules, snapshot.take(row, _SHOWN)).to_pylist()[0]
-    return found | {"sketch": _sketch(rules, snapshot, row)}
+    found: dict[str, Any] = shown(snapshot.take(row, _SHOWN)).to_pylist()[0]
+    return found | {"sketch": stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]}
 
 
-def documents(rules: Rules, snapshot: StoredSnapshot) -> Iterator[pa.Table]:
+def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
     """Yield all documents, their texts decompressed."""
-    for table in snapshot.scan(_SHOWN):
-        yield shown(rules, table)
+    yield from map(shown, snapshot.scan(_SHOWN))
 
 
-def shown(rules: Rules, table: pa.Table) -> pa.Table:
+def shown(table: pa.Table) -> pa.Table:
     """Return stored rows as they are shown: `kept` instead of the state, texts decompressed."""
     kept = pc.equal(table["state"], pa.scalar(KEPT, pa.uint8()))
     texts = pa.array(decompress(table["text"].to_pylist()), pa.large_string())
-    columns = {name: table[name] for name in _SHOWN if name != "state"} | {"kept": kept, "text": texts}
-    order = ("id", "kept", "kept_id", "first_seen", "last_seen", "payload", "import_name", "text", "sketch")
-    return pa.table({name: columns[name] for name in order})
-
-
-def _sketch(rules: Rules, snapshot: StoredSnapshot, row: Rows) -> npt.NDArray[Any]:
-    sketch: npt.NDArray[Any] = stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]
-    return sketch
+    table = table.select(_SHOWN).set_column(_SHOWN.index("state"), "kept", kept)
+    return table.set_column(_SHOWN.index("text"), "text", texts)
 
 
 def forget(writer: Writer, rows: Rows) -> int:

@@ -320,7 +320,7 @@ def group_entries(table: Rows, keys: Words, row: Rows, buckets: Rows) -> Iterato
         bounds = begins[first : first + _GROUPS_A_CALL + 1]
         heads = np.empty(len(bounds) - 1, _HEAD)
         heads["table"], heads["level"], heads["number"] = (column[bounds[:-1]] for column in (table, level, number))
-        heads["size"] = kernels.packed_entries.WIDTH * np.diff(bounds)
+        heads["size"] = ENTRY.itemsize * np.diff(bounds)
         yield _interleave(heads, entries[bounds[0] : bounds[-1]], np.diff(bounds))
 
 
@@ -328,11 +328,9 @@ def _interleave(heads: npt.NDArray[np.void], entries: npt.NDArray[np.void], size
     """Return each head and the entries behind it."""
     packed = np.empty(heads.nbytes + entries.nbytes, np.uint8)
     group = np.repeat(np.arange(len(heads)), sizes)
-    at = _HEAD.itemsize * (group + 1) + kernels.packed_entries.WIDTH * np.arange(len(entries))
-    packed[at[:, None] + np.arange(kernels.packed_entries.WIDTH)] = entries.view(np.uint8).reshape(
-        -1, kernels.packed_entries.WIDTH
-    )
-    at = _HEAD.itemsize * np.arange(len(heads)) + kernels.packed_entries.WIDTH * (np.cumsum(sizes) - sizes)
+    at = _HEAD.itemsize * (group + 1) + ENTRY.itemsize * np.arange(len(entries))
+    packed[at[:, None] + np.arange(ENTRY.itemsize)] = entries.view(np.uint8).reshape(-1, ENTRY.itemsize)
+    at = _HEAD.itemsize * np.arange(len(heads)) + ENTRY.itemsize * (np.cumsum(sizes) - sizes)
     packed[at[:, None] + np.arange(_HEAD.itemsize)] = heads.view(np.uint8).reshape(-1, _HEAD.itemsize)
     return packed.tobytes()
 
