@@ -17,7 +17,6 @@ from neardup.cli.settings import PRINTING, command, option, settings_options
 from neardup.cli.sources import json_option
 from neardup.errors import InputError, MissingExtraError
 from neardup.report.wording import say, speaking
-from neardup.settings.methods import MethodSettings
 from neardup.settings.run import OutputSettings
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 @option(
     "--explain",
     PRINTING,
-    "Show how the fingerprint of each text is computed: words, weights, hash bits, sums (--method simhash).",
+    "Show how the fingerprint of each text is computed: words, weights, bits, sums (--method simhash).",
 )
 @option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(
@@ -68,10 +67,16 @@ def compare(
     result = neardup.compare(*sides, method=method)
     explained = [neardup.explain(text_of(side), method=method) for side in sides] if explain else []
     if as_json:
-        _print_json(result, explained)
-    else:
-        with speaking(lang):
-            _print(result, explained, method, (left, right), plain, full)
+        print_json(_record(result, explained))
+        return
+    with speaking(lang):
+        for name, found in zip((left, right), explained, strict=False):
+            render.explain.print_explanation(name, found, full=full)
+        if result.outlines is None:
+            render.compare.print_comparison(result, (left, right), method, plain=plain, full=full)
+        else:
+            render.compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
+            render.outlines.print_outlines(result.outlines, (left, right), plain=plain, full=full)
 
 
 def _side(name: str) -> str | Path:
@@ -81,23 +86,6 @@ def _side(name: str) -> str | Path:
     from neardup.api.texts import decode_text
 
     return decode_text(sys.stdin.buffer.read(), "Standard input")
-
-
-def _print(
-    result: Comparison,
-    explained: list[Explanation],
-    method: MethodSettings,
-    names: tuple[str, str],
-    plain: bool,
-    full: bool,
-) -> None:
-    for name, found in zip(names, explained, strict=False):
-        render.explain.print_explanation(name, found, full=full)
-    if result.outlines is None:
-        render.compare.print_comparison(result, names, method, plain=plain, full=full)
-    else:
-        render.compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
-        render.outlines.print_outlines(result.outlines, names, plain=plain, full=full)
 
 
 def _content_of(result: Comparison) -> Comparison | None:
@@ -115,24 +103,15 @@ def _content_row(content: Comparison | None) -> tuple[str, str, str]:
     return say("compare.content"), f"{content.similarity:.4f}", say("compare.content_means")
 
 
-def _print_json(result: Comparison, explained: list[Explanation]) -> None:
-    record = _record(result)
-    if result.outlines is not None:
+def _record(result: Comparison, explained: list[Explanation]) -> dict[str, Any]:
+    """Return a comparison as values for JSON."""
+    bands = {} if result.bands is None else result.bands._asdict()
+    verdict = {name: getattr(result, name) for name in ("similarity", "threshold", "duplicate")}
+    record = {**result.measures._asdict(), **bands, **verdict}
+    if result.outlines is None:
+        for name in ("left_passages", "right_passages"):
+            record[name] = [passage._asdict() for passage in getattr(result, name)]
+    else:
         content = _content_of(result)
-        record = {name: value for name, value in record.items() if not name.endswith("_passages")}
         record |= {"content_similarity": None if content is None else content.similarity} | result.outlines.record()
-    if explained:
-        record["explanations"] = [asdict(found) for found in explained]
-    print_json(record)
-
-
-def _record(result: Comparison) -> dict[str, Any]:
-    return {
-        **result.measures._asdict(),
-        **(result.bands._asdict() if result.bands is not None else {}),
-        "similarity": result.similarity,
-        "threshold": result.threshold,
-        "duplicate": result.duplicate,
-        "left_passages": [passage._asdict() for passage in result.left_passages],
-        "right_passages": [passage._asdict() for passage in result.right_passages],
-    }
+    return record | ({"explanations": [asdict(found) for found in explained]} if explained else {})

@@ -41,11 +41,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
     "Compare several methods instead of --method: repeat it for each. Each takes the options that apply to it.",
 )
 @option("--plot FILE", "Output", "Plot the curves to this SVG file.")
-@option(
-    "--errors FILE",
-    "Output",
-    "Write twenty wrong and twenty missed pairs, with their differences marked, to this HTML file.",
-)
+@option("--errors FILE", "Output", "Write twenty wrong and twenty missed pairs to this HTML file, differences marked.")
 @settings_options(OutputSettings, "Output", only=("lang",))
 @overwrite_option("file")
 @option(

@@ -25,11 +25,7 @@ _COMMON = "text_column id_column payload_column import_name answers overwrite"
 _UNSTORED = "Batches before the interruption are stored. Send the same documents again: ids get the same answers."
 
 _answers_options = composed(
-    option(
-        "--answers FILE",
-        "Output",
-        "Write a row for each document, with the decision and its reason: .jsonl, .parquet or .csv.",
-    ),
+    option("--answers FILE", "Output", "Write a row with the answer about each document: .jsonl, .parquet or .csv."),
     overwrite_option("file"),
 )
 _documents_options = composed(
@@ -61,11 +57,7 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
 @command("Add the documents that are new, and remove the others.", common=f"output stream {_COMMON}")
 @address_argument
 @inputs_argument
-@option(
-    "-o, --output FILE",
-    "Output",
-    "Write the rows of the kept documents in the format of the input; for several inputs, a folder.",
-)
+@option("-o, --output FILE", "Output", "Write the kept rows in the format of the input; a folder for several inputs.")
 @_answers_options
 @option(
     "--stream",
@@ -74,11 +66,7 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
     "fields: --text-column response.body.",
 )
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
-@option(
-    "--only-new",
-    "Output",
-    "With -o or --print-kept, leave out documents that the index had already, with the same id and content.",
-)
+@option("--only-new", "Output", "With -o or --print-kept, leave out documents that the index had already.")
 @_documents_options
 def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
     """Add the documents that are not similar to a kept one. The others are removed: only their ids and answers are

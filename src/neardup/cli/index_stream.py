@@ -14,7 +14,7 @@ from neardup.cli.index_options import opened
 from neardup.errors import SettingError
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
-_OPTIONS = ("text_column", "id_column", "import_name", "max_document_bytes", "on_error")
+_OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
 _UNUSED = ("output", "answers", "in_format", "threads")
 
 
@@ -27,12 +27,8 @@ def answer_stream(
 
     with opened(address, "Every line that was answered is stored.") as index:
         output, counts = sys.stdout.buffer, Counter[str]()
-        groups = index.answer_lines(
-            arriving_lines(sys.stdin.buffer),
-            payload_column=values["payload_column"],
-            **{name: values[name] for name in _OPTIONS},
-        )
-        for answered in groups:
+        options = {name: values[name] for name in _OPTIONS}
+        for answered in index.answer_lines(arriving_lines(sys.stdin.buffer), **options):
             for line, answer in answered:
                 if not print_kept:
                     output.write(json_line(answer).encode())

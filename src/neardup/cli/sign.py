@@ -19,12 +19,7 @@ from neardup.settings.run import RunSettings
 )
 @inputs_argument
 @output_options("FILE", "The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv.")
-@option(
-    "--hex",
-    "Output",
-    "Add a column of hexadecimal digits; .jsonl and .csv files always have it, and only it.",
-    "with_hex",
-)
+@option("--hex", "Output", "Add a column of hexadecimal digits; .jsonl and .csv files have digits alone.", "with_hex")
 @source_options
 @sketch_options
 @settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))

@@ -21,12 +21,7 @@ _STEP = 0.05
     common="thresholds text_column id_column method ngram keep within threads",
 )
 @inputs_argument
-@option(
-    "--thresholds FROM..TO|X,X",
-    "Method",
-    "A range in steps of 0.05, or thresholds separated by commas.",
-    default="0.5..0.95",
-)
+@option("--thresholds FROM..TO|X,X", "Method", "A range in steps of 0.05, or numbers with commas.", default="0.5..0.95")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision", only=("keep", "within"))
