@@ -297,10 +297,8 @@ def _frame(
             "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). Pass the batches of "
             "foreachBatch, or what spark.read reads; neardup.Index decides about documents as they come."
         )
-    if vector_length is None:
-        _refuse_type(df, text_column, "the text", _TEXTS)
-    else:
-        _refuse_type(df, text_column, "a vector", ("array",))
+    fit = ("the text", _TEXTS) if vector_length is None else ("a vector", ("array",))
+    _refuse_type(df, text_column, *fit)
     if id_column is not None:
         _refuse_type(df, id_column, "the id", (*_TEXTS, *_NUMBERS, *_DATES, "boolean"))
     ranks, group = [], F.lit(None).cast("string")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
-from neardup.documents.vectors import array_of_documents, texts_of
 from neardup.errors import InputError
+from neardup.features.vectors import array_of_documents, texts_of
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of

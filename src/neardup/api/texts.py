@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from neardup.documents.page_charset import decode_page
-from neardup.documents.vectors import array_of_documents, texts_of
 from neardup.errors import InputError
+from neardup.features.vectors import array_of_documents, texts_of
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
 from neardup.settings.methods import MethodSettings

@@ -40,9 +40,8 @@ def is_text(kind: pa.DataType) -> bool:
 def is_vector(kind: pa.DataType) -> bool:
     """Whether a column of this type contains vectors: lists of numbers; an empty one of JSON has no type yet."""
     kind, t = storage_type(kind), pa.types
-    if not (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)):
-        return bool(t.is_null(kind))
-    return bool(t.is_floating(kind.value_type) or t.is_integer(kind.value_type) or t.is_null(kind.value_type))
+    is_list = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
+    return bool(is_number(kind.value_type) if is_list else t.is_null(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -124,10 +123,9 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
     if array.null_count == len(array):
         return pa.nulls(len(array), pa.large_binary()), {}
     sizes = pc.list_value_length(array).fill_null(0).to_numpy().astype(np.int64)
-    values, offsets = array.flatten(), offsets_from_lengths(sizes)
+    offsets = offsets_from_lengths(sizes)
     with np.errstate(over="ignore"):  # too large a number becomes infinite
-        numbers = values.cast(pa.float64()) if pa.types.is_null(values.type) else values
-        numbers = numbers.to_numpy(zero_copy_only=False).astype("<f4", copy=False)
+        numbers = array.flatten().to_numpy(zero_copy_only=False).astype("<f4", copy=False)
     wrong = np.flatnonzero((sizes != length) & (sizes > 0) & (length > 0)).tolist()
     bad = {row: f"the vector has {sizes[row]} numbers, and others have {length}" for row in wrong}
     undefined = np.unique(np.searchsorted(offsets, np.flatnonzero(~np.isfinite(numbers)), "right") - 1)

@@ -14,9 +14,9 @@ from neardup.arrays import arrow_of_bytes
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.documents.payload import Pages, RawLines
-from neardup.documents.vectors import array_of_documents
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
+from neardup.features.vectors import array_of_documents
 from neardup.formats.reading import Task
 from neardup.index.open_index import PAYLOAD, Batch
 from neardup.runs.inputs import Inputs, Source

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.arrays import Rows
-from neardup.documents.vectors import texts_of
 from neardup.errors import InputError, UnknownImportError
+from neardup.features.vectors import texts_of
 from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
 from neardup.index.overlay import Overlay

@@ -21,8 +21,8 @@ from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
-from neardup.documents.vectors import shortened, text_of
 from neardup.executor import group_small, prefetch
+from neardup.features.vectors import shortened, text_of
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits

@@ -17,8 +17,8 @@ import pyarrow as pa
 import neardup
 from neardup.answers import Answer, Committed, Document, Hit
 from neardup.arrays import arrow_of_strings
-from neardup.documents.vectors import array_of_documents
 from neardup.features.outline import Line
+from neardup.features.vectors import array_of_documents
 from neardup.index.open_index import Batch
 from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text

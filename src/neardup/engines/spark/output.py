@@ -28,12 +28,12 @@ from neardup.decide.decisions import Removals
 from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
-from neardup.documents.vectors import texts_of
 from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
 from neardup.engines.spark.source import PART, Files
 from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
+from neardup.features.vectors import texts_of
 from neardup.formats.reading import Task, changed
 from neardup.formats.rows import PART_SHIFT
 from neardup.methods.base import Method
