@@ -8,7 +8,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.diff import Gap, Marks, fold_stretches, fold_whole, pieces
+from neardup.cli.render.diff import Gap, Marks, fold_stretches, fold_whole
 from neardup.cli.render.table import Rows, are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
@@ -77,8 +77,7 @@ def print_differences(
         return
     if stretches is None:
         console.print(Text(f"  {say('compare.apart')}\n", "dim"))
-        sides = (pieces(result.left, result.left_passages), pieces(result.right, result.right_passages))
-        hunks = fold_whole(sides, marks)
+        hunks = fold_whole([(result.left, result.left_passages), (result.right, result.right_passages)], marks)
     else:
         hunks = fold_stretches(stretches, marks)
     if are_columns(console, marks.plain):

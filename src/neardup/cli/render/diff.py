@@ -21,18 +21,6 @@ _BRACKETS = (("[-", "-]"), ("{+", "+}"))
 Sides = tuple[Text, Text]
 
 
-class Piece(NamedTuple):
-    """A stretch of a text, and whether the other text has it too."""
-
-    text: str
-    shared: bool
-
-
-def pieces(text: str, passages: Sequence[Passage]) -> list[Piece]:
-    """Return the passages of a text as pieces."""
-    return [Piece(text[passage.start : passage.end], passage.shared) for passage in passages]
-
-
 class Gap(NamedTuple):
     """A long passage of both texts that is not shown, and the note in its place."""
 
@@ -65,30 +53,29 @@ def fold_stretches(stretches: Sequence[Stretch], marks: Marks) -> list[Sides | G
                 _append_differing(sides[i], texts[i], i, marks)
             continue
         ends = index > 0, index < len(stretches) - 1
-        folded = [_fold(text, *ends, marks) for text in texts]
-        if any(part is None for part in folded):
+        left, right = (_fold(text, *ends, marks) for text in texts)
+        if left is None or right is None:
             for side, text in zip(sides, texts, strict=True):
                 side.append(_clean(text))
             continue
-        for side, part in zip(sides, folded, strict=True):
-            side.append(part.head if part else "")
+        sides = sides[0].append(left.head), sides[1].append(right.head)
         hunks += [_trimmed(sides)] if any(side.plain.strip() for side in sides) else []
-        hunks.append(Gap(folded[0].note if folded[0] else ""))
-        sides = Text(folded[0].tail if folded[0] else ""), Text(folded[1].tail if folded[1] else "")
+        hunks.append(Gap(left.note))
+        sides = Text(left.tail), Text(right.tail)
     return [*hunks, _trimmed(sides)] if any(side.plain.strip() for side in sides) else hunks
 
 
-def fold_whole(sides: tuple[Sequence[Piece], Sequence[Piece]], marks: Marks) -> list[Sides | Gap]:
+def fold_whole(sides: Sequence[tuple[str, Sequence[Passage]]], marks: Marks) -> list[Sides | Gap]:
     """Return one hunk: both texts from beginning to end, each folded for itself."""
     result = Text(), Text()
-    for i in (0, 1):
-        for index, piece in enumerate(sides[i]):
-            if not piece.shared:
-                _append_differing(result[i], piece.text, i, marks)
+    for i, (text, passages) in enumerate(sides):
+        for index, (start, end, shared) in enumerate(passages):
+            if not shared:
+                _append_differing(result[i], text[start:end], i, marks)
                 continue
-            folded = _fold(piece.text, index > 0, index < len(sides[i]) - 1, marks)
+            folded = _fold(text[start:end], index > 0, index < len(passages) - 1, marks)
             if folded is None:
-                result[i].append(_clean(piece.text))
+                result[i].append(_clean(text[start:end]))
             else:
                 result[i].append(folded.head).append(f"\n{folded.note}\n", "dim").append(folded.tail)
     return [_trimmed(result)]
