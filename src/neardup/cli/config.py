@@ -42,7 +42,12 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
         values = _of_report(json.loads(text), ctx, name) if path.suffix == ".json" else _of_toml(text, ctx, name)
     except ValueError as error:
         raise SettingError(f"--config {name} is neither TOML nor a report.json: {error}. Fix the file.") from error
-    ctx.default_map = {**(ctx.default_map or {}), **values}
+    known = {str(param.name): param for param in ctx.command.get_params(ctx)}
+    several = {name for name, param in known.items() if getattr(param, "multiple", False) or param.nargs == -1}
+    ctx.default_map = dict(ctx.default_map or {})
+    for key, value in values.items():
+        if key in known and value is not None:
+            ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
 
 
 def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
@@ -68,8 +73,7 @@ def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
                 f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
                 f"{ctx.command.name} --help-all without their dashes, and inputs."
             )
-        several = getattr(param, "multiple", False) or param.nargs == -1
-        values[str(param.name)] = [value] if several and not isinstance(value, list) else value
+        values[str(param.name)] = value
     return values
 
 
@@ -103,9 +107,4 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
         named = [part["name"] for part in report["inputs"] if part["role"] == role and part["format"] != "table"]
         if report["num_inputs"] == len(report["inputs"]):
             values[param] = named
-    known = {param.name: param for param in ctx.command.get_params(ctx)}
-    return {
-        key: [value] if getattr(known[key], "multiple", False) and not isinstance(value, list) else value
-        for key, value in values.items()
-        if key in known and value is not None
-    }
+    return values

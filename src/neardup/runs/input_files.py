@@ -121,12 +121,8 @@ def _unit(known: Format, text_unit: str) -> str:
 
 def _common_roots(found: list[FoundFile]) -> dict[bool, str]:
     """Return the common folder of all local files, and that of all remote files."""
-    roots: dict[bool, str] = {}
-    for remote in (False, True):
-        bases = [file.base for file in found if is_remote(file.location) == remote]
-        if bases:
-            roots[remote] = (posixpath if remote else os.path).commonpath(bases)
-    return roots
+    bases = {remote: [file.base for file in found if is_remote(file.location) == remote] for remote in (False, True)}
+    return {remote: (posixpath if remote else os.path).commonpath(paths) for remote, paths in bases.items() if paths}
 
 
 def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
