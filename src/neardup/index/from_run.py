@@ -140,18 +140,13 @@ def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
 
 def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
     """Return a function that replaces paths below kept/ by those that the files had in the run."""
-    paths = {str(kept / part["kept"]): part["name"] for part in report["inputs"] if part["kept"] is not None}
-    roots = {
-        name[: -len(part)]
-        for part, name in ((p["kept"], p["name"]) for p in report["inputs"] if p["kept"])
-        if name.endswith(part)
-    }
+    names = {part["kept"]: part["name"] for part in report["inputs"] if part["kept"] is not None}
+    roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
     root = roots.pop() if len(roots) == 1 else ""
 
     def rename(task: Task, batch: Batch) -> Batch:
-        name = task.part.name
-        known = paths.get(name, root + os.path.relpath(name, kept).replace(os.sep, "/"))
-        return batch._replace(ids=pa.array([known] * len(batch.texts), pa.large_string()))
+        part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
+        return batch._replace(ids=pa.array([names.get(part, root + part)] * len(batch.texts), pa.large_string()))
 
     return rename
 

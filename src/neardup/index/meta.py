@@ -106,10 +106,11 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
             f"{meta.get('format_version')}, written by neardup {meta.get('neardup')}. Use that version, or create a "
             "new index."
         )
-    if meta["idf"] != (None if idf is None else idf.version):
+    version = None if idf is None else idf.version
+    if meta["idf"] != version:
         raise StoreError(
-            f"{address} has a different table of document frequencies than when it was created: got "
-            f"{None if idf is None else idf.version}, it needs {meta['idf']}. Restore it from a backup."
+            f"{address} has a different table of document frequencies than when it was created: got {version}, it "
+            f"needs {meta['idf']}. Restore it from a backup."
         )
     settings = IndexSettings(**meta["index"])
     method = with_table(method_of(settings_from_json(meta["method"])), idf)

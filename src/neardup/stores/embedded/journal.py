@@ -39,13 +39,12 @@ def encode(changes: Changes) -> bytes:
     num_documents = 0 if documents is None else len(documents)
     batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
     num_entries = 0 if entries is None else len(entries.key)
-    arrays: list[npt.NDArray[Any]] = []
-    if entries is not None:
-        arrays = [entries.document.astype(_ROW), entries.table.astype(_TABLE), entries.key.astype(_KEY)]
+    columns: tuple[npt.NDArray[Any], ...] = entries or ()
+    keys = [column.astype(kind) for column, kind in zip(columns, (_ROW, _TABLE, _KEY), strict=False)]
     forgotten = _encode_rows(changes.forgotten)
-    arrays += [changes.seen.astype(_ROW), forgotten]
     num_forgotten = len(forgotten) if forgotten.dtype == _ROW else -len(forgotten)
     head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, num_forgotten)
+    arrays = (*keys, changes.seen.astype(_ROW), forgotten)
     return b"".join([_HEAD.pack(*head), batch, *(array.data for array in arrays)])
 
 

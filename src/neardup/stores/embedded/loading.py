@@ -75,7 +75,9 @@ class Loader:
             try:
                 if not known:
                     self._take_files(files, counters)
-                self._take_records(records)
+                if records:
+                    self.state.apply_all(*replay(records.values(), self._settings.schema))
+                    self.number = max(records)
             except FileNotFoundError as error:  # the writer has replaced it since
                 missing = error
                 continue
@@ -102,11 +104,6 @@ class Loader:
         self.number = self.flushed = counters.record
         self.file_numbers, self.forgotten_on_disk = count(counters.file + 1), self.state.forgotten.copy()
         self._loaded = True
-
-    def _take_records(self, records: dict[int, bytes]) -> None:
-        if records:
-            self.state.apply_all(*replay(records.values(), self._settings.schema))
-            self.number = max(records)
 
     def _restore(self, files: Sequence[FileInfo]) -> State:
         """Return the state that files contain."""

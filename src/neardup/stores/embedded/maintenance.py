@@ -24,7 +24,7 @@ from neardup.stores.embedded.folder import remove_files, sync_folder
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
-from neardup.stores.state import State, lengthen
+from neardup.stores.state import lengthen
 
 FROZEN = ""
 """The name of times in memory that are being written to a file."""
@@ -67,15 +67,11 @@ class Maintenance:
         self, folder: Path, database: Database, loader: Loader, lock: Any, publish: Callable[[], None]
     ) -> None:
         self._folder, self._database, self._loader = folder, database, loader
-        self._lock, self._publish = lock, publish
+        self._state, self._lock, self._publish = loader.state, lock, publish
         self._unmerged = True  # whether there may be files to merge
         self._trimmed = (database.first_record() or loader.flushed + 1) - 1  # as far as its records were deleted
         # Files whose commit failed: it may still be in the log, so they are removed after the next commit.
         self._leftovers: list[str] = []
-
-    @property
-    def _state(self) -> State:
-        return self._loader.state
 
     @property
     def num_key_files(self) -> int:

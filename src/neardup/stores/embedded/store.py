@@ -30,6 +30,7 @@ from neardup.stores.base import (
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import NAME, Database, create_database
 from neardup.stores.embedded.folder import (
+    Reserve,
     check_new,
     copy_index,
     lock_for_writing,
@@ -40,7 +41,6 @@ from neardup.stores.embedded.folder import (
 from neardup.stores.embedded.journal import encode
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
-from neardup.stores.embedded.reserve import Reserve
 from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.hashed import check_rows
 from neardup.stores.packed_rows import decode_table, encode_table
