@@ -7,6 +7,7 @@ from typing import Any
 
 from neardup.report.dedup_html import render_notebook, render_report
 from neardup.report.items import Example
+from neardup.report.marked_pairs import MarkedPair
 from reference.page import Page
 
 HOSTILE = (
@@ -87,22 +88,19 @@ def simhash_report(**changes: Any) -> dict[str, Any]:
 
 def example(**changes: Any) -> Example:
     """Return a near-duplicate whose last word differs."""
-    plain = Example(
-        "b",
-        "in.jsonl",
-        7,
-        "one two three",
-        "a",
-        "in.jsonl",
-        3,
-        "one two four",
-        0.85,
-        False,
-        [(0, 8, True), (8, 13, False)],
-        [(0, 8, True), (8, 12, False)],
-        False,
-    )
-    return plain._replace(**changes)
+    removed = {"id": "b", "file": "in.jsonl", "row": 7}
+    kept = {"kept_id": "a", "kept_file": "in.jsonl", "kept_row": 3}
+    pair = {
+        "text": "one two three",
+        "kept_text": "one two four",
+        "passages": [(0, 8, True), (8, 13, False)],
+        "kept_passages": [(0, 8, True), (8, 12, False)],
+        "truncated": False,
+    }
+    for part in (removed, kept, pair):
+        part |= {name: changes.pop(name) for name in list(changes) if name in part}
+    changes = {"similarity": 0.85, "exact": False} | changes
+    return Example(tuple(removed.values()), tuple(kept.values()), MarkedPair(*pair.values()), **changes)
 
 
 def hostile(number: int = 0) -> Example:

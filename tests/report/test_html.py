@@ -143,7 +143,7 @@ def test_only_what_differs_is_marked() -> None:
 
 def test_a_text_equal_to_the_kept_one_is_shown_once_unless_it_was_cut() -> None:
     same = example(kept_text="one two three", exact=True, similarity=1.0, kept_passages=[(0, 13, True)])
-    for shown, times in ((same, 1), (same._replace(truncated=True), 2)):
+    for shown, times in ((same, 1), (same._replace(pair=same.pair._replace(truncated=True)), 2)):
         assert removed_list([shown], 1).count('class="text"') == times
 
 

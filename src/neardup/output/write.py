@@ -170,18 +170,13 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     result = []
     has_similarity = SIMILARITY in method.measures
     for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):
-        pair = marker.mark(int(removals.documents[i]), int(removals.kept[i]))
         result.append(
             Example(
-                *place,
-                pair.left,
-                *kept_place,
-                pair.right,
+                place,
+                kept_place,
+                marker.mark(int(removals.documents[i]), int(removals.kept[i])),
                 float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0,
                 bool(measured.exact[i]),
-                pair.left_passages,
-                pair.right_passages,
-                pair.truncated,
                 None if has_similarity else int(measured[DISTANCE.name][i]),
                 int(shown.families[i]),
                 int(shown.near_families[i]),

@@ -34,32 +34,33 @@ def _picked(examples: Sequence[Example]) -> Iterator[tuple[str, str, int]]:
     if not numbered:
         return
     number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
-    kept = document_id(family.kept_id, _MAX_ID)
+    kept = document_id(family.kept[0], _MAX_ID)
     if family.family > 1:
         copies = family.family - family.family_near
         among = say("cards.copies", copies=copies) if copies else ""
         sentence = say("cards.family", family=family.family, among=among, kept=kept)
         yield "cards.largest_family", sentence, number
-    others = [item for item in near if item[1].kept_id != family.kept_id and item[1].family_near > 1]
+    others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
     if others:
         number, most = max(others, key=lambda item: item[1].family_near)
-        sentence = say("cards.near", near=most.family_near, kept=document_id(most.kept_id, _MAX_ID))
+        sentence = say("cards.near", near=most.family_near, kept=document_id(most.kept[0], _MAX_ID))
         yield "cards.most_near", sentence, number
     if near:
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
-        removed, kept = document_id(closest.id, _MAX_ID), document_id(closest.kept_id, _MAX_ID)
+        removed, kept = document_id(closest.removed[0], _MAX_ID), document_id(closest.kept[0], _MAX_ID)
         sentence = say("cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept)
         yield "cards.closest_call", sentence, number
 
 
 def _html(title: str, sentence: str, number: int, example: Example) -> str:
-    first = _first_difference(example.text, example.passages)
-    second = _first_difference(example.kept_text, example.kept_passages)
+    pair = example.pair
+    first = _first_difference(pair.left, pair.left_passages)
+    second = _first_difference(pair.right, pair.right_passages)
     if first is None or second is None:  # one text has all of the other: both are shown at the same place
         first = second = first or second or 0
-    removed = _excerpt(example.text, example.passages, first, "del")
-    kept = _excerpt(example.kept_text, example.kept_passages, second, "ins")
-    if example.text == example.kept_text:
+    removed = _excerpt(pair.left, pair.left_passages, first, "del")
+    kept = _excerpt(pair.right, pair.right_passages, second, "ins")
+    if pair.left == pair.right:
         kept = hint("pair.same")
     return (
         f'<article><h3>{title}</h3><p>{sentence}</p><div class="removed">{removed}</div>'

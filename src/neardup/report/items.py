@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.report.wording import document_id, escape_text, say
+
+if TYPE_CHECKING:
+    from neardup.report.marked_pairs import MarkedPair
+
+Place = tuple[str, str, int]
 
 _MAX_OPENING = 90  # characters of its text there
 _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all of it
@@ -15,25 +20,16 @@ _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all o
 class Example(NamedTuple):
     """A removed document, and the kept document that removed it.
 
-    passages, kept_passages : (start, end, shared) slices of `text` and `kept_text`, in order; text outside
-    all slices is shown unmarked. truncated : whether the texts are only parts of the documents. distance : of the
-    fingerprints, shown instead of the similarity if it decided alone; else None. family, family_near : the documents
-    that the same kept document removed, and those of them that are no copies.
+    removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown instead of the
+    similarity if it decided alone; else None. family, family_near : the documents that the same kept document removed,
+    and those of them that are no copies.
     """
 
-    id: str
-    file: str
-    row: int
-    text: str
-    kept_id: str
-    kept_file: str
-    kept_row: int
-    kept_text: str
+    removed: Place
+    kept: Place
+    pair: MarkedPair
     similarity: float
     exact: bool
-    passages: Sequence[tuple[int, int, bool]]
-    kept_passages: Sequence[tuple[int, int, bool]]
-    truncated: bool
     distance: int | None = None
     family: int = 1
     family_near: int = 0
@@ -54,13 +50,13 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
     """Return pairs of texts as items of a list, in HTML; kind : of errors, wrong or missed, which begins their ids."""
     items, sides = "", (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
-        other = f'<span class="place"><bdi>{escape_text(example.kept_id, lines=False)}</bdi></span>'
+        other = f'<span class="place"><bdi>{escape_text(example.kept[0], lines=False)}</bdi></span>'
         items += _item(f"{kind}-{number}", example, say(f"errors.{kind}"), other, sides)
     return items
 
 
 def _removed(number: int, example: Example) -> str:
-    opening = " ".join(example.text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
+    opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
     shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
     sides = say("counts.removed"), say("counts.kept")
     return _item(f"removed-{number}", example, say("pair.near"), shown, sides)
@@ -73,20 +69,19 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
     sides : the titles of the two texts.
     """
     css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
-    where = location(example.id, example.file, example.row)
-    kept_where = location(example.kept_id, example.kept_file, example.kept_row)
-    note = hint("pair.long") if example.truncated else ""
-    removed = marked_text(example.text, example.passages, "del")
-    kept = marked_text(example.kept_text, example.kept_passages, "ins")
-    if example.text == example.kept_text and not example.truncated:
+    pair = example.pair
+    note = hint("pair.long") if pair.truncated else ""
+    removed = marked_text(pair.left, pair.left_passages, "del")
+    kept = marked_text(pair.right, pair.right_passages, "ins")
+    if pair.left == pair.right and not pair.truncated:
         kept = hint("pair.same")
     return (
         f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
-        f'{document_id(example.id, _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
-        f"{_document('removed', sides[0], example.id, where, removed)}"
-        f"{_document('kept', sides[1], example.kept_id, kept_where, kept)}"
+        f'{document_id(example.removed[0], _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
+        f"{_document('removed', sides[0], example.removed, removed)}"
+        f"{_document('kept', sides[1], example.kept, kept)}"
         "</div></details></li>\n"
     )
 
@@ -103,8 +98,8 @@ def similarity_shown(example: Example) -> str:
     return str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
 
 
-def _document(side: str, title: str, name: str, where: str, body: str) -> str:
-    return f'<div class="{side}"><h3>{title} {document_id(name)}</h3>{where}{body}</div>'
+def _document(side: str, title: str, place: Place, body: str) -> str:
+    return f'<div class="{side}"><h3>{title} {document_id(place[0])}</h3>{location(*place)}{body}</div>'
 
 
 def location(document: str, file: str, row: int) -> str:
