@@ -63,8 +63,9 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     if not flagged.any():
         return whole
     part, _ = _write(scan_flagged(texts, flagged, shingling))
-    starts, stops = whole.limits[:-1].copy(), whole.limits[1:].copy()
-    starts[flagged], stops[flagged] = part.limits[:-1] + whole.limits[-1], part.limits[1:] + whole.limits[-1]
+    starts, stops = whole.document_offsets[:-1].copy(), whole.document_offsets[1:].copy()
+    offsets = part.document_offsets + stops[-1]
+    starts[flagged], stops[flagged] = offsets[:-1], offsets[1:]
     order = np.concatenate([np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)])
     both = Strings(
         np.concatenate([whole.data, part.data]), np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
@@ -79,8 +80,8 @@ def _write(scan: Scan) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
     flagged = np.zeros(num_documents, np.bool_)
     stream = make_buffers(longest_of(scan.text)).stream
     kernels.tokens.write_tokens(*scan, stream, tokens, flagged)
-    offsets = tokens.offsets[: tokens.limits[-1] + 1].copy()
-    return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.limits), flagged
+    offsets = tokens.offsets[: tokens.document_offsets[-1] + 1].copy()
+    return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.document_offsets), flagged
 
 
 def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], list[list[float]]]:
@@ -126,8 +127,8 @@ def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Distin
     offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
     """
     documents = np.repeat(np.arange(len(offsets) - 1), np.diff(places.offsets))
-    firsts = places.firsts - offsets[documents] + tokens.limits[documents]
-    sizes = np.minimum(ngram, np.diff(tokens.limits))[documents]
+    firsts = places.firsts - offsets[documents] + tokens.document_offsets[documents]
+    sizes = np.minimum(ngram, np.diff(tokens.document_offsets))[documents]
     strings = Strings(tokens.data, tokens.offsets)
     return _join(strings, firsts, sizes, _SPACE if separated else _NOTHING)
 

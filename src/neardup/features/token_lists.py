@@ -71,14 +71,14 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
 
 def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
     """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
-    num_documents = len(tokens.limits) - 1
-    longest = int(np.diff(tokens.limits).max(initial=0))
+    num_documents = len(tokens.document_offsets) - 1
+    longest = int(np.diff(tokens.document_offsets).max(initial=0))
     shingles = Shingles(
-        np.empty(int(tokens.limits[-1]) + num_documents, np.uint64),
+        np.empty(int(tokens.document_offsets[-1]) + num_documents, np.uint64),
         np.empty(num_documents + 1, np.int64),
         np.empty((num_documents, 2), np.uint64),
         np.zeros(num_documents, np.bool_),
     )
     buffer = np.empty(longest, np.uint64)
-    kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.limits, ngram, buffer, shingles)
+    kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.document_offsets, ngram, buffer, shingles)
     return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])

@@ -126,7 +126,7 @@ def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, 
 
 
 def line_frequencies(
-    features: DistinctFeatures, lines: DistinctFeatures, line_limits: npt.NDArray[np.int64]
+    features: DistinctFeatures, lines: DistinctFeatures, line_offsets: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return in how many lines of its document each feature occurs, and how many lines with features there are.
 
@@ -134,14 +134,14 @@ def line_frequencies(
     ----------
     features : the distinct features of the documents.
     lines : the distinct features of every line of every document.
-    line_limits : int64 array of shape (num_documents + 1,), the range of lines of each document.
+    line_offsets : int64 array of shape (num_documents + 1,), the range of lines of each document.
 
     Returns
     -------
     Two int64 arrays as long as the features.
     """
-    table = distinct_features(lines.hashes, lines.offsets[line_limits])
+    table = distinct_features(lines.hashes, lines.offsets[line_offsets])
     found = np.empty(len(features.hashes), np.int64)
     kernels.weights.look_up_each(features.hashes, features.offsets, table.hashes, table.offsets, table.counts, found)
-    num_lines = np.diff(offsets_from_lengths(np.diff(lines.offsets) > 0)[line_limits])
+    num_lines = np.diff(offsets_from_lengths(np.diff(lines.offsets) > 0)[line_offsets])
     return found, np.repeat(num_lines, np.diff(features.offsets))

@@ -81,7 +81,7 @@ def sign(
 def sign_strings(
     data: npt.NDArray[np.uint8],
     offsets: npt.NDArray[np.int32 | np.int64],
-    limits: npt.NDArray[np.int64],
+    set_offsets: npt.NDArray[np.int64],
     seed: int,
     out: npt.NDArray[np.uint32],
 ) -> int:
@@ -90,7 +90,7 @@ def sign_strings(
     Parameters
     ----------
     data : uint8 array, and offsets : int32 or int64 array of shape (num_strings + 1,), as Arrow holds strings.
-    limits : int64 array of shape (num_sets + 1,); the strings of set i are limits[i] to limits[i + 1].
+    set_offsets : int64 array of shape (num_sets + 1,); the strings of set i are set_offsets[i] to set_offsets[i + 1].
     seed : seed of the permutations.
     out : uint32 array of shape (num_sets, num_hashes), as `sign` returns.
 
@@ -98,9 +98,9 @@ def sign_strings(
     -------
     The first set of which a string lies outside of the data, from which on nothing is filled; -1 if there is none.
     """
-    hashes = np.empty(np.diff(limits).max(initial=0), np.uint64)
+    hashes = np.empty(np.diff(set_offsets).max(initial=0), np.uint64)
     drawn = draw_permutations(out.shape[1], seed)
-    return int(kernels.minhash.sign_strings(data, offsets, limits, *drawn, hashes, out))
+    return int(kernels.minhash.sign_strings(data, offsets, set_offsets, *drawn, hashes, out))
 
 
 def sign_texts(

@@ -49,21 +49,22 @@ def sign(hashes, offsets, factors, multipliers, signatures):
 
 
 @kernel
-def sign_strings(data, offsets, limits, factors, multipliers, hashes, signatures):
+def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signatures):
     """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are hashed.
 
-    data : uint8; offsets : int32 or int64 (num_strings + 1,); limits : int64 (num_sets + 1,), the strings of set i are
-    limits[i] to limits[i + 1]; factors, multipliers, signatures : as of `sign`; hashes : uint64, working space for the
-    largest set. Return the first set of which a string lies outside of the data, where this ends; -1 if there is none.
+    data : uint8; offsets : int32 or int64 (num_strings + 1,); set_offsets : int64 (num_sets + 1,), the strings of set i
+    are set_offsets[i] to set_offsets[i + 1]; factors, multipliers, signatures : as of `sign`; hashes : uint64, working
+    space for the largest set. Return the first set of which a string lies outside of the data, where this ends; -1 if
+    there is none.
     """
     row, base, some, factor = np.empty_like(multipliers), address_of(data), load(multipliers, 0), factors[0]
-    for number in range(len(limits) - 1):
+    for number in range(len(set_offsets) - 1):
         row[:LANES] = U32(0)
         most, count = load(row, 0), 0
-        end = np.int64(offsets[limits[number]])
+        end = np.int64(offsets[set_offsets[number]])
         if U64(end) > U64(len(data)):  # a negative one, too
             return number
-        for i in range(limits[number] + 1, limits[number + 1] + 1):
+        for i in range(set_offsets[number] + 1, set_offsets[number + 1] + 1):
             start, end = end, np.int64(offsets[U64(i)])  # unsigned, it needs no look at its sign
             prefetch(base + start + _AHEAD)
             if U64(end) > U64(len(data)):

@@ -49,13 +49,14 @@ class Shingles(NamedTuple):
 class TokenStrings(NamedTuple):
     """The tokens of documents as strings, in the order of the text.
 
-    data : uint8, UTF-8; offsets : int64 (num_tokens + 1,), token i is data[offsets[i]:offsets[i + 1]]; limits : int64
-    (num_documents + 1,), the tokens of document i are limits[i] to limits[i + 1].
+    data : uint8, UTF-8; offsets : int64 (num_tokens + 1,), token i is data[offsets[i]:offsets[i + 1]];
+    document_offsets : int64 (num_documents + 1,), the tokens of document i are document_offsets[i] to
+    document_offsets[i + 1].
     """
 
     data: np.ndarray
     offsets: np.ndarray
-    limits: np.ndarray
+    document_offsets: np.ndarray
 
 
 def longest_of(text: Text) -> int:

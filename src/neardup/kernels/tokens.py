@@ -368,10 +368,10 @@ def write_tokens(text, tables, mode, stream, tokens, flagged):
     Requires: 3 * len(text.data) bytes for tokens.data, and one place more in tokens.offsets.
     """
     count = 0
-    tokens.offsets[0], tokens.limits[0] = 0, 0
+    tokens.offsets[0], tokens.document_offsets[0] = 0, 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         length, flagged[document] = _fold(data, tables, mode, stream)
         stream[length] = 0
         count = _copy_tokens(stream, length, mode, tokens, count)
-        tokens.limits[document + 1] = count
+        tokens.document_offsets[document + 1] = count
