@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from neardup.report.wording import percent, plural
 from neardup.verify.outlines import Outlines, align_outlines
 from neardup.verify.passages import Passage
 from neardup.verify.scores import Score
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
 
 T = TypeVar("T")
 
@@ -115,7 +118,7 @@ class Deduplication(_WithPage, page="dedup_html"):
         return _filled(self._pairs, "pairs", None)
 
     @property
-    def dataset(self) -> Any:
+    def dataset(self) -> Dataset | DatasetDict:
         """The kept rows of a Hugging Face Dataset, or a DatasetDict of those of each split; no text is copied.
 
         Raises SettingError if the source was neither.

@@ -74,6 +74,13 @@ def test_an_index_and_an_interrupted_run_are_refused_on_spark(tmp_path):
     assert str(caught.value) == SPARK.refusal(limits["resume"], True)
 
 
+@pytest.mark.parametrize("output", ["out", "s3a://bucket/out"])
+def test_the_scratch_of_a_run_on_spark_exists_whatever_the_output(output, tmp_path):
+    pytest.importorskip("pyspark")
+    with pytest.raises(neardup.SettingError, match=r"scratch must be an existing folder: got .*missing"):
+        neardup.dedup(TEXTS, engine="spark", output=output, scratch=tmp_path / "missing", tables=False)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_takes_an_engine_if_spark_runs_it(command):
     parameters = inspect.signature(getattr(neardup, command)).parameters

@@ -34,12 +34,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class AddOptions(TypedDict, total=False):
-    """How documents are read that are added to an index, as `Index.add_many_if_new` explains."""
+class StageOptions(TypedDict, total=False):
+    """The columns of documents, as in `dedup`, and that which is stored with them."""
 
     text_column: str | Sequence[str] | None
     id_column: str | None
     payload_column: str | Sequence[str] | None
+    in_format: str | None
+
+
+class AddOptions(StageOptions, total=False):
+    """How documents are read that are added to an index, as `Index.add_many_if_new` explains."""
+
     import_name: str | None
     threads: int | None
 
@@ -238,8 +244,8 @@ class Index(FileJobs):
         Parameters
         ----------
         source : documents, as in `dedup`.
-        text_column, id_column : as in `dedup`. Documents without an id column get ids as in `add_if_new`, so that the
-            index does not recognise them when they are sent again.
+        text_column, id_column, in_format : as in `dedup`. Documents without an id column get ids as in `add_if_new`, so
+            that the index does not recognise them when they are sent again.
         payload_column : the column to store with the documents, or several, which become a JSON object; by default the
             column `payload`, if it exists.
         import_name : a name for the documents of this call, by which `remove_import` removes them.
@@ -260,16 +266,22 @@ class Index(FileJobs):
         return self.opened.collect(self.add_batches(source, **options))
 
     def add_batches(
-        self, source: Source, *, if_new: bool = True, import_name: str | None = None, **options: Any
+        self,
+        source: Source,
+        *,
+        if_new: bool = True,
+        import_name: str | None = None,
+        threads: int | None = None,
+        **options: Unpack[StageOptions],
     ) -> Iterator[pa.Table]:
         """Add documents and yield the answers batch by batch, each after it is stored.
 
         Parameters
         ----------
-        source, import_name, options : as in `add_many_if_new`.
+        source, import_name, threads, options : as in `add_many_if_new`.
         if_new : whether similar documents are removed.
         """
-        threads, index = count_threads(options.pop("threads", None)), self.opened
+        threads, index = count_threads(threads), self.opened
         batches = batches_of(source, self.method, **options)
         if threads == 1:  # no other thread: handing over a few documents takes longer than describing them
             yield from (index.add(batch, if_new=if_new, import_name=import_name) for batch in batches)
@@ -360,7 +372,7 @@ class Index(FileJobs):
         """Open an import: documents are staged in it, and enter the index when it is committed."""
         self.opened.open_import(import_name)
 
-    def stage(self, import_name: str, source: Source, **options: Any) -> int:
+    def stage(self, import_name: str, source: Source, **options: Unpack[StageOptions]) -> int:
         """Store documents durably in an open import, found by no query before `commit_import`; return their number.
 
         Parameters
