@@ -19,6 +19,7 @@ _HEAD = struct.Struct(
     "<qqqqqq"
 )  # documents, bytes of their batch, entries, seen, its time, forgotten; or minus the bytes of bits
 _ROW, _TABLE, _KEY, _BITS = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8"), np.dtype("|u1")
+_ENTRY: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY)
 
 
 class Replayed(NamedTuple):
@@ -40,7 +41,7 @@ def encode(changes: Changes) -> bytes:
     batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
     num_entries = 0 if entries is None else len(entries.key)
     columns: tuple[npt.NDArray[Any], ...] = entries or ()
-    keys = [column.astype(kind) for column, kind in zip(columns, (_ROW, _TABLE, _KEY), strict=False)]
+    keys = [column.astype(kind) for column, kind in zip(columns, _ENTRY, strict=False)]
     forgotten = _encode_rows(changes.forgotten)
     num_forgotten = len(forgotten) if forgotten.dtype == _ROW else -len(forgotten)
     head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, num_forgotten)
@@ -76,7 +77,7 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> Replayed:
             batches.append(pa.ipc.read_record_batch(message, schema))
             offset += batch_bytes
         counts = (num_entries, num_entries, num_entries, num_seen, abs(num_forgotten))
-        kinds: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY, _ROW, _ROW if num_forgotten > 0 else _BITS)
+        kinds = (*_ENTRY, _ROW, _ROW if num_forgotten > 0 else _BITS)
         for column, count, kind in zip(columns, counts, kinds, strict=False):
             if count:
                 column.append(np.frombuffer(record, kind, count, offset))
