@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -198,11 +199,8 @@ class MinHashLSH:
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
         """Return the counts of `get_counts`, for some keys only."""
-        counts: list[dict[Hashable, int]] = [{} for _ in range(self.b)]
-        for bands in self.keys.getmany(*map(self._stored, set(keys))):
-            for band, count in zip(bands, counts, strict=False):
-                count[band] = count.get(band, 0) + 1
-        return counts
+        found = [bands for bands in self.keys.getmany(*map(self._stored, set(keys))) if bands]
+        return [dict(Counter(bands[band] for bands in found)) for band in range(self.b)]
 
     def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
         """Return a context in which to insert."""
