@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -69,7 +70,7 @@ def choose_columns(
     if text_column is None and guessed is None:
         raise _no_text_column(others, names_of(vector_length))
     fit = (is_text, "text", "of strings") if vector_length is None else (is_vector, "a vector", "of lists of numbers")
-    texts = [_fitting(others, name, *fit) for name in _several(text_column or guessed or "")]
+    texts = [_fitting(others, name, *fit) for name in (_several(text_column) if guessed is None else [guessed])]
     if vector_length is not None and len(texts) > 1:
         raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
     if id_column is None:
@@ -96,10 +97,10 @@ def names_of(vector_length: int | None) -> tuple[str, ...]:
     return TEXT_NAMES if vector_length is None else VECTOR_NAMES
 
 
-def _several(names: str | Sequence[str]) -> Sequence[str]:
+def _several(names: Any) -> Sequence[str]:
     """Return one name or several as a list."""
     if isinstance(names, str) or not isinstance(names, (list, tuple)) or not names:
-        return [names]  # type: ignore[list-item]  # `_named` refuses what is no string
+        return [names]  # `_named` refuses what is no string
     return names
 
 
