@@ -105,8 +105,8 @@ class GivenVectorsMethod(Method):
         for start in range(0, len(exact), _PAIRS_AT_ONCE):
             part = slice(start, start + _PAIRS_AT_ONCE)
             similarity[part] = _cosine(
-                vectors_of(left.features.sets.take(left_rows[part])).astype(np.float64),
-                vectors_of(right.features.sets.take(right_rows[part])).astype(np.float64),
+                vectors_of(left.features.sets, left_rows[part]).astype(np.float64),
+                vectors_of(right.features.sets, right_rows[part]).astype(np.float64),
             )
         return Measured({SIMILARITY.name: np.where(exact, 1.0, similarity), EXACT.name: exact})
 

@@ -27,7 +27,8 @@ class Lists(NamedTuple):
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Lists:
         """Return the lists of some documents."""
-        starts, sizes = self.offsets[rows], self.sizes[rows]
+        starts = self.offsets[rows]
+        sizes = self.offsets[rows + 1] - starts
         return Lists(self.hashes[ranges(starts, sizes)], offsets_from_lengths(sizes))
 
 

@@ -100,12 +100,16 @@ def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
     return Features(np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2))
 
 
-def vectors_of(features: Lists) -> npt.NDArray[np.float32]:
-    """Return the vectors of `describe_vectors`, float32 (num_documents, length), with a zero after an odd length.
+def vectors_of(features: Lists, rows: npt.NDArray[np.integer[Any]] | None = None) -> npt.NDArray[np.float32]:
+    """Return the vectors of `describe_vectors`, float32 (num_rows, length), with a zero after an odd length.
 
-    Documents without features have zeros.
+    rows : of documents; None for all. Those without features have zeros.
     """
-    sizes = features.sizes
-    vectors = np.zeros((len(sizes), 2 * int(sizes.max(initial=0))), np.float32)
-    vectors[sizes > 0] = features.hashes.view(np.float32).reshape(-1, max(1, vectors.shape[1]))
+    rows = np.arange(len(features.offsets) - 1) if rows is None else rows
+    starts = features.offsets[rows]
+    sizes = features.offsets[rows + 1] - starts
+    length = int(sizes.max(initial=0))
+    vectors = np.zeros((len(rows), 2 * length), np.float32)
+    words = features.hashes.reshape(-1, max(1, length))  # of all documents with features
+    vectors[sizes > 0] = words[starts[sizes > 0] // max(1, length)].view(np.float32)
     return vectors
