@@ -110,6 +110,7 @@ def vectors_of(features: Lists, rows: npt.NDArray[np.integer[Any]] | None = None
     sizes = features.offsets[rows + 1] - starts
     length = int(sizes.max(initial=0))
     vectors = np.zeros((len(rows), 2 * length), np.float32)
-    words = features.hashes.reshape(-1, max(1, length))  # of all documents with features
-    vectors[sizes > 0] = words[starts[sizes > 0] // max(1, length)].view(np.float32)
+    if length:
+        words = features.hashes.reshape(-1, length)  # of all documents with features
+        vectors[sizes > 0] = words[starts[sizes > 0] // length].view(np.float32)
     return vectors
