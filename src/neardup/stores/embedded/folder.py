@@ -198,8 +198,6 @@ class Reserve:
         while True:
             try:
                 return work()
-            except StoreError:
-                raise
             except (OSError, sqlite3.OperationalError) as error:
                 if (isinstance(error, OSError) and error.errno not in _FULL) or not self._release(released):
                     raise

@@ -47,6 +47,7 @@ from neardup.stores.packed_rows import decode_table, encode_table
 from neardup.stores.state import StateStore, View
 
 MEMORY_BYTES = 256 << 20
+_FLUSH, _MERGE = "flush", "merge"  # tasks in the background
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
 _PARTS = 8  # of the memory: one that grows, one that is written, copies of these, the batch that is added, merges
 _THROUGH_DOCUMENTS, _THROUGH_BYTES = 100, 8 << 20  # of a change that is written to files at once; fewer of less memory
@@ -109,8 +110,7 @@ class EmbeddedStore(StateStore):
             remove_files(self._folder, files - set(self._loader.files))
             self._maintenance = Maintenance(self._folder, self._database, self._loader, self._lock, self._publish)
             self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
-            self._flushing: Future[Job] | None = None
-            self._merging: Future[Job] | None = None
+            self._tasks: dict[str, Future[Job]] = {}
             self._pending_bytes = 0
 
     @contextmanager
@@ -279,7 +279,7 @@ class EmbeddedStore(StateStore):
 
     def _write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files, after what is in the journal."""
-        self._finish_flushing()
+        self._finish(_FLUSH)
         if self._loader.number > self._loader.flushed:
             self._maintenance.flush()
             self._pending_bytes = 0
@@ -318,40 +318,38 @@ class EmbeddedStore(StateStore):
     def _start_tasks(self) -> None:
         """Move the journal to files in the background if it is long, and merge files."""
         records = self._loader.number - self._loader.flushed
-        if self._flushing is None and (self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL):
+        if _FLUSH not in self._tasks and (self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL):
             self._pending_bytes = 0
-            self._flushing = self._run(self._maintenance.begin_flush())
-        if self._merging is None:
-            self._merging = self._run(self._maintenance.begin_merge())
+            self._start(_FLUSH, self._maintenance.begin_flush())
+        if _MERGE not in self._tasks:
+            self._start(_MERGE, self._maintenance.begin_merge())
 
-    def _run(self, job: Job | None) -> Future[Job] | None:
-        return None if job is None else self._pool.submit(self._maintenance.run, job)
+    def _start(self, task: str, job: Job | None) -> None:
+        if job is not None:
+            self._tasks[task] = self._pool.submit(self._maintenance.run, job)
 
     def _limit_memory(self) -> None:
         """Install what is written; wait for it where the next is due. Raises what its thread raised."""
-        if self._flushing is not None and (self._flushing.done() or self._pending_bytes > self._part_bytes):
-            self._finish_flushing()
-        if self._merging is not None and (self._merging.done() or self._maintenance.num_key_files > _MAX_KEY_FILES):
-            self._finish_merging()
+        is_due = {
+            _FLUSH: self._pending_bytes > self._part_bytes,
+            _MERGE: self._maintenance.num_key_files > _MAX_KEY_FILES,
+        }
+        for task in is_due:
+            if task in self._tasks and (is_due[task] or self._tasks[task].done()):
+                self._finish(task)
 
-    def _finish_flushing(self) -> None:
-        running, self._flushing = self._flushing, None
-        self._install(running)
-
-    def _finish_merging(self) -> None:
-        running, self._merging = self._merging, None
-        self._install(running)
-
-    def _install(self, running: Future[Job] | None) -> None:
+    def _finish(self, task: str) -> None:
+        """Wait for a task that runs in the background, if it does, and install its files."""
+        running = self._tasks.pop(task, None)
         if running is not None:
             self._pool.submit(clean, self._folder, self._maintenance.install(running.result()))
 
     def _finish_tasks(self) -> None:
         """Wait for what runs in the background."""
         try:
-            self._finish_flushing()
+            self._finish(_FLUSH)
         finally:
-            self._finish_merging()
+            self._finish(_MERGE)
 
 
 def create(

@@ -12,7 +12,7 @@ import psycopg
 from neardup.errors import StoreError
 from neardup.stores.base import StoredSnapshot, StoreSettings, Writer
 from neardup.stores.postgres import statements
-from neardup.stores.postgres.connections import Pool, Session, schema_of
+from neardup.stores.postgres.connections import Pool, schema_of
 from neardup.stores.postgres.snapshot import PostgresSnapshot, PostgresWriter
 from neardup.stores.servers import ServerStore
 
@@ -75,7 +75,11 @@ class PostgresStore(ServerStore):
             try:
                 yield PostgresSnapshot(session, self.settings)
             finally:
-                _end(session)
+                # Not by ROLLBACK: psycopg would plan all statements anew. A transaction that failed is over.
+                try:
+                    session.connection.commit()
+                except psycopg.Error:
+                    session.close()
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
@@ -135,17 +139,6 @@ class PostgresStore(ServerStore):
     def close(self) -> None:
         self.closed = True
         self._pool.close()
-
-
-def _end(session: Session) -> None:
-    """End a transaction of reads; one that failed is over with its connection.
-
-    Not by ROLLBACK: psycopg would plan all statements anew.
-    """
-    try:
-        session.connection.commit()
-    except psycopg.Error:
-        session.close()
 
 
 def _promise_of(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
