@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from neardup.report.wording import escape_text, say
@@ -33,41 +34,27 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     script : the name of a script in this folder, or an empty string.
     """
     assets = files("neardup.report")
-    style = assets.joinpath("report.css").read_text(encoding="utf-8")
+    style, page = (assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "page.html"))
     code = assets.joinpath(script).read_text(encoding="utf-8") if script else ""
-    allowed = f"'{_hash(code)}'" if script else "'none'"
     shown = [(anchor, say(f"titles.{anchor}"), body) for anchor, body in sections if body]
-    links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in shown)
-    program = f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
     numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
-    figures = re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers)
-    return f"""<!DOCTYPE html>
-<html lang="{say("page.language")}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{_hash(style)}'; \
-script-src {allowed}; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<meta name="description" content="{escape_text(headline)}">
-<title>{escape_text(re.split(r" ?[(（]", headline)[0])} – neardup</title>
-<style>{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">{say("page.skip")}</a>
-<header>
-<p class="eyebrow">{escape_text(program)}</p>
-<h1>{figures}</h1>
-{share}
-{_warnings(report)}
-<nav aria-label="{say("page.sections")}"><ul>{links}</ul></nav>
-</header>
-<main id="main">
-{"".join(_section(*section) for section in shown)}</main>
-{f"<script>{code}</script>" if script else ""}
-</body>
-</html>
-"""
+    return Template(page).substitute(
+        language=say("page.language"),
+        style=style,
+        style_hash=_hash(style),
+        scripts=f"'{_hash(code)}'" if script else "'none'",
+        description=escape_text(headline),
+        title=escape_text(re.split(r" ?[(（]", headline)[0]),
+        skip=say("page.skip"),
+        program=escape_text(f"neardup {report.get('version', '')} · {report.get('command', 'report')}"),
+        headline=re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers),
+        share=share,
+        warnings=_warnings(report),
+        contents=say("page.sections"),
+        links="".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in shown),
+        sections="".join(_section(*section) for section in shown),
+        script=f"<script>{code}</script>" if script else "",
+    )
 
 
 def render_fragment(
