@@ -97,11 +97,9 @@ def names_of(vector_length: int | None) -> tuple[str, ...]:
     return TEXT_NAMES if vector_length is None else VECTOR_NAMES
 
 
-def _several(names: Any) -> Sequence[str]:
-    """Return one name or several as a list."""
-    if isinstance(names, str) or not isinstance(names, (list, tuple)) or not names:
-        return [names]  # `_named` refuses what is no string
-    return names
+def _several(names: Any) -> list[Any]:
+    """Return one name or several as a list; `_named` refuses what is no string."""
+    return list(names) if names and isinstance(names, (list, tuple)) else [names]
 
 
 def choose_label(parts: Sequence[Part], label: str) -> str:
