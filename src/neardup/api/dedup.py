@@ -184,10 +184,10 @@ def dedup(
             None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
         )
         if engine == "spark" and folder is not None and not tables and wanted in ("kept", "removed"):
-            from neardup.engines.spark import files as on_workers
+            from neardup.engines.spark.engine import dedup_files
 
             with open_stages(progress) as stages:
-                report = on_workers.dedup_files(performer, folder, wanted, lang, scratch, stages)
+                report = dedup_files(performer, folder, wanted, lang, scratch, stages)
             warn_if_incomplete(report, on_error)
             return Deduplication(None, None, None, report, folder.path, None)
         with open_stages(progress) as stages, workspace(folder, scratch) as files:

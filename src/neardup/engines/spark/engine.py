@@ -1,8 +1,9 @@
-"""Decide about files on a cluster, and collect the decisions for the writers of a local run."""
+"""Decide about files on a cluster: the driver collects the decisions, or workers write the output of a larger run."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,10 +31,13 @@ from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.sketcher import Sketcher
+from neardup.output import write
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Stages
-from neardup.report.contents import drop_near_counts
+from neardup.report.contents import build_report, drop_near_counts
+from neardup.report.dedup_html import render_report
+from neardup.report.losses import warn_of_losses
 from neardup.runs.run import Found, Run
 
 
@@ -41,7 +45,7 @@ class SparkEngine(Engine):
     """Decides about files on a cluster.
 
     The driver collects what the local writers need: the id, the row and the length of each document, and all pairs.
-    `neardup.engines.spark.files` writes the folder of a larger run.
+    `dedup_files` writes the folder of a larger run.
     """
 
     def __init__(self, run: Run, master: str | None) -> None:
@@ -141,3 +145,61 @@ def _sides(rows: pa.Table, corpus: Corpus) -> tuple[npt.NDArray[np.uint32], npt.
     """Return the running numbers of the earlier and of the later document of pairs."""
     earlier, later = (output.numbers_of(rows[name].to_numpy(), corpus) for name in ("kept_document", "document"))
     return earlier, later
+
+
+def dedup_files(
+    engine: Engine,
+    folder: OutputDirectory,
+    wanted: str,
+    lang: str,
+    scratch: str | os.PathLike[str] | None,
+    stages: Stages,
+) -> dict[str, Any]:
+    """Remove the near-duplicates of files: workers write the kept documents, and the driver collects counts.
+
+    Parameters
+    ----------
+    wanted : kept; or removed, to write no documents but removed.parquet.
+    scratch : a folder that the driver and all workers share. Default: next to the output; for an address, which Spark
+        must be configured to write to, the address with .partial at its end.
+
+    Returns
+    -------
+    dict
+        The report, which is in the folder too.
+    """
+    assert isinstance(engine, SparkEngine)
+    shared, begun = output.SharedFolder(folder, scratch), False
+    try:
+        folder.refuse_inputs_inside(engine.paths())
+        found = engine.run.find()
+        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
+        folder.begin(resume=False)
+        begun = True
+        with engine.open(tasks, method, stages, shared) as (flow, corpus):
+            outcome = flow.decide()
+            with flow.named("write"):
+                totals = output.summarise(outcome, tasks, method)
+                output.write_removed(outcome, totals, tasks, method, shared, folder.result / "removed.parquet")
+                lines = output.rejected_lines(outcome.light)
+                (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+                if wanted == "kept":
+                    output.write_kept(corpus, outcome, totals, folder)
+            with flow.named("report"):
+                by_value = output.count_by_value(outcome, engine.run.counted)
+                shown = output.show_examples(corpus, outcome, totals, tasks, method)
+        engine.rounds = outcome.rounds
+        warnings += warn_of_losses(tasks, totals, by_value)
+        report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
+        report |= {"write": wanted, "by_value": by_value, "lang": lang}
+        engine.complete(report)
+        write.write_report(report, render_report(report, shown), folder.result)
+        folder.finish()
+    except BaseException:
+        folder.discard()
+        if begun and folder.remote is not None:
+            folder.remote.delete()
+        raise
+    finally:
+        shared.delete()
+    return report

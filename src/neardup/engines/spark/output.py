@@ -30,12 +30,11 @@ from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
-from neardup.engines.spark.source import PART, Files
+from neardup.engines.spark.source import PART, PART_SHIFT, Files
 from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
 from neardup.features.vectors import texts_of
 from neardup.formats.reading import Task, changed
-from neardup.formats.rows import PART_SHIFT
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
@@ -249,7 +248,7 @@ def located(outcome: Outcome, removed: DataFrame | None) -> DataFrame:
 
 
 def numbers_of(keys: npt.NDArray[np.int64], corpus: Corpus) -> npt.NDArray[np.uint32]:
-    """Return the running numbers of documents, by their keys; see formats.rows.PART_SHIFT."""
+    """Return the running numbers of documents, by their keys; see PART_SHIFT."""
     firsts: npt.NDArray[np.int64] = np.append(0, corpus.part_ends)
     numbers: npt.NDArray[np.uint32] = (firsts[keys >> PART_SHIFT] + (keys & _INDEX)).astype(np.uint32)
     return numbers
