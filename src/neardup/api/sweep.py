@@ -104,7 +104,7 @@ def sweep(
         report = {
             "command": "sweep",
             "thresholds": rows,
-            "incomplete": describe_incomplete(outcome.corpus.tally.unread_files, outcome.corpus.unread),
+            "incomplete": describe_incomplete(outcome.corpus.tally.unread_files, outcome.corpus.tally.unread),
             **describe_cost(stages, outcome.corpus.num_documents),
         }
     warn_if_incomplete(report, run.settings.on_error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +16,11 @@ MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
 @dataclass
 class Tally:
-    """How far the reading is; what a checkpoint holds. against_bytes : those of text_bytes of the earlier corpus."""
+    """How far the reading is; what a checkpoint holds.
+
+    against_bytes : those of text_bytes of the earlier corpus. unread : the first files that could not be read to their
+    end. values : the values of the counted column, by their hash in digits.
+    """
 
     part: int = 0
     part_documents: int = 0
@@ -31,22 +35,21 @@ class Tally:
     against_bytes: int = 0
     id_bytes: int = 0
     short: int = 0
+    unread: list[str] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Corpus:
     """What is known after reading; the documents themselves are in the scratch columns.
 
-    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows. unread : the
-    first files that could not be read to their end. values : the values of the counted column, by their hash in digits.
+    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows.
     """
 
     part_ends: np.ndarray
     part_rejected: np.ndarray
-    unread: tuple[str, ...]
     num_against: int
     tally: Tally
-    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_documents(self) -> int:

@@ -50,7 +50,7 @@ def build_report(
         "num_inputs": len(tasks),
         "removed_by_inputs": _removed_by_inputs(tasks, outcome),
         "counts": _counts(outcome),
-        "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.unread),
+        "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.tally.unread),
         **method.describe_search(outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, selection.audit_sample),

@@ -35,7 +35,7 @@ def removed_by_value(outcome: Outcome, hashes: npt.NDArray[np.uint64], column: s
     distinct, of_document = np.unique(hashes[first:], return_inverse=True)
     documents = np.bincount(of_document, minlength=len(distinct))
     removed = np.bincount(of_document[outcome.removals.documents - first], minlength=len(distinct))
-    names = outcome.corpus.values
+    names = outcome.corpus.tally.values
     return describe_values(column, distinct, documents, removed, lambda row: names.get(str(distinct[row])))
 
 

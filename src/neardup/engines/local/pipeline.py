@@ -22,7 +22,6 @@ from neardup.documents.batch_cache import BatchCache
 from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local import searches
-from neardup.engines.local.audit import audit
 from neardup.engines.local.reading import Reading, count_or_open, describe_all
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch
@@ -37,10 +36,13 @@ from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
 from neardup.settings.run import RunSettings, SelectionSettings
-from neardup.verify.recall import Recall, estimate_recall
+from neardup.verify.recall import Recall, audit_recall, estimate_recall
 
 if TYPE_CHECKING:
     from neardup.kernels.sieve import Compared
+
+_AUDIT_SEED = 20261121  # fixed: the same corpus and settings draw the same documents
+_AUDITED_AT_ONCE = 8192
 
 
 @dataclass
@@ -129,7 +131,7 @@ def _decide(
     audited = None
     if selection.audit_sample:
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
-            audited = audit(source, method.settings.threshold, selection.audit_sample, threads, progress)
+            audited = _audit(source, method.settings.threshold, selection.audit_sample, threads, progress)
     order, near, lengths = queue.order, search.near, scratch.column(schemas.LENGTHS)
     pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
     return Outcome(
@@ -268,3 +270,34 @@ def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirme
     documents, kept = order[removed], order[first[removed]]
     measured = searches.measure_pairs(method, searches.read_described(scratch, queue.featured), kept, documents)
     return Removals(documents, kept, measured)
+
+
+def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:
+    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none.
+
+    Copies share every band; they are left out here and in the estimate.
+    """
+    total, scratch = source.corpus.num_documents, source.scratch
+    sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
+    featured = np.flatnonzero(sets.sizes > 0)
+    drawn = np.random.default_rng(_AUDIT_SEED).permutation(len(featured))[:num_documents]
+    samples = np.sort(featured[drawn]).astype(np.int64)
+    if len(samples) == 0:
+        return None
+    num_hashes = int(sets.sizes[samples].astype(np.int64).sum())
+    postings = kernels.sieve.make_postings(num_hashes, num_hashes)
+    kernels.audit.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
+    content = scratch.column(schemas.CONTENT)
+    columns = searches.key_columns(scratch)
+    sample_keys = np.stack([column[samples] for column in columns])
+    found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
+    sampled = kernels.audit.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
+    for first in range(0, total, _AUDITED_AT_ONCE):
+        stop = min(total, first + _AUDITED_AT_ONCE)
+        stretch = kernels.audit.Stretch(
+            first, content[first:stop], np.stack([column[first:stop] for column in columns])
+        )
+        kernels.audit.compare(postings, sampled, stretch, sets, threshold, kernels.audit.Counts(found, true))
+        progress.advance(stop - first, 0)
+        scratch.release_pages()
+    return audit_recall(found, true)

@@ -68,19 +68,16 @@ class Reading:
         self.has_ids = any(task.columns.id is not None for task in tasks)
         self.on_error = on_error
         self.tally = Tally()
-        self.unread: list[str] = []
-        self.values: dict[str, str] = {}
 
     def resume(self) -> None:
         """Continue from the last checkpoint, if there is one."""
         state = self.scratch.restore()
         if state is not None:
-            self.tally, self.unread = Tally(**state["tally"]), state["unread"]
-            self.values = state["values"]
+            self.tally = Tally(**state["tally"])
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
-        self.scratch.checkpoint({"tally": asdict(self.tally), "unread": self.unread, "values": self.values})
+        self.scratch.checkpoint({"tally": asdict(self.tally)})
 
     def pieces(self, batch_rows: int | None) -> Iterator[Piece]:
         """Yield the pieces that are still to be read."""
@@ -163,10 +160,10 @@ class Reading:
             column = batch.values[-1]
             hashes = hash_values(column)
             self.scratch.append(schemas.VALUES, hashes)
-            if len(self.values) < MAX_VALUES:
+            if len(self.tally.values) < MAX_VALUES:
                 distinct, first = np.unique(hashes, return_index=True)
                 found = zip(distinct.tolist(), column.take(arrow_of(first)).to_pylist(), strict=True)
-                self.values |= {str(number): "" if value is None else value for number, value in found}
+                self.tally.values |= {str(number): "" if value is None else value for number, value in found}
 
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
@@ -175,8 +172,8 @@ class Reading:
             self.scratch.append(schemas.REJECTED, np.frombuffer(line.encode("utf-8", "replace"), np.uint8))
             if row.rest_of_file:
                 self.tally.unread_files += 1
-                if len(self.unread) < MAX_UNREAD_NAMED:
-                    self.unread.append(row.file)
+                if len(self.tally.unread) < MAX_UNREAD_NAMED:
+                    self.tally.unread.append(row.file)
             else:
                 self.tally.rejected += 1
         self.tally.part_rejected += len(rejected)
@@ -196,7 +193,7 @@ class Reading:
         rejected = self.scratch.column(schemas.PART_REJECTED).copy()
         num_parts_against = sum(1 for task in self.tasks if task.against)
         num_against = int(ends[num_parts_against - 1]) if num_parts_against else 0
-        return Corpus(ends, rejected, tuple(self.unread), num_against, self.tally, self.values)
+        return Corpus(ends, rejected, num_against, self.tally)
 
 
 def describe_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:

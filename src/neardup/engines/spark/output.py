@@ -128,13 +128,13 @@ def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
         documents=int(documents.sum()),
         rejected=int(rejected.sum()) - len(lost),
         unread_files=len(lost),
+        unread=[row["file"] for row in lost[:MAX_UNREAD_NAMED]],
         without_features=sum(rows["without"].to_pylist()),
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),
     )
     num_against = int(documents[:num_against_parts].sum())
-    names = tuple(row["file"] for row in lost[:MAX_UNREAD_NAMED])
-    return Corpus(np.cumsum(documents), rejected, names, num_against, tally)
+    return Corpus(np.cumsum(documents), rejected, num_against, tally)
 
 
 def rejected_lines(light: DataFrame) -> list[str]:
