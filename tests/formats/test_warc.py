@@ -31,7 +31,7 @@ def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name
     if name.lower().endswith(".gz"):
         path.write_bytes(members(*records))
     else:
-        from neardup.documents.compression import open_compressed
+        from neardup.documents.sinks import open_compressed
         from neardup.formats.registry import COMPRESSIONS
 
         with open_compressed(str(path), COMPRESSIONS.get(path.suffix)) as stream:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from neardup.decide.edits import Cuts, Edits
 from neardup.documents.batch import Columns
-from neardup.documents.compression import open_compressed
+from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source
 from neardup.errors import OutputError
 from neardup.formats.input_file import Part

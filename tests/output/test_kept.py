@@ -135,7 +135,7 @@ def test_compressed_lines_are_written_compressed(tmp_path: Path, suffix: str) ->
     (first,) = keep(tmp_path / "in.jsonl.gz", tmp_path / "kept")
     assert gzip.decompress(first.read_bytes()).count(b"\n") == 2500
     if suffix != ".gz":
-        from neardup.documents.compression import open_compressed
+        from neardup.documents.sinks import open_compressed
         from neardup.formats.registry import COMPRESSIONS
 
         with open_compressed(str(tmp_path / f"in.jsonl{suffix}"), COMPRESSIONS[suffix]) as stream:

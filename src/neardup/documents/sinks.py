@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import pyarrow as pa
 
-from neardup.documents.compression import open_compressed
 from neardup.documents.sources import Source
 
 
@@ -72,3 +72,12 @@ class RowSink:
 def sink_of_lines(source: Source) -> Callable[[str], ByteSink]:
     """Return a function that makes a file of payload lines, compressed as the source is."""
     return partial(ByteSink, compression=source.compression, to_bytes=attrgetter("data"))
+
+
+def open_compressed(path: str, compression: str | None) -> IO[bytes] | pa.NativeFile:
+    """Open a new local file that compresses what is written to it."""
+    if compression == "xz":
+        return lzma.open(path, "wb", preset=1)
+    if compression is None:
+        return open(path, "wb")
+    return pa.CompressedOutputStream(pa.OSFile(path, "wb"), compression)

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import io
+import lzma
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from neardup.documents.batch import BLOCK_BYTES
-from neardup.documents.compression import open_decompressed
 from neardup.errors import InputError, MissingExtraError, NeardupError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
 _OF_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 _HADOOP_S3 = re.compile(r"^s3[an]://")  # the same storage, as Hadoop and Spark name it
+
+
+MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
+"""First bytes -> name of the compression of a whole file."""
+
+
+_STANDARD_READERS: dict[str | None, Callable[..., Any]] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+
+
+def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:
+    """Return a stream of the bytes inside a local path or an open file; concatenated members are read as one.
+
+    The standard library reads gzip, bz2 and xz, because its readers yield everything before the cut of a truncated
+    stream; Arrow's readers are as fast, but lose the last buffer.
+    """
+    stream: Any
+    if compression in _STANDARD_READERS:
+        stream = _STANDARD_READERS[compression](raw, "rb")
+    elif compression == "zstd":
+        stream = pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
+    else:
+        stream = open(raw, "rb", buffering=0) if isinstance(raw, str) else raw  # noqa: SIM115
+    return stream
 
 
 class CannotOpen(InputError):

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.compression import open_compressed
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.sinks import RowSink
+from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column
 from neardup.formats.registry import Handler

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.compression import open_compressed
 from neardup.documents.page_charset import charset_parameter
 from neardup.documents.pages import (
     COLUMN_TYPES,
@@ -28,6 +27,7 @@ from neardup.documents.pages import (
     too_long,
 )
 from neardup.documents.payload import Pages
+from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source
 from neardup.executor import group_small
 from neardup.formats.http_response import BadResponse, TooLong, decoded_body, parse_response

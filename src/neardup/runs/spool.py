@@ -13,9 +13,8 @@ from contextlib import suppress
 from typing import IO
 
 from neardup.documents.batch import BLOCK_BYTES
-from neardup.documents.compression import MAGIC
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
-from neardup.documents.sources import Source
+from neardup.documents.sources import MAGIC, Source
 from neardup.errors import InputError
 from neardup.formats.registry import FORMATS, format_of_bytes
 
