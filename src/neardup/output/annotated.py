@@ -17,7 +17,7 @@ from neardup.documents.payload import RawLines
 from neardup.documents.sinks import Sink
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.formats.reading import Task
-from neardup.output.tables import DocumentLocations, as_table
+from neardup.output.tables import DocumentLocations, as_rows
 from neardup.progress import Progress
 from neardup.schemas import EXACT, Measures, annotation_schema
 
@@ -94,12 +94,9 @@ def _open(task: Task, rows: pa.RecordBatch | RawLines, directory: Path) -> Sink:
 def _annotated(batch: DocumentBatch, task: Task, added: pa.RecordBatch) -> pa.RecordBatch | RawLines:
     if isinstance(batch.payload, RawLines) and task.part.format == "jsonl":
         return _with_keys(batch.payload, added)
-    table = as_table(batch, task)
-    columns = [*table.columns, *added.columns]
-    return pa.RecordBatch.from_arrays(
-        [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns],
-        schema=pa.schema([*table.schema, *added.schema], table.schema.metadata),
-    )
+    rows = as_rows(batch, task)
+    schema = pa.schema([*rows.schema, *added.schema], rows.schema.metadata)
+    return pa.RecordBatch.from_arrays([*rows.columns, *added.columns], schema=schema)
 
 
 def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:

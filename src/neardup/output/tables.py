@@ -115,16 +115,16 @@ class IdsOnly:
         return self._ids.take(arrow_of(documents)).cast(pa.string())
 
 
-def as_table(batch: DocumentBatch, task: Task) -> pa.Table:
+def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
     """Return all columns of a batch with its payload; for formats of lines, the columns that were read."""
     if isinstance(batch.payload, pa.RecordBatch):
-        return pa.Table.from_batches([batch.payload])
+        return batch.payload
     if isinstance(batch.payload, Pages):
-        return pa.Table.from_batches([batch.payload.rows()])
+        return batch.payload.rows()
     columns = {task.columns.text: batch.text.cast(pa.string())}
     if batch.ids is not None and task.columns.id is not None:
         columns = {task.columns.id: batch.ids} | columns
-    return pa.table(columns)
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def removed_batches(removals: Removals, locations: DocumentLocations, measures: Measures) -> Iterator[pa.RecordBatch]:

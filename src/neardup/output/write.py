@@ -26,7 +26,7 @@ from neardup.features.vectors import shortened, text_of
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
-from neardup.output.tables import DocumentLocations, as_table
+from neardup.output.tables import DocumentLocations, as_rows
 from neardup.progress import Progress
 from neardup.report.items import Example
 from neardup.report.marked_pairs import Marker
@@ -220,7 +220,7 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         for start, batch in _numbered(task, first, with_payload=True):
             first = start + len(batch.rows)
             edited, kept = apply_edits(task, batch, edits.between(start, first))
-            tables.append(filter_rows(as_table(edited, task), arrow_of(kept)))
+            tables.append(pa.Table.from_batches([filter_rows(as_rows(edited, task), arrow_of(kept))]))
     if not tables:
         types = [task.part.column_types() or {task.columns.text: pa.string()} for task in tasks]
         tables = [pa.schema(list(names.items())).empty_table() for names in types]

@@ -124,7 +124,7 @@ class Scratch:
         shape = (-1,) if column.width == 1 else (-1, column.width)
         path = self.directory / column.name
         if not path.exists() or path.stat().st_size == 0:
-            return np.empty(0, column.dtype).reshape(shape if column.width == 1 else (0, column.width))
+            return np.empty(0, column.dtype).reshape(shape)
         with open(path, "rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self._maps.append(mapped)
