@@ -177,6 +177,8 @@ def test_nothing_outside_settings_and_methods_asks_for_the_type_of_a_method_or_a
     asking = [call.args[1] for name in ("isinstance", "issubclass") for call in calls_of(path, name)]
     asking += [key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if key is not None]
     asking += [node.cls for node in ast.walk(tree) if isinstance(node, ast.MatchClass)]
+    compared = [part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in node.comparators]
+    asking += [part for part in compared if isinstance(part, ast.Name)]
     for part in asking:
         names = {getattr(node, "id", getattr(node, "attr", None)) for node in ast.walk(part)}
         assert not names & TYPES, f"{path}:{part.lineno}"

@@ -230,12 +230,12 @@ def test_the_number_of_partitions_grows_with_the_documents_and_has_a_limit():
 
 
 def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):
-    from neardup.engines.spark import workers
+    from neardup.engines.spark import pipeline
 
     clock, seconds = iter([1.0, 3.5]), []
-    monkeypatch.setattr(workers, "compile_seconds", lambda: next(clock))
+    monkeypatch.setattr(pipeline, "compile_seconds", lambda: next(clock))
     method, counter = SimpleNamespace(value=None), SimpleNamespace(add=seconds.append)
-    batches = workers.run_stage(iter("ab"), lambda rows, _: rows, method, counter)
+    batches = pipeline.run_stage(iter("ab"), lambda rows, _: rows, method, counter)
     assert list(batches) == ["a", "b"]
     assert seconds == [2.5]
 

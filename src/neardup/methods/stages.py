@@ -40,7 +40,7 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
         features = method.describe(texts["text"], workspace)
         features, keys = set_apart(method, features, method.summarise(features), texts["within"])
         yield batch_of(
-            schemas.DESCRIBED.insert(0, texts.schema.field("document")),
+            schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
             *(texts[name] for name in ("document", "against", "id", "row", "ranks", "count_by", "rejected")),
             np.diff(flatten_strings(texts["text"])[1]),
             binary_rows(features.content),
