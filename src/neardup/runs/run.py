@@ -51,11 +51,7 @@ class CacheOptions(BatchOptions, total=False):
     cache_bytes: int | None
 
 
-_DEFAULTS = {
-    **Inputs._field_defaults,
-    **{field.name: field.default for field in fields(RunSettings)},
-    "progress": False,
-}
+_DEFAULTS = Inputs._field_defaults | {field.name: field.default for field in fields(RunSettings)} | {"progress": False}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -63,12 +59,10 @@ def spelled_out(options: type) -> Callable[[_Function], _Function]:
     """Give a function the signature with its options one by one, for help and completion; refuse other keywords."""
 
     def decorate(function: _Function) -> _Function:
-        signature = inspect.signature(function)
-        kept = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        signature, kinds = inspect.signature(function), inspect.Parameter
+        kept = [one for one in signature.parameters.values() if one.kind is not kinds.VAR_KEYWORD]
         spelled = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation.__forward_arg__
-            )
+            kinds(name, kinds.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation.__forward_arg__)
             for name, annotation in options.__annotations__.items()
         ]
         known = {one.name for one in (*kept, *spelled)}
