@@ -156,8 +156,7 @@ def _first_conflict(
     is_replaced = place < len(position)
     is_replaced[is_replaced] = existing[position[place[is_replaced]]] == row[is_replaced]
     replacer = position[place[is_replaced]]
-    conflicts = replacer[np.concatenate(queries)[is_replaced] < replacer]
-    return int(conflicts.min(initial=len(incoming)))
+    return int(replacer[np.concatenate(queries)[is_replaced] < replacer].min(initial=len(incoming)))
 
 
 def _first_repeated_id(ids: pa.Array) -> int:

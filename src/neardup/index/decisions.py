@@ -21,6 +21,7 @@ from neardup.decide.sieve import decide
 from neardup.features.binary import binary_rows
 from neardup.index.incoming import DETAILS, Incoming, stored_described
 from neardup.methods.base import Described, Method
+from neardup.schemas import KEPT
 from neardup.stores.base import Snapshot
 from neardup.stores.key_tables import KeyEntries, KeyTables
 from neardup.verify.measured import Measured, measured_of_copies
@@ -117,8 +118,7 @@ def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
     """Return which rows are of kept documents; -1 is not."""
     kept = rows >= 0
     if kept.any():
-        state = snapshot.take(rows[kept], ["state"])["state"].to_numpy()
-        kept[kept] = state == 1
+        kept[kept] = snapshot.take(rows[kept], ["state"])["state"].to_numpy() == KEPT
     return kept
 
 

@@ -161,8 +161,7 @@ def rules_for(method: Method, settings: IndexSettings) -> Rules:
 
 def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
     """Raise SchemeError unless an index was made with these settings of a method."""
-    index = IndexSettings(**meta["index"])
-    ours = settings_to_json(fixed(method_of(given), index).settings)
+    ours = settings_to_json(fixed(method_of(given), IndexSettings(**meta["index"])).settings)
     theirs = meta["method"]
     different = [name for name in ours if ours[name] != theirs.get(name)]
     if different:

@@ -89,8 +89,7 @@ def hash_ids(ids: pa.Array) -> Words:
 def contents_of(column: pa.ChunkedArray) -> Words:
     """Return a column of binary(16) as uint64 (n, 2)."""
     array = array_of(column)
-    words = np.frombuffer(array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset)
-    return words.reshape(-1, 2)
+    return np.frombuffer(array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset).reshape(-1, 2)
 
 
 def check_rows(snapshot: HashedSnapshot) -> list[str]:

@@ -38,8 +38,7 @@ from neardup.stores.embedded.folder import (
     remove_files,
     store_errors,
 )
-from neardup.stores.embedded.journal import encode
-from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
+from neardup.stores.embedded.loading import COUNTERS, Counters, Loader, encode
 from neardup.stores.embedded.maintenance import Job, Maintenance, clean, lower_priority
 from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.hashed import check_rows
