@@ -68,9 +68,9 @@ def files_of(folder: Path) -> set[str]:
 @pytest.mark.slow
 def test_an_upgrade_of_a_helper_reaches_the_kernels_that_inline_it(room):
     code = (
-        "import collections; import numpy as np; from neardup.kernels.html_shingles import hash_paths; "
+        "import collections; import numpy as np; from neardup.kernels.html_shingles import hash_elements; "
         "make = collections.namedtuple('Elements', 'names depths'); hashes = np.zeros(1, np.uint64); "
-        "hash_paths(make(np.array([7], np.uint64), np.zeros(1, np.int64)), hashes); print(hashes[0])"
+        "hash_elements(make(np.array([7], np.uint64), np.zeros(1, np.int64)), True, hashes); print(hashes[0])"
     )
     old = run(room, code).stdout
     assert run(room, code).stdout == old

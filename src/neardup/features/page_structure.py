@@ -82,8 +82,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     elements = kernels.html_tree.elements_of(read_tags(pages))
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
-    hash_elements = kernels.html_shingles.hash_paths if paths else kernels.html_shingles.hash_names
-    hash_elements(elements, hashes)
+    kernels.html_shingles.hash_elements(elements, paths, hashes)
     powers = float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1)
     weights = powers[elements.depths[:num_elements]]
     content = np.empty((len(pages), 2), np.uint64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.hash_tables import double
 
 U64 = np.uint64
 NO_BUCKET = np.uint32(0xFFFFFFFF)
@@ -74,10 +75,7 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
                     break
             if found == position:
                 if count == len(firsts):
-                    longer = np.empty(2 * count, np.int64)
-                    for i in range(count):  # an assignment to a slice takes 1.5 seconds to compile
-                        longer[i] = firsts[i]
-                    firsts = longer
+                    firsts = double(firsts)
                 firsts[count] = position
                 count += 1
             representative[position] = found

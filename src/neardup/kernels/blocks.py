@@ -162,10 +162,8 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
         place = found.used[0]
         if place == len(found.left):
             return False
-        found.left[place] = records.positions[left]
-        found.right[place] = records.positions[right]
-        found.distance[place] = distance
-        found.used[0] = place + 1
+        found.left[place], found.right[place] = records.positions[left], records.positions[right]
+        found.distance[place], found.used[0] = distance, place + 1
     return True
 
 

@@ -53,13 +53,6 @@ def _hash_window(window, count, size):
 
 
 @kernel
-def hash_names(elements, hashes):
-    """Fill hashes (uint64) with the hash of each element's tag, all bits of it as good as any other."""
-    for i in range(len(hashes)):
-        hashes[i] = mix(elements.names[i])
-
-
-@kernel
 def hash_sequences(hashes, weights, offsets, content):
     """Fill content (uint64 (num_documents, 2)) with the hash of each document's sequence of weighed features.
 
@@ -75,10 +68,10 @@ def hash_sequences(hashes, weights, offsets, content):
 
 
 @kernel
-def hash_paths(elements, hashes):
-    """Fill hashes (uint64) with the hash of each element's tag path, from html down to it."""
+def hash_elements(elements, by_path, hashes):
+    """Fill hashes (uint64) with the hash of each element's tag, or of its tag path from html down to it."""
     path = np.zeros(_NUM_DEPTHS, np.uint64)
     for i in range(len(hashes)):
         depth = elements.depths[i]
-        path[depth] = mix((path[depth - 1] if depth else U64(0)) * _BASE + elements.names[i])
+        path[depth] = mix((path[depth - 1] if by_path and depth else U64(0)) * _BASE + elements.names[i])
         hashes[i] = path[depth]

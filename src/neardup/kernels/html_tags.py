@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
@@ -60,7 +61,7 @@ def hash_name(name: str) -> np.uint64:
 
 
 def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return an open-addressing table, a third full: keys, 0 in a free slot, and their bits."""
+    """Return an open-addressing table, a third full: keys and their bits, both 0 in a free slot."""
     keys, flags = np.zeros(NUM_SLOTS, np.uint64), np.zeros(NUM_SLOTS, np.int64)
     for bit, names in _NAMES.items():
         for name in names.split():
@@ -74,15 +75,9 @@ def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
 
 
 KEYS, FLAGS = _fill_slots()
-_SLOT_MASK = np.uint64(NUM_SLOTS - 1)
 
 
 @kernel
 def flags_of(tag):
     """Return the bits of a tag; 0 for a tag that HTML does not name."""
-    slot = tag & _SLOT_MASK
-    while KEYS[slot] != np.uint64(0):
-        if KEYS[slot] == tag:
-            return FLAGS[slot]
-        slot = (slot + np.uint64(1)) & _SLOT_MASK
-    return np.int64(0)
+    return FLAGS[find_slot(KEYS, KEYS, np.uint64(0), tag)]

@@ -230,11 +230,9 @@ def _read_page(data, position, stop, seen, tags, count):
         attributes, position, slash = _read_attributes(data, position, stop, seen)
         if position == 0:
             return count
-        tags.names[count] = name
-        tags.tokens[count] = mix(name + attributes)
+        tags.names[count], tags.tokens[count] = name, mix(name + attributes)
         tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
-        tags.starts[count] = start
-        tags.ends[count] = position
+        tags.starts[count], tags.ends[count] = start, position
         count += 1
         text = False
         if not is_end:

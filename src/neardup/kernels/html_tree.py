@@ -64,9 +64,7 @@ def elements_of(tags: Tags) -> Elements:
 
 @kernel
 def _emit(elements, count, tag, token, depth):
-    elements.names[count] = tag
-    elements.tokens[count] = token
-    elements.depths[count] = depth
+    elements.names[count], elements.tokens[count], elements.depths[count] = tag, token, depth
     return count + 1
 
 
@@ -74,9 +72,7 @@ def _emit(elements, count, tag, token, depth):
 def _push(stack, tag, flags):
     size = stack.state[0]
     if size < MAX_DEPTH:
-        stack.tags[size] = tag
-        stack.flags[size] = flags
-        stack.state[0] = size + 1
+        stack.tags[size], stack.flags[size], stack.state[0] = tag, flags, size + 1
 
 
 @kernel
@@ -203,8 +199,7 @@ def _remove(stack, index):
     """Take an element out of the stack, unless the index is -1; what is inside stays open."""
     if index >= 0:
         for i in range(index, stack.state[0] - 1):
-            stack.tags[i] = stack.tags[i + 1]
-            stack.flags[i] = stack.flags[i + 1]
+            stack.tags[i], stack.flags[i] = stack.tags[i + 1], stack.flags[i + 1]
         stack.state[0] -= 1
 
 

@@ -36,12 +36,10 @@ def _find(ids, number, stored, slots):
         if row != REMOVED:
             other = stored.offsets[row]
             if stored.offsets[np.int64(row) + 1] - other == size:
-                same = True
                 for i in range(size):
                     if stored.data[other + i] != ids.data[start + i]:
-                        same = False
                         break
-                if same:
+                else:
                     return slot
         slot = (slot + 1) & mask
     return slot

@@ -120,7 +120,7 @@ def compile_as(
 _BYTE, _HALF, _WORD, _BLOCK = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.VectorType(ir.IntType(8), 64)
 
 
-def _at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
+def address_at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
     """Return the address of array[index] as that of another type."""
     return builder.bitcast(builder.gep(array, [index], inbounds=True), kind.as_pointer())
 
@@ -136,11 +136,11 @@ def _load(kind: ir.Type) -> Callable[..., ir.Value]:
 
 
 def _build_store_u64(builder: ir.IRBuilder, data: ir.Value, index: ir.Value, value: ir.Value) -> None:
-    builder.store(value, _at(builder, data, index, _WORD), align=1)
+    builder.store(value, address_at(builder, data, index, _WORD), align=1)
 
 
 def _build_filled_bytes(builder: ir.IRBuilder, data: ir.Value, index: ir.Value) -> ir.Value:
-    block = builder.load(_at(builder, data, index, _BLOCK), align=1)
+    block = builder.load(address_at(builder, data, index, _BLOCK), align=1)
     return builder.bitcast(builder.icmp_unsigned("!=", block, ir.Constant(_BLOCK, [0] * 64)), _WORD)
 
 
@@ -161,7 +161,7 @@ def _build_fold_product(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.V
 compile_as(
     load_u64,
     lambda data, index: types.uint64(data, types.intp),
-    lambda builder, data, index: builder.load(_at(builder, data, index, _WORD), align=1),
+    lambda builder, data, index: builder.load(address_at(builder, data, index, _WORD), align=1),
 )
 compile_as(store_u64, lambda data, index, value: types.void(data, types.intp, types.uint64), _build_store_u64)
 compile_as(filled_bytes, lambda data, index: types.uint64(data, types.intp), _build_filled_bytes)

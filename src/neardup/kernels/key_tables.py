@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.hash_tables import double
 from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefetch
 
 U64 = np.uint64
@@ -25,6 +26,7 @@ _AHEAD = 3  # lookups whose cells are fetched in advance
 _FETCHED = 256  # entries of a bucket that are fetched in advance
 _STEPS = 8  # entries of a cell that are gone through one by one
 _FEW = 24  # rows that insertion sorts faster
+_MOST = U64(0xFFFFFFFFFFFFFFFF)
 
 
 class Parts(NamedTuple):
@@ -191,23 +193,7 @@ def _skip_equal(keys, at, stop, key):
         at += step
         step *= 2
     stop = min(stop, at + step)
-    at += 1
-    while at < stop:
-        middle = (at + stop) >> 1
-        if load_at(keys + 8 * middle) == key:
-            at = middle + 1
-        else:
-            stop = middle
-    return at
-
-
-@kernel
-def _grow(array):
-    """Return a copy of an array, twice as long."""
-    longer = np.empty(2 * len(array), array.dtype)
-    for i in range(len(array)):  # an assignment to a slice takes 1.5 seconds to compile
-        longer[i] = array[i]
-    return longer
+    return stop if key == _MOST else _first_from(keys, at + 1, stop, key + U64(1))
 
 
 @kernel
@@ -275,7 +261,7 @@ def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
                 return keys, rows, -1
             if not has_bit(states.forgotten, row):
                 if used == len(keys):
-                    keys, rows = _grow(keys), _grow(rows)
+                    keys, rows = double(keys), double(rows)
                 keys[used], rows[used] = found, np.uint32(row)
                 used += 1
                 listed += 1
@@ -347,7 +333,7 @@ def _masks_of(prefix_bits):
     masks = np.empty(len(prefix_bits), np.uint64)
     for i in range(len(masks)):
         bits = prefix_bits[i]
-        masks[i] = U64(0xFFFFFFFFFFFFFFFF) if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
+        masks[i] = _MOST if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
     return masks
 
 
@@ -391,7 +377,7 @@ def find_rows(
         while at < tail_sizes[own]:
             if not has_bit(forgotten, np.int64(tail_rows[own, at])):
                 if used == len(keys):
-                    keys, rows = _grow(keys), _grow(rows)
+                    keys, rows = double(keys), double(rows)
                 keys[used], rows[used] = tail_keys[own, at], tail_rows[own, at]
                 used += 1
             at = _next_in_tail(tail_keys[own], at + 1, tail_sizes[own], wanted, mask, max_distance)

@@ -14,16 +14,8 @@ from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
 from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.intrinsics import address_of, prefetch
-from neardup.kernels.sorted_sets import (
-    CONTAINMENT,
-    COSINE,
-    HAMMING,
-    Sets,
-    most_shared,
-    overlap,
-    similarity,
-    sketch_words,
-)
+from neardup.kernels.sorted_sets import CONTAINMENT, COSINE, HAMMING, Sets, most_shared, overlap, sketch_words
+from neardup.kernels.sorted_sets import similarity as similarity_of
 
 U64 = np.uint64
 NO_NODE = np.uint32(0xFFFFFFFF)
@@ -195,7 +187,7 @@ def _similarity(sets, document, other, measure, threshold):
     start, other_start = sets.starts[document], sets.starts[other]
     mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
     shared = overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
-    return similarity(shared, size, other_size, measure)
+    return similarity_of(shared, size, other_size, measure)
 
 
 @kernel
@@ -236,13 +228,8 @@ def _gather(buckets, column, position, max_bucket_size, seen, candidates):
 def _append(found, left, right, similarity, distance, structure, exact):
     """Append a pair; return its place."""
     pair = found.counters[0]
-    found.left[pair] = left
-    found.right[pair] = right
-    found.similarity[pair] = similarity
-    found.distance[pair] = distance
-    found.structure[pair] = structure
-    found.exact[pair] = exact
-    found.best[pair] = 0
+    found.left[pair], found.right[pair], found.exact[pair], found.best[pair] = left, right, exact, 0
+    found.similarity[pair], found.distance[pair], found.structure[pair] = similarity, distance, structure
     found.counters[0] = pair + 1
     return pair
 

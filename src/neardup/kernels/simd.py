@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import models, register_model
 
-from neardup.kernels.intrinsics import compile_as
+from neardup.kernels.intrinsics import address_at, compile_as
 
 LANES = 128
 
@@ -55,11 +55,6 @@ class _Model(models.PrimitiveModel):
         super().__init__(manager, kind, _VECTOR)
 
 
-def _at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
-    """Return the address of the lanes at array[index]."""
-    return builder.bitcast(builder.gep(array, [index], inbounds=True), _VECTOR.as_pointer())
-
-
 def _spread(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
     """Return half as many lanes that all hold one word."""
     half = ir.VectorType(ir.IntType(32), LANES // 2)
@@ -78,13 +73,13 @@ def _build_raise(builder: ir.IRBuilder, most: ir.Value, a: ir.Value, x: ir.Value
 
 
 def _build_store(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, lanes: ir.Value) -> None:
-    builder.store(lanes, _at(builder, array, index), align=4)
+    builder.store(lanes, address_at(builder, array, index, _VECTOR), align=4)
 
 
 compile_as(
     load,
     lambda array, index: _LANES(array, types.intp),
-    lambda builder, array, index: builder.load(_at(builder, array, index), align=4),
+    lambda builder, array, index: builder.load(address_at(builder, array, index, _VECTOR), align=4),
     inline="never",
 )
 compile_as(raise_lanes, lambda most, a, x: _LANES(_LANES, _LANES, types.uint64), _build_raise, inline="never")
