@@ -56,11 +56,11 @@ def problems(draw):
 def test_every_level_finds_every_pair_once(problem, room):
     bits, max_distance, num_blocks, fingerprints = problem
     levels = make_levels(bits, max_distance, num_blocks)
-    nodes, records = kernel.Nodes(*levels), records_of(fingerprints, bits)
+    records = records_of(fingerprints, bits)
     expected = reference.pairs(fingerprints, max_distance)
-    chosen = range(len(levels.starts) - 1)
+    chosen = range(len(levels.level_starts) - 1)
     for level in chosen if room == 500 else [0, 1, len(chosen) - 1]:
-        pairs = join(records, nodes, min(level, len(chosen) - 1), max_distance, room)
+        pairs = join(records, levels, min(level, len(chosen) - 1), max_distance, room)
         assert sorted(pairs) == expected
 
 
@@ -71,8 +71,8 @@ def test_the_first_blocks_that_agree_share_the_pairs_among_them(problem):
     records, pairs = records_of(fingerprints, bits), []
     for block in range(max_distance + 1):
         levels = make_levels(bits, max_distance, num_blocks, block)
-        found = join(records, kernel.Nodes(*levels), 0, max_distance, 500)
-        last = join(records, kernel.Nodes(*levels), len(levels.starts) - 2, max_distance, 500)
+        found = join(records, levels, 0, max_distance, 500)
+        last = join(records, levels, len(levels.level_starts) - 2, max_distance, 500)
         assert sorted(last) == sorted(found)
         pairs += found
     assert sorted(pairs) == reference.pairs(fingerprints, max_distance)
@@ -92,7 +92,7 @@ def test_every_pair_agrees_in_the_bits_of_a_table(problem):
 @pytest.mark.parametrize("count", [2, 3, 8, 9, 40, 100])
 def test_large_groups_lose_no_pair_at_any_step(count):
     """Equal fingerprints are one group: all step widths, and the long scans after them."""
-    nodes = kernel.Nodes(*make_levels(64, 3, 5))
+    nodes = make_levels(64, 3, 5)
     for room in (1, 7, 10_000):
         pairs = join(records_of([2**64 - 1] * count, 64), nodes, 1, 3, room)
         assert sorted(pairs) == [(left, right, 0) for left in range(count) for right in range(left + 1, count)]
@@ -122,7 +122,7 @@ def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
 
 
 def test_a_level_is_chosen_by_what_a_sample_suggests():
-    nodes = kernel.Nodes(*make_levels(64, 3, 5))
+    nodes = make_levels(64, 3, 5)
     ends, chance = np.zeros(1 << 16, np.uint32), np.random.default_rng(1)
 
     def chosen(fingerprints: np.ndarray) -> int:

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.arrays import offsets_from_lengths
 from neardup.candidates.blocks import cut_blocks
 from neardup.fingerprints.simhash import num_words
+
+if TYPE_CHECKING:
+    from neardup.kernels.blocks import Nodes
 
 _MAX_NODES = 512  # of a level
 _MAX_KEY_BITS = 96  # longer keys separate no more fingerprints, even if a third of their bits are constant
 _FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
 
 Masks = npt.NDArray[np.uint64]
-
-
-class Levels(NamedTuple):
-    """Ways to find the pairs within a distance, from one large group to many small ones.
-
-    agree : uint64 (num_nodes, num_words). differ : uint64 (num_nodes, max_distance, num_words). starts : int64
-    (num_levels + 1,), the nodes of each level. At exactly one node of each level, a pair within the distance agrees
-    in all bits of `agree`, and differs within every mask of `differ` that is not zero.
-    """
-
-    agree: Masks
-    differ: Masks
-    starts: npt.NDArray[np.int64]
 
 
 class _Node(NamedTuple):
@@ -43,8 +34,12 @@ def to_words(mask: int, bits: int) -> list[int]:
     return [mask >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, bits, 64)]
 
 
-def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int | None = None) -> Levels:
-    """Return the levels for all pairs, or for those of which `first_block` is the first block that agrees.
+def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int | None = None) -> Nodes:
+    """Return the nodes for all pairs, or for those of which `first_block` is the first block that agrees.
+
+    They are ways to find the pairs within a distance, from one large group to many small ones. At exactly one node of
+    each level, a pair within the distance agrees in all bits of `agree`, and differs within every mask of `differ` that
+    is not zero.
 
     Notes
     -----
@@ -96,12 +91,11 @@ def _choose(agree: int, differ: tuple[int, ...], blocks: list[int], chosen: tupl
     return _Node(agree | sum(blocks[number] for number in chosen), differ + passed)
 
 
-def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Levels:
+def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Nodes:
     nodes = [node for level in levels for node in level]
     agree = [to_words(node.agree, bits) for node in nodes]
-    differ = [
-        [to_words(mask, bits) for mask in (*node.differ, *[0] * (max_distance - len(node.differ)))] for node in nodes
-    ]
+    padded = [(*node.differ, *[0] * (max_distance - len(node.differ))) for node in nodes]
+    differ = [[to_words(mask, bits) for mask in masks] for masks in padded]
     starts = offsets_from_lengths([len(level) for level in levels])
     shape = (len(nodes), max_distance, num_words(bits))
-    return Levels(np.array(agree, np.uint64), np.array(differ, np.uint64).reshape(shape), starts)
+    return kernels.blocks.Nodes(np.array(agree, np.uint64), np.array(differ, np.uint64).reshape(shape), starts)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.candidates.block_levels import Levels, make_levels, to_words
+from neardup.candidates.block_levels import make_levels, to_words
 from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks
 from neardup.errors import InputError
 from neardup.executor import map_all, map_ordered
@@ -131,17 +132,11 @@ class _Part:
         """Return more pairs; `done` is set with the last of them."""
         buffers = self._borrow_buffers()
         count = len(self.records.positions)
-        scratch = kernels.blocks.Scratch(
-            buffers.places[:count], buffers.order[:count], buffers.cells[:count], buffers.words[:count], buffers.ends
-        )
+        scratch = kernels.blocks.Scratch(*(column[:count] for column in buffers))._replace(ends=buffers.ends)
         if self.level < 0:
             self.level = kernels.blocks.choose_level(self.records.fingerprints, self.nodes, buffers.ends)
-        found = kernels.blocks.Found(
-            np.empty(PAIRS_AT_ONCE, np.uint32),
-            np.empty(PAIRS_AT_ONCE, np.uint32),
-            np.empty(PAIRS_AT_ONCE, np.uint8),
-            np.zeros(1, np.int64),
-        )
+        left, right, distance = (np.empty(PAIRS_AT_ONCE, kind) for kind in (np.uint32, np.uint32, np.uint8))
+        found = kernels.blocks.Found(left, right, distance, np.zeros(1, np.int64))
         self.done = kernels.blocks.join_part(
             self.records, self.nodes, self.level, self.max_distance, scratch, found, self.state
         )
@@ -152,16 +147,14 @@ class _Part:
     def _borrow_buffers(self) -> kernels.blocks.Scratch:
         """Return buffers that no other thread uses."""
         count = len(self.records.positions)
-        try:
+        buffers = None
+        with suppress(IndexError):
             buffers = self.free_buffers.pop()
-        except IndexError:
-            buffers = None
         if buffers is None or len(buffers.order) < count:
             num_cells = max(1 << 16, 1 << (count - 1).bit_length())
-            positions, order, cells = (np.empty(count, np.uint32) for _ in range(3))
-            buffers = kernels.blocks.Scratch(
-                positions, order, cells, np.empty(count, np.uint64), np.empty(num_cells, np.uint32)
-            )
+            places, order, cells = (np.empty(count, np.uint32) for _ in range(3))
+            words, ends = np.empty(count, np.uint64), np.empty(num_cells, np.uint32)
+            buffers = kernels.blocks.Scratch(places, order, cells, words, ends)
         buffers.ends[:] = 0
         return buffers
 
@@ -202,9 +195,8 @@ def _spans(count: int, threads: int) -> list[tuple[int, int]]:
 def _count_parts(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int) -> npt.NDArray[np.int64]:
     """Return the number of records of each part by thread, int64 (threads, parts)."""
     spans, counts = _spans(len(fingerprints), threads), np.zeros((threads, parts), np.int64)
-    map_all(
-        range(threads), lambda i: kernels.radix_partition.count_parts(fingerprints, spans[i], mask, counts[i]), threads
-    )
+    count_parts = kernels.radix_partition.count_parts
+    map_all(range(threads), lambda i: count_parts(fingerprints, spans[i], mask, counts[i]), threads)
     return counts
 
 
@@ -233,26 +225,22 @@ def _copy_parts(
     edges = np.concatenate([[0], sizes.T.ravel().cumsum()])
     cursors = edges[:-1].reshape(-1, threads).T.copy()
     starts = [*cursors[0].tolist(), int(edges[-1])]
+    scatter_parts, selection = kernels.radix_partition.scatter_parts, (counts.shape[1], parts.start)
     map_all(
-        range(threads),
-        lambda i: kernels.radix_partition.scatter_parts(
-            fingerprints, spans[i], mask, (counts.shape[1], parts.start), cursors[i], records
-        ),
-        threads,
+        range(threads), lambda i: scatter_parts(fingerprints, spans[i], mask, selection, cursors[i], records), threads
     )
     return starts
 
 
-def _join_parts(threads: int, records: Records, edges: list[int], levels: Levels, max_distance: int) -> Iterator[Pairs]:
+def _join_parts(threads: int, records: Records, edges: list[int], levels: Nodes, max_distance: int) -> Iterator[Pairs]:
     """Join every part; yield the pairs in the order of the parts.
 
     A part whose pairs fill its buffer waits until its pairs are yielded, so memory is bounded by a few buffers for any
     number of pairs.
     """
-    nodes = kernels.blocks.Nodes(levels.agree, levels.differ, levels.starts)
     free_buffers: list[Scratch] = []
     parts = [
-        _Part(kernels.blocks.Records(*(column[first:stop] for column in records)), nodes, max_distance, free_buffers)
+        _Part(kernels.blocks.Records(*(column[first:stop] for column in records)), levels, max_distance, free_buffers)
         for first, stop in itertools.pairwise(edges)
         if stop - first > 1
     ]

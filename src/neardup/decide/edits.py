@@ -34,14 +34,13 @@ class Edits(NamedTuple):
 
     def between(self, start: int, stop: int) -> Edits:
         """Return the edits of the documents in [start, stop), which are then numbered from 0."""
+        kept = self.kept[start:stop]
         if self.cuts is None:
-            return Edits(self.kept[start:stop])
-        low, high = np.searchsorted(self.cuts.documents, [start, stop])
-        if low == high:
-            return Edits(self.kept[start:stop])
-        chosen, (documents, starts, ends) = slice(low, high), self.cuts
+            return Edits(kept)
+        documents, starts, ends = self.cuts
+        chosen = slice(*np.searchsorted(documents, [start, stop]))
         cuts = Cuts(documents[chosen] - np.uint32(start), starts[chosen], ends[chosen])
-        return Edits(self.kept[start:stop], cuts)
+        return Edits(kept, cuts if len(cuts.documents) else None)
 
 
 def cut_texts(texts: pa.LargeStringArray, cuts: Cuts) -> tuple[npt.NDArray[np.uint32], pa.LargeStringArray]:

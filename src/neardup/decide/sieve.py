@@ -45,10 +45,7 @@ def decide(
     """
     by_right = np.lexsort((left, right))
     offsets = offsets_from_lengths(np.bincount(right, minlength=len(representative)))
-    decided = Decisions(
-        np.ones(len(representative), np.bool_),
-        np.full(len(representative), NONE, np.uint32),
-        np.full(len(representative), -1, np.int64),
-    )
+    size = len(representative)
+    decided = Decisions(np.ones(size, np.bool_), np.full(size, NONE, np.uint32), np.full(size, -1, np.int64))
     kernels.decisions.decide(left, strength, by_right, offsets, representative, num_against, *decided)
     return decided

@@ -24,16 +24,8 @@ from neardup.features.idf import IdfTable, describe_features
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
 from neardup.features.token_columns import HashedTokens, view_tokens
 from neardup.features.weights import distinct_features, replicate_rare_features, sum_weights
-from neardup.fingerprints.minhash import (
-    SCHEME_NAME,
-    SCHEME_VERSION,
-    WEIGHTED_SCHEME_NAME,
-    band_keys,
-    sign,
-    sign_strings,
-    sign_texts,
-    sign_weighted,
-)
+from neardup.fingerprints import minhash as signing
+from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, WEIGHTED_SCHEME_NAME, band_keys, sign
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
@@ -170,14 +162,12 @@ class MinHashMethod(Method):
 
     def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
-        similarity = similarity_of_lists(
-            left.features.sets, right.features.sets, left_rows, right_rows, self.settings.similarity
-        )
+        sets = left.features.sets, right.features.sets
+        similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
         columns: dict[str, npt.NDArray[Any]] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
         if left.features.structure is not None and right.features.structure is not None:
-            structure = similarity_of_lists(
-                left.features.structure, right.features.structure, left_rows, right_rows, "cosine"
-            )
+            pages = left.features.structure, right.features.structure
+            structure = similarity_of_lists(*pages, left_rows, right_rows, "cosine")
             columns[STRUCTURE.name] = np.where(exact, 1.0, structure)
         return Measured(columns | {EXACT.name: exact})
 
@@ -211,19 +201,17 @@ class MinHashMethod(Method):
         """Return thresholds up to 1; bands of the settings stay, others are chosen for the lowest threshold."""
         lowest = CURVE_FROM if lowest is None else lowest
         limits = np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
-        settings = self.settings
+        settings, recall = self.settings, max(self.settings.recall, _CURVE_RECALL)
         rows = None if settings.num_bands is None else settings.rows_per_band
-        recall = max(settings.recall, _CURVE_RECALL)
         loosest = replace(settings, threshold=float(limits[0]), recall=recall, rows_per_band=rows)
         return Curve(limits, MinHashMethod(loosest, self.idf))
 
     def compare(self, left: str, right: str) -> PairMeasures:
         found = super().compare(left, right)
         described = self._describe_pair(left, right)
-        if described.features.structure is not None:
-            structure = similarity_of_lists(
-                described.features.structure, described.features.structure, np.array([1]), np.array([0]), "cosine"
-            )
+        pages = described.features.structure
+        if pages is not None:
+            structure = similarity_of_lists(pages, pages, np.array([1]), np.array([0]), "cosine")
             found = found._replace(structure=float(structure[0]))
         if self.by_samples:
             return found
@@ -256,9 +244,8 @@ class MinHashMethod(Method):
         threshold, ngram, corpus = self.settings.threshold, self.settings.ngram, outcome.corpus
         featured = corpus.num_documents - corpus.tally.without_features
         fits = int(SHORT * (1 - threshold) / (1 + threshold))  # 0 where no change of a word is to be similar
-        if featured < MIN_DOCUMENTS or 2 * outcome.short <= featured or self.settings.similarity != "jaccard":
-            return []
-        if fits == 0 or ngram <= fits:
+        few = featured < MIN_DOCUMENTS or 2 * outcome.short <= featured
+        if few or self.settings.similarity != "jaccard" or fits == 0 or ngram <= fits:
             return []
         return [
             f"{outcome.short:,} of {featured:,} documents have fewer than {SHORT} shingles of {ngram} tokens. In such "
@@ -308,7 +295,7 @@ class MinHashSketcher(TokenSketcher):
         if scan is None:
             sign(*self.method.describe(texts).sets, self.width, settings.seed, values)
         else:
-            flagged = sign_texts(*scan, settings.ngram, settings.seed, values)
+            flagged = signing.sign_texts(*scan, settings.ngram, settings.seed, values)
             if flagged.any():
                 sets = self.method.describe(texts.filter(arrow_of(flagged))).sets
                 values[flagged] = sign(*sets, self.width, settings.seed)
@@ -316,7 +303,7 @@ class MinHashSketcher(TokenSketcher):
         return 0
 
     def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
-        return sign_strings(*view_tokens(tokens), offsets, self.method.settings.seed, out.values)
+        return signing.sign_strings(*view_tokens(tokens), offsets, self.method.settings.seed, out.values)
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
         distinct = distinct_features(hashed.hashes, hashed.offsets)
@@ -324,7 +311,8 @@ class MinHashSketcher(TokenSketcher):
             weights = sum_weights(weights, hashed.hashes, hashed.offsets)
         else:
             weights = weights[distinct.firsts]
-        sign_weighted(distinct.hashes, weights, distinct.offsets, self.width, self.method.settings.seed, out.values)
+        seed = self.method.settings.seed
+        signing.sign_weighted(distinct.hashes, weights, distinct.offsets, self.width, seed, out.values)
 
     def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
         allowed: npt.NDArray[np.bool_] = (weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))

@@ -153,9 +153,8 @@ class SimHashMethod(Method):
         columns: dict[str, npt.NDArray[Any]] = {DISTANCE.name: distance}
         if self.confirms_sets:
             sets = left.features.sets, right.features.sets
-            columns[SIMILARITY.name] = np.where(
-                exact, 1.0, similarity_of_lists(*sets, left_rows, right_rows, "jaccard")
-            )
+            similarity = similarity_of_lists(*sets, left_rows, right_rows, "jaccard")
+            columns[SIMILARITY.name] = np.where(exact, 1.0, similarity)
         return Measured(columns | {EXACT.name: exact})
 
     def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
@@ -163,10 +162,7 @@ class SimHashMethod(Method):
         return near & (measured[SIMILARITY.name] >= self.settings.threshold) if self.confirms_sets else near
 
     def strength(self, measured: Measured) -> Floats:
-        if not self.confirms_sets:
-            return super().strength(measured)
-        similarity: Floats = measured[SIMILARITY.name]
-        return similarity
+        return measured[SIMILARITY.name] if self.confirms_sets else super().strength(measured)
 
     def refuse_audit(self, audit_sample: int) -> None:
         raise SettingError(
@@ -259,9 +255,8 @@ class SimHashSketcher(TokenSketcher):
         settings = self.method.settings
         words = settings.tokens if settings.weights == "given" else "whitespace"  # tokens are features unchanged
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.offsets)
-        described = fingerprinting.Described(
-            shingle_strings(tokens, 1), tokens, weights, replace(resolve_scheme(settings), tokens=words, ngram=1)
-        )
+        plain = replace(resolve_scheme(settings), tokens=words, ngram=1)
+        described = fingerprinting.Described(shingle_strings(tokens, 1), tokens, weights, plain)
         out.values[:] = fingerprinting.add_up(fingerprinting.weigh(described, self.method.idf), settings).fingerprints
         out.empty[:] = np.diff(hashed.offsets) == 0
 

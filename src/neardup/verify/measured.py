@@ -49,5 +49,4 @@ class Measured:
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:
     """Return the measures of `count` pairs of copies, in writable arrays."""
-    dtypes = {measure.name: numpy_type(measure.type) for measure in measures}
-    return Measured({measure.name: np.full(count, measure.of_itself, dtypes[measure.name]) for measure in measures})
+    return Measured({each.name: np.full(count, each.of_itself, numpy_type(each.type)) for each in measures})

@@ -88,7 +88,8 @@ class Labels(NamedTuple):
         before = rank_in_run(self.codes[known])  # members of its label ahead of each document: its pairs
         ends = np.cumsum(before)
         total = int(ends[-1]) if len(ends) else 0
-        pairs = np.arange(total) if total <= _LISTED_PAIRS else _draw(total, seed)
+        few = total <= _LISTED_PAIRS
+        pairs = np.arange(total) if few else np.random.default_rng(seed).integers(0, total, _LISTED_PAIRS)
         second = np.searchsorted(ends, pairs, side="right")
         other = second - before[second] + pairs - (ends[second] - before[second])
         keys = np.unique(pair_keys(known[second].astype(np.uint32), known[other].astype(np.uint32)))
@@ -143,10 +144,6 @@ Truth = Labels | Judgements
 def pair_keys(left: Positions, right: Positions) -> npt.NDArray[np.uint64]:
     """Return a key for each pair, whatever the order of the two; keys sort as (lower, higher)."""
     return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(left, right).astype(np.uint64)
-
-
-def _draw(total: int, seed: int) -> Ints:
-    return np.random.default_rng(seed).integers(0, total, _LISTED_PAIRS)
 
 
 def _draw_absent(

@@ -70,13 +70,7 @@ def count_shared(
 ) -> npt.NDArray[np.int64]:
     """Return how many elements lists share, as sets, and how many each has: (3, num_pairs), shared, left and right."""
     counts = np.empty((3, len(left_rows)), np.int64)
-    kernels.sorted_sets.list_overlaps(
-        writable(left.hashes),
-        writable(left.offsets),
-        writable(left_rows, np.int64),
-        writable(right.hashes),
-        writable(right.offsets),
-        writable(right_rows, np.int64),
-        counts,
-    )
+    first = writable(left.hashes), writable(left.offsets), writable(left_rows, np.int64)
+    second = writable(right.hashes), writable(right.offsets), writable(right_rows, np.int64)
+    kernels.sorted_sets.list_overlaps(*first, *second, counts)
     return counts
