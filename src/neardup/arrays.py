@@ -118,8 +118,7 @@ def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
 def ranges(starts: npt.NDArray[np.integer[Any]] | int, sizes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
     """Return the numbers from each start on, as many as its size, one list after the other."""
     ends = np.cumsum(sizes, dtype=np.int64)
-    shifts = starts - ends + sizes
-    return np.repeat(shifts, sizes) + np.arange(ends[-1] if len(ends) else 0)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def begins_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -134,5 +133,4 @@ def begins_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 def rank_in_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return the number of rows before each row in its run of equal rows. columns : as of `begins_run`."""
     place = np.arange(len(columns[0]))
-    ranks: npt.NDArray[np.int64] = place - np.maximum.accumulate(np.where(begins_run(*columns), place, 0))
-    return ranks
+    return np.subtract(place, np.maximum.accumulate(np.where(begins_run(*columns), place, 0)))

@@ -119,8 +119,7 @@ def _bands_needed(threshold: float, recall: float, rows: int) -> int:
 def expected_false_candidates(bands: Bands, threshold: float) -> float:
     """Return the number of documents below the threshold that a document is compared with, in the model corpus."""
     similarity = np.linspace(0.0, threshold, 201)
-    density = _DENSITY * np.exp(-_DECAY * similarity)
-    values = candidate_probability(similarity, bands) * density
+    values = candidate_probability(similarity, bands) * (_DENSITY * np.exp(-_DECAY * similarity))
     return float(np.sum((values[1:] + values[:-1]) / 2) * (similarity[1] - similarity[0]))
 
 

@@ -70,8 +70,7 @@ def make_masks(bits: int, max_distance: int, num_blocks: int) -> Masks:
     A pair within the distance agrees in the bits of one table at least. With max_distance blocks none need agree: a
     single table of no bits.
     """
-    blocks = cut_blocks(0, bits, num_blocks)
-    tables = itertools.combinations(blocks, num_blocks - max_distance)
+    tables = itertools.combinations(cut_blocks(0, bits, num_blocks), num_blocks - max_distance)
     return np.array([to_words(sum(chosen), bits) for chosen in tables], np.uint64)
 
 

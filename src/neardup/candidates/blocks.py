@@ -147,8 +147,7 @@ def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> i
 
 def _plan(count: int, bits: int, max_distance: int, num_blocks: int) -> BlockPlan:
     num_tables = math.comb(num_blocks, num_blocks - max_distance)
-    sizes = sorted(mask.bit_count() for mask in cut_blocks(0, bits, num_blocks))
-    key_bits = sum(sizes[: num_blocks - max_distance])
+    key_bits = sum(sorted(mask.bit_count() for mask in cut_blocks(0, bits, num_blocks))[: num_blocks - max_distance])
     directory = 4 * min(1 << key_bits, count)
     rows = count * (8 * num_words(bits) + _FIXED_ROW_BYTES)
     memory_bytes = rows + num_tables * (count * _ENTRY_BYTES + directory)

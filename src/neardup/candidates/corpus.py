@@ -56,8 +56,7 @@ def propose(
     parts = [none, *pair_members([members.sort()], lookup.limit(max_bucket_size, all_pairs=all_pairs))]
     left, right, needed = (np.concatenate(part) for part in zip(*parts, strict=True))
     pairs, at, hits = np.unique(_pack(left, right)[left >= 0], return_index=True, return_counts=True)
-    enough = hits >= needed[left >= 0][at]
-    pairs = _with_copies(pairs[enough], first)
+    pairs = _with_copies(pairs[hits >= needed[left >= 0][at]], first)
     unlisted = _with_copies(_pack(~left, right)[left < 0], first)
     left_out = np.zeros(len(order), np.bool_)
     left_out[unlisted >> 32] = True

@@ -164,8 +164,7 @@ class SampleLookup(Lookup):
     def select(self, probes: Entries, found: Found) -> CandidateRows:
         pairs, hits = distinct_pairs(probes, found)
         sizes = np.bincount(probes.document, minlength=1)
-        enough = hits >= np.array(self.needed)[sizes[pairs.query]]
-        return pairs.take(enough)
+        return pairs.take(hits >= np.array(self.needed)[sizes[pairs.query]])
 
 
 def _set_entries(sets: Lists, most: int | None = None) -> Entries:

@@ -45,8 +45,7 @@ def hit_probability(containment: npt.ArrayLike, samples: Samples) -> npt.NDArray
     # Sum the probabilities of 0 to m - 1 hits, built from combinations so that shares of 0 and 1 are exact.
     combinations = 1.0
     for hits in range(samples.num_needed):
-        term = combinations * share**hits * (1.0 - share) ** (samples.num_samples - hits)
-        miss = miss + term
+        miss = miss + combinations * share**hits * (1.0 - share) ** (samples.num_samples - hits)
         combinations *= (samples.num_samples - hits) / (hits + 1)
     return np.asarray(1.0 - miss)
 

@@ -46,8 +46,7 @@ def cluster_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept:
     numbers[leaders] = np.arange(len(leaders))
     cluster_of = numbers[firsts]
     members = np.lexsort((firsts != np.arange(num_documents), cluster_of))
-    offsets = offsets_from_lengths(sizes[leaders])
-    return Clusters(cluster_of, members, offsets, int(np.count_nonzero(sizes > 1)))
+    return Clusters(cluster_of, members, offsets_from_lengths(sizes[leaders]), int(np.count_nonzero(sizes > 1)))
 
 
 def pick_others(

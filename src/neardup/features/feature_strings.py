@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import offsets_from_lengths
+from neardup.arrays import offsets_from_lengths, ranges
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of
@@ -64,12 +64,11 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
         return whole
     part, _ = _write(scan_flagged(texts, flagged, shingling))
     starts, stops = whole.document_offsets[:-1].copy(), whole.document_offsets[1:].copy()
-    offsets = part.document_offsets + stops[-1]
-    starts[flagged], stops[flagged] = offsets[:-1], offsets[1:]
-    order = np.concatenate([np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)])
-    both = Strings(
-        np.concatenate([whole.data, part.data]), np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
-    )
+    limits = part.document_offsets + stops[-1]
+    starts[flagged], stops[flagged] = limits[:-1], limits[1:]
+    order = ranges(starts, stops - starts)
+    offsets = np.concatenate([whole.offsets, part.offsets[1:] + whole.offsets[-1]])
+    both = Strings(np.concatenate([whole.data, part.data]), offsets)
     joined = _join(both, order, np.ones(len(order), np.int64), _NOTHING)
     return TokenStrings(*joined, offsets_from_lengths(stops - starts))
 
@@ -78,8 +77,7 @@ def _write(scan: Scan) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
     num_documents, size = len(scan.text.offsets) - 1, 3 * len(scan.text.data)
     tokens = TokenStrings(np.empty(size, np.uint8), np.empty(size + 1, np.int64), np.empty(num_documents + 1, np.int64))
     flagged = np.zeros(num_documents, np.bool_)
-    stream = make_buffers(longest_of(scan.text)).stream
-    kernels.tokens.write_tokens(*scan, stream, tokens, flagged)
+    kernels.tokens.write_tokens(*scan, make_buffers(longest_of(scan.text)).stream, tokens, flagged)
     offsets = tokens.offsets[: tokens.document_offsets[-1] + 1].copy()
     return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.document_offsets), flagged
 

@@ -80,8 +80,7 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     tags = read_tags(pages)
     elements = kernels.html_tree.elements_of(tags)
     shown, depths = _shown(elements, max_elements)
-    labels = _labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown)
-    lines = fold_lines(labels, depths)
+    lines = fold_lines(_labels(pages[0].as_buffer().to_pybytes(), tags, elements, shown), depths)
     beyond = max(0, int(elements.offsets[-1]) - max_elements)
     return Outline(lines[:max_lines], max(0, len(lines) - max_lines) + beyond)
 
@@ -187,8 +186,7 @@ def _label(page: bytes, start: int) -> str:
         attribute = _ATTRIBUTE.match(tag, position)
         if attribute is None:
             break
-        value = attribute[2] or attribute[3] or attribute[4] or b""
-        values.setdefault(attribute[1].lower(), value)
+        values.setdefault(attribute[1].lower(), attribute[2] or attribute[3] or attribute[4] or b"")
         position = attribute.end()
     label = name[1].lower() + _words(b"#", values.get(b"id", b"")) + _words(b".", values.get(b"class", b""))
     text = label.decode("utf-8", "ignore")

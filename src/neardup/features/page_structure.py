@@ -83,8 +83,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
     kernels.html_shingles.hash_elements(elements, paths, hashes)
-    powers = float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1)
-    weights = powers[elements.depths[:num_elements]]
+    weights = (float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1))[elements.depths[:num_elements]]
     content = np.empty((len(pages), 2), np.uint64)
     kernels.html_shingles.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
     return WeighedTags(hashes, weights, elements.offsets, content)
@@ -94,8 +93,7 @@ def start_tags(page: str) -> tuple[list[int], list[int]]:
     """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages` has it."""
     data = page.encode("utf-8", "replace")
     tags = read_tags(pa.array([data], pa.large_binary()))
-    kinds = tags.kinds[: tags.offsets[-1]]
-    chosen = np.flatnonzero(kinds & np.uint8(_START))
+    chosen = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & np.uint8(_START))
     begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # the first byte of each character
     characters = np.cumsum(begins) - 1
     return characters[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()

@@ -115,8 +115,7 @@ def _align(normalised: str, tokens: str) -> Iterator[_Located]:
     is_dropped = (kinds == SEPARATOR) if tokens == "words" else is_space
     kept = np.flatnonzero(~is_dropped & (kinds != TRANSPARENT)).tolist()
     spaces = np.flatnonzero(is_space).tolist()
-    plain = Shingling(tokens=tokens, nfkc=False, case_fold=False)
-    strings = token_strings(arrow_of_strings([normalised]), plain)
+    strings = token_strings(arrow_of_strings([normalised]), Shingling(tokens=tokens, nfkc=False, case_fold=False))
     first = 0
     for token in Strings(strings.data, strings.offsets).to_list():
         if token == " ":  # a run of white space between two characters

@@ -89,8 +89,7 @@ def hash_tokens(tokens: pa.Array, row_offsets: npt.NDArray[np.int64]) -> tuple[H
 
 def is_filled(tokens: pa.Array) -> npt.NDArray[np.bool_]:
     """Return whether each token has characters, bool (num_tokens,)."""
-    filled: npt.NDArray[np.bool_] = np.diff(view_tokens(tokens)[1]) > 0
-    return filled
+    return np.greater(np.diff(view_tokens(tokens)[1]), 0)
 
 
 def view_tokens(tokens: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:

@@ -47,9 +47,8 @@ def pack_tokens(lists: Sequence[list[Any]], source: object = None) -> TokenStrin
     # An empty token is none; without any, the lists are taken as they are.
     if any(not all(tokens) for tokens in lists):
         lists = [[token for token in tokens if token] for tokens in lists]
-    return TokenStrings(
-        *flatten_strings(list_strings(lists).values), offsets_from_lengths([len(tokens) for tokens in lists])
-    )
+    limits = offsets_from_lengths([len(tokens) for tokens in lists])
+    return TokenStrings(*flatten_strings(list_strings(lists).values), limits)
 
 
 def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:

@@ -29,13 +29,10 @@ class DistinctFeatures(NamedTuple):
 def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> DistinctFeatures:
     """Return the distinct features of documents given as ranges of feature hashes in the order of the text."""
     size = len(hashes)
-    found = DistinctFeatures(
-        np.empty(size, np.uint64), np.empty(size, np.uint32), np.empty(size, np.int64), np.empty_like(offsets)
-    )
-    hashes, offsets = writable(hashes), writable(offsets)
-    kernels.weights.distinct_features(hashes, offsets, found.hashes, found.counts, found.firsts, found.offsets)
-    end = found.offsets[-1]
-    return DistinctFeatures(found.hashes[:end], found.counts[:end], found.firsts[:end], found.offsets)
+    distinct, counts, firsts = np.empty(size, np.uint64), np.empty(size, np.uint32), np.empty(size, np.int64)
+    ends = np.empty_like(offsets)
+    kernels.weights.distinct_features(writable(hashes), writable(offsets), distinct, counts, firsts, ends)
+    return DistinctFeatures(distinct[: ends[-1]], counts[: ends[-1]], firsts[: ends[-1]], ends)
 
 
 def distinct_lists(lists: Lists) -> Lists:
@@ -93,9 +90,8 @@ def replicate_rare_features(
     root = math.isqrt(num_documents)
     limits = np.array([root, math.isqrt(root)], np.int64)
     repeated, offsets = np.empty(3 * len(features.hashes), np.uint64), np.empty_like(features.offsets)
-    kernels.weights.replicate_rare_features(
-        features.hashes, features.offsets, document_counts, limits, repeated, offsets
-    )
+    distinct = features.hashes, features.offsets
+    kernels.weights.replicate_rare_features(*distinct, document_counts, limits, repeated, offsets)
     return repeated[: offsets[-1]], offsets
 
 

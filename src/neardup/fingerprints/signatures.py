@@ -146,8 +146,7 @@ class Signatures(Sketches):
         """
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 16:
             raise SettingError(f"bits must be a whole number of 1 or more and at most 16: got {bits!r}. Use pack(8).")
-        num_bytes = -(-self.num_hashes // 8)
-        planes = np.empty((len(self), bits, num_bytes), np.uint8)
+        planes = np.empty((len(self), bits, -(-self.num_hashes // 8)), np.uint8)
         for start in range(0, len(self), _ROWS_AT_ONCE):
             mixed = _mix(self.values[start : start + _ROWS_AT_ONCE])
             for bit in range(bits):

@@ -95,8 +95,7 @@ def describe(
     texts = preprocess(extract_text(texts, method), method)
     settled = resolve_scheme(method)
     plain = settled if settled.html is None else replace(settled, html=None)
-    described = _describe(texts, plain, workspace, with_strings=with_strings)
-    return described._replace(method=settled)
+    return _describe(texts, plain, workspace, with_strings=with_strings)._replace(method=settled)
 
 
 def _describe(
@@ -153,8 +152,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
     strings = None
     if with_strings or method.hash != "native":
         assert described.tokens is not None
-        separated = method.tokens != "chars"
-        strings = strings_of(described.tokens, method.ngram, separated, features, shingles.offsets)
+        strings = strings_of(described.tokens, method.ngram, method.tokens != "chars", features, shingles.offsets)
     if method.hash == "native":
         words = extend(features.hashes, method.bits)
     else:

@@ -167,8 +167,7 @@ class MinHashMethod(Method):
         columns: dict[str, npt.NDArray[Any]] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
         if left.features.structure is not None and right.features.structure is not None:
             pages = left.features.structure, right.features.structure
-            structure = similarity_of_lists(*pages, left_rows, right_rows, "cosine")
-            columns[STRUCTURE.name] = np.where(exact, 1.0, structure)
+            columns[STRUCTURE.name] = np.where(exact, 1.0, similarity_of_lists(*pages, left_rows, right_rows, "cosine"))
         return Measured(columns | {EXACT.name: exact})
 
     def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
@@ -315,8 +314,7 @@ class MinHashSketcher(TokenSketcher):
         signing.sign_weighted(distinct.hashes, weights, distinct.offsets, self.width, seed, out.values)
 
     def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
-        allowed: npt.NDArray[np.bool_] = (weights == 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
-        return allowed
+        return np.equal(weights, 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
 
 
 def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:

@@ -93,8 +93,7 @@ class SimHashMethod(Method):
 
     @property
     def rule(self) -> Rule:
-        similarity = "jaccard" if self.confirms_sets else "hamming"
-        return Rule(similarity, self.settings.threshold, self.settings.bits)
+        return Rule("jaccard" if self.confirms_sets else "hamming", self.settings.threshold, self.settings.bits)
 
     @property
     def measures(self) -> tuple[Measure, ...]:

@@ -148,8 +148,7 @@ class MinHash(TextSettings):
         """Return the number of hashes in a signature of `sign`."""
         if self.num_hashes is not None:
             return self.num_hashes
-        bands = (self.num_bands or 0) * (self.rows_per_band or 0)
-        return bands or _DEFAULT_HASHES
+        return (self.num_bands or 0) * (self.rows_per_band or 0) or _DEFAULT_HASHES
 
     @property
     def of_structure(self) -> MinHash | None:

@@ -152,8 +152,7 @@ class RowStore(ABC):
 
     def alive_rows(self) -> npt.NDArray[np.int64]:
         """Return the rows that were not removed."""
-        removed = np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little")
-        return np.flatnonzero(removed == 0)
+        return np.flatnonzero(np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little") == 0)
 
 
 class SignatureRows(RowStore):

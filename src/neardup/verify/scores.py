@@ -61,8 +61,7 @@ class Labels(NamedTuple):
     def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
         left_codes, right_codes = self.codes[left], self.codes[right]
-        known = (left_codes >= 0) & (right_codes >= 0)
-        return np.where(known, left_codes == right_codes, UNKNOWN).astype(np.int8)
+        return np.where((left_codes >= 0) & (right_codes >= 0), left_codes == right_codes, UNKNOWN).astype(np.int8)
 
     def count_positives(self, classes: Ints) -> Ints:
         """Return the number of duplicate pairs in each class; a pair is in the lower class of its documents.

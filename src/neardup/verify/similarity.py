@@ -31,8 +31,7 @@ def similarity_of_counts(
 ) -> npt.NDArray[np.float64]:
     """Return the similarity of sets, from their sizes and the number of shared elements; 0 for empty sets."""
     measure = kernels.sorted_sets.MEASURES[similarity]
-    found: npt.NDArray[np.float64] = kernels.sorted_sets.similarity_of_counts(shared, sizes, other_sizes, measure)
-    return found
+    return np.asarray(kernels.sorted_sets.similarity_of_counts(shared, sizes, other_sizes, measure))
 
 
 def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -46,9 +45,7 @@ def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray
     if rule is None or rule.similarity == "hamming":
         return np.ones(len(size), np.bool_)
     first, second = size.astype(np.int64), other_size.astype(np.int64)
-    shared = np.minimum(first, second)
-    reaches: npt.NDArray[np.bool_] = similarity_of_counts(shared, second, first, rule.similarity) >= rule.threshold
-    return reaches
+    return similarity_of_counts(np.minimum(first, second), second, first, rule.similarity) >= rule.threshold
 
 
 def similarity_of_lists(
