@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +18,18 @@ from neardup.arrays import arrow_of_bytes, flatten_strings
 from neardup.kernels.token_arrays import Text
 from neardup.settings.methods import SimHash
 
-_WIDTH = 4
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "mfonda": {"tokens": "whitespace", "hash": "fnv1"},
+    "simhash": {"tokens": "chars", "ngram": 4, "hash": "md5"},
+}
 _NUM_CODE_POINTS = 0x110000
 
 
 def resolve_scheme(method: SimHash) -> SimHash:
     """Return the native settings that a scheme of another program means, on the texts of `preprocess`."""
-    if method.scheme == "mfonda":
-        return replace(method, scheme="native", tokens="whitespace", hash="fnv1", nfkc=False, case_fold=False)
-    if method.scheme == "simhash":
-        plain = replace(method, scheme="native")
-        return replace(plain, tokens="chars", ngram=_WIDTH, hash="md5", nfkc=False, case_fold=False)
-    return method
+    if method.scheme == "native":
+        return method
+    return replace(method, scheme="native", nfkc=False, case_fold=False, **_SETTINGS[method.scheme])
 
 
 def tie_bit(method: SimHash) -> int:
@@ -46,9 +48,7 @@ def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
 
 def mfonda_words(texts: pa.Array) -> pa.Array:
     """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
-    text, kept = _room(texts)
-    kernels.foreign_schemes.keep_words(text, _letters(r"[a-z0-9_']"), kept)
-    return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())
+    return _kept(texts, kernels.foreign_schemes.keep_words, r"[a-z0-9_']")
 
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
@@ -58,9 +58,7 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
     if pc.any(sigma).as_py():
         lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]
         texts = pc.replace_with_mask(texts, sigma, pa.array(lowered, texts.type))
-    text, kept = _room(texts)
-    kernels.foreign_schemes.keep_letters(text, _letters(r"\w"), kept)
-    return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())
+    return _kept(texts, kernels.foreign_schemes.keep_letters, r"\w")
 
 
 @cache
@@ -75,7 +73,9 @@ def _letters(pattern: str) -> npt.NDArray[np.uint32]:
     return letters
 
 
-def _room(texts: pa.Array) -> tuple[Text, Text]:
-    """Return texts as a kernel reads them, and room for what it keeps of them: memory costs where it is written."""
+def _kept(texts: pa.Array, keep: Callable[..., None], pattern: str) -> pa.Array:
+    """Return what a kernel keeps of texts, by the letters that match a pattern."""
     text = Text(*flatten_strings(texts))
-    return text, Text(np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets))
+    kept = Text(np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets))  # memory costs where it is written
+    keep(text, _letters(pattern), kept)
+    return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())

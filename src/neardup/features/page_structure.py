@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import flatten_strings
-from neardup.kernels.token_arrays import Shingles
+from neardup.kernels.token_arrays import Shingles, make_shingles
 
 if TYPE_CHECKING:
     from neardup.kernels.html_tokens import Tags
@@ -52,14 +52,9 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     Time is linear in the bytes. Rows of a list that are alike, ten or a hundred, have the same set of shingles.
     """
     tags = read_tags(pages)
-    shingles = Shingles(
-        np.empty(int(tags.offsets[-1]), np.uint64),
-        np.empty(len(pages) + 1, np.int64),
-        np.empty((len(pages), 2), np.uint64),
-        np.zeros(len(pages), np.bool_),
-    )
+    shingles = make_shingles(np.empty(int(tags.offsets[-1]), np.uint64), len(pages))
     kernels.html_shingles.shingle_tags(tags, ngram, shingles)
-    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+    return shingles.trim()
 
 
 def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> WeighedTags:

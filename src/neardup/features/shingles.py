@@ -20,7 +20,7 @@ from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
 from neardup.features.token_lists import cut_documents, shingle_strings
 from neardup.features.unicode_tables import load_tables
-from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers
+from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers, make_shingles
 from neardup.settings.shingling import Shingling
 
 _MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
@@ -126,14 +126,9 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
 def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
     num_documents = len(scan.text.offsets) - 1
     # Room for the worst case costs nothing: memory that is never written is never given out.
-    shingles = Shingles(
-        workspace.hashes(3 * len(scan.text.data) + num_documents),
-        np.empty(num_documents + 1, np.int64),
-        np.empty((num_documents, 2), np.uint64),
-        np.zeros(num_documents, np.bool_),
-    )
+    shingles = make_shingles(workspace.hashes(3 * len(scan.text.data) + num_documents), num_documents)
     kernels.tokens.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
-    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+    return shingles.trim()
 
 
 def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:

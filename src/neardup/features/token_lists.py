@@ -14,7 +14,7 @@ from neardup.arrays import flatten_strings, offsets_from_lengths
 from neardup.errors import InputError
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import Segmenter
-from neardup.kernels.token_arrays import Shingles, Text, TokenStrings
+from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_shingles
 from neardup.settings.shingling import Shingling
 
 STRING_LISTS = pa.large_list(pa.large_string())
@@ -72,12 +72,7 @@ def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
     """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
     num_documents = len(tokens.document_offsets) - 1
     longest = int(np.diff(tokens.document_offsets).max(initial=0))
-    shingles = Shingles(
-        np.empty(int(tokens.document_offsets[-1]) + num_documents, np.uint64),
-        np.empty(num_documents + 1, np.int64),
-        np.empty((num_documents, 2), np.uint64),
-        np.zeros(num_documents, np.bool_),
-    )
+    shingles = make_shingles(np.empty(int(tokens.document_offsets[-1]) + num_documents, np.uint64), num_documents)
     buffer = np.empty(longest, np.uint64)
     kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.document_offsets, ngram, buffer, shingles)
-    return shingles._replace(hashes=shingles.hashes[: shingles.offsets[-1]])
+    return shingles.trim()

@@ -43,9 +43,7 @@ def _find_slot(tag, slots, values, band, wanted):
             return slot
         if entry >> _TAG_SHIFT == tag and same_values(values[np.int64(entry & _ROW_MASK)], wanted, band[0], band[1]):
             return slot
-        slot += 1
-        if slot == len(slots):
-            slot = 0
+        slot = slot + 1 if slot + 1 < len(slots) else 0
 
 
 @kernel
@@ -90,9 +88,7 @@ def move_slots(old, new):
             if entry != FREE:
                 slot = np.int64(((entry >> _TAG_SHIFT) * U64(len(larger))) >> U64(32))
                 while larger[slot] != FREE:
-                    slot += 1
-                    if slot == len(larger):
-                        slot = 0
+                    slot = slot + 1 if slot + 1 < len(larger) else 0
                 larger[slot] = entry
 
 

@@ -138,14 +138,9 @@ class Listed(NamedTuple):
 def make_postings(num_keys: int, capacity: int) -> Postings:
     """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
     num_slots = 1 << max(4, (2 * num_keys).bit_length())
-    return Postings(
-        np.zeros(num_slots, np.uint64),
-        np.full(num_slots, NONE, np.int64),
-        np.zeros(num_slots, np.int64),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.uint32),
-        np.zeros(1, np.int64),
-    )
+    keys, head, lengths = np.zeros(num_slots, np.uint64), np.full(num_slots, NONE), np.zeros(num_slots, np.int64)
+    following, member = np.empty(capacity, np.int64), np.empty(capacity, np.uint32)
+    return Postings(keys, head, lengths, following, member, np.zeros(1, np.int64))
 
 
 def grow(postings: Postings) -> Postings:

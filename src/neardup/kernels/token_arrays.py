@@ -45,6 +45,10 @@ class Shingles(NamedTuple):
     content: np.ndarray
     flagged: np.ndarray
 
+    def trim(self) -> Shingles:
+        """Return the same without the hashes behind the last document's."""
+        return self._replace(hashes=self.hashes[: self.offsets[-1]])
+
 
 class TokenStrings(NamedTuple):
     """The tokens of documents as strings, in the order of the text.
@@ -57,6 +61,12 @@ class TokenStrings(NamedTuple):
     data: np.ndarray
     offsets: np.ndarray
     document_offsets: np.ndarray
+
+
+def make_shingles(hashes: np.ndarray, num_documents: int) -> Shingles:
+    """Return shingles to be filled, of which none is flagged."""
+    offsets, content = np.empty(num_documents + 1, np.int64), np.empty((num_documents, 2), np.uint64)
+    return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 
 def longest_of(text: Text) -> int:

@@ -47,9 +47,7 @@ class Constraint:
         others = [f"a {self.also_accepts.__name__}"] if self.also_accepts is not None else []
         others += ["a callable"] * self.or_callable
         if self.choices:
-            words = [repr(choice) for choice in (*self.choices, *self.python_only)] + [
-                f"'{prefix}COLUMN'" for prefix in self.prefixes
-            ]
+            words = [*map(repr, (*self.choices, *self.python_only)), *(f"'{prefix}COLUMN'" for prefix in self.prefixes)]
             several = ", or several of them with commas" * self.is_list
             return "one of " + " or ".join([", ".join(words), *others]) + several
         if self.value_type is bool:
@@ -60,11 +58,8 @@ class Constraint:
         if self.numbers:
             return "one of " + ", ".join(map(str, self.numbers))
         noun = "a whole number" if self.value_type is int else "a number"
-        low = (
-            f" above {_number(self.exclusive_min)}"
-            if self.exclusive_min is not None
-            else f" of {_number(self.low)} or more"
-        )
+        above = self.exclusive_min is not None
+        low = f" above {_number(self.exclusive_min)}" if above else f" of {_number(self.low)} or more"
         high = f" and at most {_number(self.high)}" if self.high is not None else ""
         return noun + low + high + (" or None" if self.optional else "")
 
@@ -72,9 +67,7 @@ class Constraint:
         """Return whether a value satisfies the constraint."""
         if value is None:
             return self.optional
-        if (self.also_accepts is not None and isinstance(value, self.also_accepts)) or (
-            self.or_callable and callable(value)
-        ):
+        if isinstance(value, self.also_accepts or ()) or (self.or_callable and callable(value)):
             return True
         if self.choices:
             return isinstance(value, str) and all(
