@@ -45,11 +45,8 @@ class ServiceError(NeardupError):
         self, status: int, title: str, detail: str, setting: str | None = None, request_id: str | None = None
     ) -> None:
         super().__init__(detail)
-        self.status = status
-        self.title = title
-        self.detail = detail
-        self.setting = setting
-        self.request_id = request_id
+        self.status, self.title, self.detail = status, title, detail
+        self.setting, self.request_id = setting, request_id
 
 
 class Client:
@@ -76,8 +73,7 @@ class Client:
             raise SettingError(f"url must begin with http:// or https:// and a host: got {url!r}.")
         self._parts = parts
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._timeout_s = timeout_s
-        self._retries = retries
+        self._timeout_s, self._retries = timeout_s, retries
         self._idle: list[http.client.HTTPConnection] = []
 
     def __enter__(self) -> Client:
@@ -183,8 +179,7 @@ class Client:
 
     def stats(self) -> dict[str, Any]:
         """Return the numbers of the index and of the service."""
-        answer: dict[str, Any] = self._call("GET", "/v1/stats")
-        return answer
+        return dict(self._call("GET", "/v1/stats"))
 
     def is_ready(self) -> bool:
         """Return whether the service answers and its index is open."""
@@ -236,12 +231,9 @@ class Client:
                 connection.close()
                 if isinstance(error, _STALE) and not is_new:
                     continue
-                raise ServiceError(
-                    0,
-                    "No answer",
-                    f"{self._parts.geturl()} does not answer: {error or type(error).__name__}. Check "
-                    "that the service runs, and repeat the request.",
-                ) from error
+                reason = f"{self._parts.geturl()} does not answer: {error or type(error).__name__}."
+                advice = "Check that the service runs, and repeat the request."
+                raise ServiceError(0, "No answer", f"{reason} {advice}") from error
 
     def _connect(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.kernels import html_tags
-from neardup.kernels.html_tokens import AFTER_TEXT, END, MAX_ATTRIBUTES, SELF_CLOSING, START, make_tags, read_tags
+from neardup.kernels.html_tokens import AFTER_TEXT, END, MAX_ATTRIBUTES, SELF_CLOSING, START, tags_of
 from reference import html as reference
 
 JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -24,9 +24,7 @@ PAGES = st.lists(st.sampled_from([*PIECES, b" ", b"\n", b"\x0b"]), max_size=40).
 
 def read(*pages: bytes):
     offsets = np.cumsum([0, *map(len, pages)], dtype=np.int64)
-    tags = make_tags(sum(page.count(b"<") for page in pages), len(pages))
-    read_tags(np.frombuffer(b"".join(pages), np.uint8), offsets, tags)
-    return tags
+    return tags_of(np.frombuffer(b"".join(pages), np.uint8), offsets)
 
 
 def rows(tags, page: int, first: int = 0) -> list[tuple[int, ...]]:

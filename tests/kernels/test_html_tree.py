@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.html_tokens import make_tags, read_tags
-from neardup.kernels.html_tree import MAX_DEPTH, make_elements, place_elements
+from neardup.kernels.html_tokens import tags_of
+from neardup.kernels.html_tree import MAX_DEPTH, elements_of
 from reference import html as reference
 
 JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -66,12 +66,8 @@ PAGES = st.lists(st.sampled_from([*PIECES, "x", " ", "<!doctype html>"]), max_si
 
 def read(*pages: str):
     texts = [page.encode() for page in pages]
-    tags = make_tags(sum(text.count(b"<") for text in texts), len(texts))
     data = np.frombuffer(b"".join(texts), np.uint8)
-    read_tags(data, np.cumsum([0, *map(len, texts)], dtype=np.int64), tags)
-    elements = make_elements(int(tags.offsets[-1]), len(texts))
-    place_elements(tags, elements)
-    return elements
+    return elements_of(tags_of(data, np.cumsum([0, *map(len, texts)], dtype=np.int64)))
 
 
 def outline(elements, page: int = 0) -> str:

@@ -44,16 +44,12 @@ class Tags(NamedTuple):
     offsets: np.ndarray
 
 
-def make_tags(size: int, num_documents: int) -> Tags:
-    """Return room for `size` tags: no page has more than signs "<"."""
-    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    places = np.empty(size, np.int64), np.empty(size, np.int64)
-    return Tags(*hashes, np.empty(size, np.uint8), *places, np.zeros(num_documents + 1, np.int64))
-
-
 def tags_of(data: np.ndarray, offsets: np.ndarray) -> Tags:
     """Return the tags of the pages data[offsets[i]:offsets[i + 1]]."""
-    tags = make_tags(int(np.count_nonzero(data == _BRACKET)), len(offsets) - 1)
+    size = int(np.count_nonzero(data == _BRACKET))
+    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    places = np.empty(size, np.int64), np.empty(size, np.int64)
+    tags = Tags(*hashes, np.empty(size, np.uint8), *places, np.zeros(len(offsets), np.int64))
     read_tags(data, offsets, tags)
     return tags
 

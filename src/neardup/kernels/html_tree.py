@@ -48,16 +48,11 @@ class Stack(NamedTuple):
     state: np.ndarray
 
 
-def make_elements(num_tags: int, num_documents: int) -> Elements:
-    """Return room for the elements of pages with `num_tags` tags in all: one tag opens up to two more."""
-    size = 3 * (num_tags + num_documents)
-    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    return Elements(*hashes, np.empty(size, np.int32), np.zeros(num_documents + 1, np.int64))
-
-
 def elements_of(tags: Tags) -> Elements:
     """Return the elements of the pages that have these tags."""
-    elements = make_elements(int(tags.offsets[-1]), len(tags.offsets) - 1)
+    size = 3 * (int(tags.offsets[-1]) + len(tags.offsets) - 1)  # one tag opens up to two more
+    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    elements = Elements(*hashes, np.empty(size, np.int32), np.zeros_like(tags.offsets))
     place_elements(tags, elements)
     return elements
 

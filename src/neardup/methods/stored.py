@@ -37,8 +37,7 @@ def settings_to_json(settings: Any) -> dict[str, Any]:
                 "the named choices, or HammingIndex or LSHIndex with fingerprints or signatures of your own."
             )
         values[field.name] = value
-    normal: dict[str, Any] = json.loads(json.dumps(values))  # tuples as lists
-    return normal
+    return dict(json.loads(json.dumps(values)))  # tuples as lists
 
 
 def settings_or_none(settings: Any) -> dict[str, Any] | None:

@@ -43,8 +43,7 @@ def find_in_blocks(queries: Values, prepare: Callable[[Values], SearchBlock], th
         block = np.array(queries[span[0] : span[1]])  # of one layout, for the compiler
         return _collect(len(block), span[0], prepare(block))
 
-    blocks = list(spans(0, len(queries)))
-    parts = map_all(blocks, find_block, threads)
+    parts = map_all(list(spans(0, len(queries))), find_block, threads)
     return _in_order([match for part in parts for match in part])
 
 
@@ -71,8 +70,7 @@ def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _in_order(parts: list[Matches]) -> Matches:
-    if not parts:
-        return Matches(*(np.empty(0, np.int64) for _ in range(3)))
-    query, row, equal = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    none = Matches(*np.empty((3, 0), np.int64))
+    query, row, equal = (np.concatenate(columns) for columns in zip(none, *parts, strict=True))
     order = np.lexsort((row, -equal, query))
     return Matches(query[order], row[order], equal[order])

@@ -149,9 +149,7 @@ def _draw_absent(
     keys: npt.NDArray[np.uint64], found: npt.NDArray[np.uint64], count: int, seed: int
 ) -> tuple[Positions, Positions]:
     """Return some of the pairs that were not found."""
-    if len(found):
-        index = np.minimum(np.searchsorted(found, keys), len(found) - 1)
-        keys = keys[found[index] != keys]
+    keys = keys[~np.isin(keys, found)]
     drawn = np.sort(np.random.default_rng(seed).permutation(len(keys))[:count])
     return (keys[drawn] >> np.uint64(32)).astype(np.uint32), keys[drawn].astype(np.uint32)
 
