@@ -41,9 +41,7 @@ class DocumentCounts:
 
     def __init__(self, max_features: int = MAX_FEATURES) -> None:
         self.max_features = max_features
-        self.num_documents = 0
-        self.max_undercount = 0
-        self._size = 0
+        self.num_documents = self.max_undercount = self._size = 0
         self._table = _empty_table(_FIRST_SLOTS)
 
     def add(self, features: DistinctFeatures) -> None:

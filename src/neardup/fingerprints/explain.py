@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
-from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import IdfTable, resolve_idf
-from neardup.features.token_lists import pack_tokens, shingle_strings
+from neardup.features.token_lists import pack_tokens
+from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.simhash import Sums, to_integers
-from neardup.fingerprints.simhash_documents import Described, Summands, add_up, describe, describe_weighted, weigh
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings, SimHash
 from neardup.settings.presets import named_as
@@ -142,7 +141,9 @@ def _plain(values: np.ndarray) -> list[float]:
     return [int(value) if whole else value for value in values.tolist()]
 
 
-def _work(text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False) -> tuple[Summands, Sums]:
+def _work(
+    text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False
+) -> tuple[fingerprinting.Summands, Sums]:
     if method.tokens in PAGE_TOKENS:
         raise SettingError(
             f"Tags of a page have no words to show: got tokens={method.tokens!r}. Explain a method of texts, or "
@@ -154,30 +155,27 @@ def _work(text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: 
             "bytes first."
         )
     if isinstance(text, str):
-        described = describe(pa.array([text], pa.large_string()), method, with_strings=True)
+        described = fingerprinting.describe(pa.array([text], pa.large_string()), method, with_strings=True)
     else:
-        described = _describe_given(list(text), resolve_scheme(method))
+        described = _describe_given(list(text), method)
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise InputError(
             f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such texts out."
         )
-    summands = weigh(described, idf or resolve_idf(described.method), with_strings=True)
-    return summands, add_up(summands, method)
+    summands = fingerprinting.weigh(described, idf or resolve_idf(described.method), with_strings=True)
+    return summands, fingerprinting.add_up(summands, method)
 
 
-def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> Described:
+def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> fingerprinting.Described:
     """Return features passed instead of a text, with the settings that apply to them."""
-    method = replace(method, tokens="whitespace" if method.weights != "given" else method.tokens, ngram=1)
     if all(isinstance(feature, str) for feature in features):
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
                 f"Features without weights and without lines cannot be weighted with weights={method.weights!r}, "
                 f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
             )
-        tokens = pack_tokens([features])
-        return Described(shingle_strings(tokens, 1), tokens, None, method)
-    names, weights = split_pairs([features], "the features given")
-    return describe_weighted(names, weights, method)
+        return fingerprinting.describe_tokens(pack_tokens([features]), None, method)
+    return fingerprinting.describe_weighted(*split_pairs([features], "the features given"), method)
 
 
 def _shorten(value: object) -> str:

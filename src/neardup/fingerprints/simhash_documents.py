@@ -104,10 +104,10 @@ def _describe(
     """Return the features of extracted and preprocessed texts, with native settings."""
     with_strings = with_strings or method.hash != "native"
     if method.weights == "given":
-        features, weights = weighted_tokens(texts, method)
-        return describe_weighted(features, weights, method)
+        return describe_weighted(*weighted_tokens(texts, method), method)
     if method.weights == "depth":
-        return describe_elements(texts, method)
+        hashes, weights, offsets, content = weigh_tags(texts, method.decay, paths=method.tokens == "paths")
+        return Described(Shingles(hashes, offsets, content, np.zeros(len(texts), np.bool_)), None, weights, method)
     if cutter_of(method) is not None:
         cut = token_strings(texts, method)
         return Described(shingle_strings(cut, method.ngram), cut, None, method, texts)
@@ -115,17 +115,17 @@ def _describe(
     return Described(shingle_documents(texts, method, workspace), tokens, None, method, texts)
 
 
-def describe_elements(pages: pa.Array, method: SimHash) -> Described:
-    """Return the elements of pages, or their tag paths, weighed by depth."""
-    hashes, weights, offsets, content = weigh_tags(pages, method.decay, paths=method.tokens == "paths")
-    return Described(Shingles(hashes, offsets, content, np.zeros(len(pages), np.bool_)), None, weights, method)
-
-
 def describe_weighted(features: list[list[str]], weights: list[list[float]], method: SimHash) -> Described:
     """Return features with their given weights."""
-    tokens = pack_tokens(features)
     given_weights = np.array([weight for document in weights for weight in document], np.float64)
-    return Described(shingle_strings(tokens, 1), tokens, given_weights, method)
+    return describe_tokens(pack_tokens(features), given_weights, method)
+
+
+def describe_tokens(tokens: TokenStrings, weights: npt.NDArray[np.float64] | None, method: SimHash) -> Described:
+    """Return tokens, which are features unchanged, with their weights if they have some."""
+    words = method.tokens if method.weights == "given" else "whitespace"
+    settled = replace(resolve_scheme(method), tokens=words, ngram=1)
+    return Described(shingle_strings(tokens, 1), tokens, weights, settled)
 
 
 def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = False) -> Summands:
@@ -144,11 +144,9 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
             weights = weights * frequencies
     weighed = choose(weights, features.offsets, top=method.num_features, levels=method.weight_levels)
     if weighed.places is not None:
-        rows = weighed.places
-        features = DistinctFeatures(
-            features.hashes[rows], features.counts[rows], features.firsts[rows], weighed.offsets
-        )
-        frequencies = None if frequencies is None else frequencies[rows]
+        at = weighed.places
+        features = DistinctFeatures(features.hashes[at], features.counts[at], features.firsts[at], weighed.offsets)
+        frequencies = None if frequencies is None else frequencies[at]
     strings = None
     if with_strings or method.hash != "native":
         assert described.tokens is not None

@@ -15,9 +15,7 @@ LAST_MEMBER = np.uint32(0x80000000)  # set in the last entry of a bucket
 @kernel
 def count_members(packed, position_bits, max_bucket_size):
     """Return how many entries `list_members` fills."""
-    shift = U64(position_bits)
-    entries = 0
-    first = 0
+    shift, entries, first = U64(position_bits), 0, 0
     for stop in range(1, len(packed) + 1):
         if stop == len(packed) or packed[stop] >> shift != packed[first] >> shift:
             if stop - first > 1:
@@ -35,8 +33,7 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
     as many as `count_members` returns, positions, rising in each bucket, the last one marked.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
-    entries = 0
-    first = 0
+    entries, first = 0, 0
     for stop in range(1, len(packed) + 1):
         if stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
             continue
@@ -59,11 +56,9 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
     A run of equal upper bits may hold several contents: each member is compared with the firsts of its run.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
-    firsts = np.empty(16, np.int64)
-    first = 0
+    firsts, first = np.empty(16, np.int64), 0
     while first < len(packed):
-        stop = first
-        count = 0
+        stop, count = first, 0
         while stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
             position = np.int64(packed[stop] & mask)
             document = positions_to_documents[position]

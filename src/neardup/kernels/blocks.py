@@ -130,8 +130,7 @@ def _group(records, mask, scratch, num_cells):
         cell = scratch.places[row]
         place = ends[cell]
         ends[cell] = place + np.uint32(1)
-        scratch.order[place] = row
-        scratch.cells[place] = cell
+        scratch.order[place], scratch.cells[place] = row, cell
         scratch.words[place] = flat[row * num_words + num_words - 1]
 
 

@@ -18,8 +18,7 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
     for position in range(num_against, len(representative)):
         first = np.int64(representative[position])
         if first != position and kept[first]:
-            kept[position] = False
-            remover[position] = first
+            kept[position], remover[position] = False, first
             continue
         best = np.int64(-1)
         for i in range(offsets[position], offsets[position + 1]):
@@ -27,6 +26,4 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
             if kept[left[row]] and (best < 0 or strength[row] > strength[best]):
                 best = row
         if best >= 0:
-            kept[position] = False
-            remover[position] = left[best]
-            pair[position] = best
+            kept[position], remover[position], pair[position] = False, left[best], best

@@ -30,8 +30,7 @@ def _letter(data, position, letters):
 @kernel
 def keep_letters(text, letters, kept):
     """Fill `kept` with the letters of each document."""
-    end = 0
-    kept.offsets[0] = 0
+    end = kept.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         position = 0
@@ -91,8 +90,7 @@ def keep_words(text, letters, kept):
     letters : what [\w'] matches, one byte each.
     """
     nothing = np.uint32(0)
-    end = 0
-    kept.offsets[0] = 0
+    end = kept.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         position, before = 0, nothing

@@ -21,8 +21,7 @@ def shingle_tags(tags, ngram, shingles):
     The content hash is that of the sequence of all start tags. Requires: room for a hash for each tag.
     """
     window = np.zeros(ngram, np.uint64)
-    shingles.offsets[0] = 0
-    end = 0
+    end = shingles.offsets[0] = 0
     for document in range(len(tags.offsets) - 1):
         count, left, right = 0, U64(0), ~U64(0)
         for i in range(tags.offsets[document], tags.offsets[document + 1]):
@@ -38,8 +37,7 @@ def shingle_tags(tags, ngram, shingles):
         if 0 < count < ngram:
             shingles.hashes[end] = _hash_window(window, count, count)
             end += 1
-        shingles.content[document, 0] = left
-        shingles.content[document, 1] = right
+        shingles.content[document, 0], shingles.content[document, 1] = left, right
         shingles.offsets[document + 1] = end
 
 
@@ -63,8 +61,7 @@ def hash_sequences(hashes, weights, offsets, content):
         for i in range(offsets[document], offsets[document + 1]):
             token = mix(hashes[i] * _BASE + weights[i])
             left, right = mix(left + token), mix(right * _BASE + token)
-        content[document, 0] = left
-        content[document, 1] = right
+        content[document, 0], content[document, 1] = left, right
 
 
 @kernel

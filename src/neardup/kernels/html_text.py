@@ -117,8 +117,7 @@ def write_texts(data, offsets, tags, short, text, text_offsets):
     short : also with the tags that say what is content. Requires: `tags` as read from the same bytes; room for all
     bytes of the pages, and with `short` for three more for each "<".
     """
-    end = 0
-    text_offsets[0] = 0
+    end = text_offsets[0] = 0
     for i in range(len(offsets) - 1):
         limits, rows = (offsets[i], offsets[i + 1]), (tags.offsets[i], tags.offsets[i + 1])
         end = _write_page(data, limits, tags, rows, short, text, end)

@@ -152,10 +152,9 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
     fields : int64 (num_parts, 7); cursors : int64 (num_parts,), the next entry of each, moved on. Return how many were
     written: fewer than there is space for at the end only; -1 if a row is none of its part.
     """
-    used, best = 0, 0
+    used = 0
     while used < len(keys):
-        best = -1
-        least = U64(0)
+        best, least = -1, U64(0)
         for part in range(len(fields)):
             if cursors[part] < fields[part, SIZE]:
                 key = load_at(fields[part, KEYS] + 8 * cursors[part])

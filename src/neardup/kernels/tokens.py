@@ -120,9 +120,7 @@ def _fold(data, tables, mode, stream):
     That is where a code point can combine with the one before it, or combining marks are out of order: the
     quick check of Unicode Standard Annex #15, section 9.
     """
-    length = 0
-    position = 0
-    last_rank = np.uint32(0)
+    length, position, last_rank = 0, 0, np.uint32(0)
     while position < len(data):
         if data[position] < 128:
             stop = _ascii_run(data, position)
@@ -132,8 +130,7 @@ def _fold(data, tables, mode, stream):
                 for i in range(stop - position):
                     stream[length + i] = tables.ascii[data[position + i]]
             length += stop - position
-            position = stop
-            last_rank = np.uint32(0)
+            position, last_rank = stop, np.uint32(0)
             continue
         if mode == WORDS:
             after, length = _fold_singles(data, position, tables.entries, stream, length)
@@ -163,8 +160,7 @@ def _find_edges(stream, length, edges):
     Works on 64 bytes at once: a bit a byte, so that the only unforeseeable branch comes once a block.
     Requires: `_PADDING` zeros after `length`.
     """
-    count = 0
-    carry = U64(0)
+    count, carry = 0, U64(0)
     for block in range(0, length + 1, 64):
         filled = filled_bytes(stream, block)
         changes = filled ^ ((filled << U64(1)) | carry)
@@ -200,9 +196,7 @@ def hash_ascii():
 @kernel
 def _hash_characters(stream, length, ascii_hashes, tokens):
     """Hash every code point of a stream, a run of zeros as one space, none at the ends; return their number."""
-    count = 0
-    position = 0
-    before = np.uint8(0)
+    count, position, before = 0, 0, np.uint8(0)
     while position < length:
         byte = stream[position]
         if byte < 0x80:
@@ -254,8 +248,7 @@ def _content(tokens, count, content):
         left = (left << U64(31)) | (left >> U64(33))
         right = (right ^ (token * _LANE_2)) * MIX_2
         right = (right << U64(27)) | (right >> U64(37))
-    content[0] = mix(left)
-    content[1] = mix(right)
+    content[0], content[1] = mix(left), mix(right)
 
 
 @kernel
@@ -306,8 +299,7 @@ def shingle_text(text, tables, mode, ngram, buffers, shingles):
     Requires: buffers as of `make_buffers`; len(shingles.hashes) >= 3 * len(text.data) + num_documents.
     """
     ascii_hashes = hash_ascii()
-    shingles.offsets[0] = 0
-    end = 0
+    end = shingles.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         count, end, flagged = shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, shingles.hashes, end)
@@ -324,8 +316,7 @@ def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
     hashes as a word does in `shingle_text`.
     """
     base = address_of(text.data)
-    shingles.offsets[0] = 0
-    end = 0
+    end = shingles.offsets[0] = 0
     for document in range(len(token_offsets) - 1):
         count = 0
         for token in range(token_offsets[document], token_offsets[document + 1]):

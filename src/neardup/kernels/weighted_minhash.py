@@ -48,8 +48,7 @@ def _throw(feature, weight, limit, ranks, signature):
                 if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
                     index = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
                     if rank < ranks[index]:
-                        ranks[index] = rank
-                        signature[index] = np.uint32(draw)
+                        ranks[index], signature[index] = rank, np.uint32(draw)
                 state += _STEP + _STEP
                 draw = mix(state)
                 rank -= math.log(_uniform(draw)) * spacing

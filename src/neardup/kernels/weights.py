@@ -25,8 +25,7 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
         longest = max(longest, offsets[document + 1] - offsets[document])
     order = np.empty(longest, np.int64)
     ends = np.empty(2 * longest + 3, np.int64)
-    distinct_offsets[0] = 0
-    size = 0
+    size = distinct_offsets[0] = 0
     for document in range(len(offsets) - 1):
         start, first = offsets[document], size
         span = hashes[start : offsets[document + 1]]
@@ -107,8 +106,7 @@ def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, 
     hashes, document_counts : uint64 and int64, the distinct features and how many documents hold each; limits : int64
     (2,). Requires: room for three times as many hashes. A second and a third have hashes of their own.
     """
-    repeated_offsets[0] = 0
-    end = 0
+    end = repeated_offsets[0] = 0
     for document in range(len(offsets) - 1):
         for i in range(offsets[document], offsets[document + 1]):
             value = hashes[i]

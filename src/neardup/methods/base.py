@@ -140,7 +140,15 @@ class Method(ABC):
         SchemeError
             If the method makes other fingerprints.
         """
-        raise refuse_fingerprints(name, type(self.settings).__name__)
+        raise self.refuse_fingerprints(name, type(self.settings).__name__)
+
+    @staticmethod
+    def refuse_fingerprints(name: str, given: str) -> SettingError:
+        """Return the error of a search among the fingerprints of a file by something else than their distance."""
+        return SettingError(
+            f"{name} contains fingerprints, which are compared by Hamming distance only: got {given}. Use "
+            "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
+        )
 
     def in_all_pairs(self, selection: SelectionSettings) -> SelectionSettings:
         """Return the selection of a search for all pairs, whose buckets list more members by default.
@@ -332,14 +340,6 @@ class Method(ABC):
     def warnings(self, outcome: Totals) -> list[str]:
         """Return warnings about the documents of a run."""
         return []
-
-
-def refuse_fingerprints(name: str, given: str) -> SettingError:
-    """Return the error of a search among the fingerprints of a file by something else than their distance."""
-    return SettingError(
-        f"{name} contains fingerprints, which are compared by Hamming distance only: got {given}. Use "
-        "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
-    )
 
 
 _HISTOGRAM_BARS = 20

@@ -17,28 +17,15 @@ from neardup.candidates.lookups import DistanceLookup
 from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
-from neardup.features.foreign_schemes import resolve_scheme
 from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.shingles import Workspace, is_scanned
 from neardup.features.token_columns import HashedTokens, hash_tokens
-from neardup.features.token_lists import shingle_strings
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.files import require_same
 from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from neardup.kernels.token_arrays import TokenStrings
-from neardup.methods.base import (
-    Curve,
-    Described,
-    Floats,
-    Limit,
-    Method,
-    Rows,
-    histogram,
-    is_exact,
-    refuse_fingerprints,
-    without_version,
-)
+from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, histogram, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import constraints_of
@@ -134,9 +121,9 @@ class SimHashMethod(Method):
     def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
         settings, plain = self.settings, SimHash()
         if settings.confirm == "jaccard":
-            raise refuse_fingerprints(name, "confirm='jaccard'")
+            raise self.refuse_fingerprints(name, "confirm='jaccard'")
         if settings.threshold != plain.threshold:
-            raise refuse_fingerprints(name, f"threshold={settings.threshold!r}")
+            raise self.refuse_fingerprints(name, f"threshold={settings.threshold!r}")
         unset = [*scheme_of(plain).items(), ("idf", "corpus")]
         requested = {key: value for key, value in scheme_of(settings).items() if (key, value) not in unset}
         require_same(requested, {key: scheme.get(key) for key in requested}, "the method", name)
@@ -251,12 +238,10 @@ class SimHashSketcher(TokenSketcher):
         return damaged
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats | None, out: SketchBuffers) -> None:
-        settings = self.method.settings
-        words = settings.tokens if settings.weights == "given" else "whitespace"  # tokens are features unchanged
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.offsets)
-        plain = replace(resolve_scheme(settings), tokens=words, ngram=1)
-        described = fingerprinting.Described(shingle_strings(tokens, 1), tokens, weights, plain)
-        out.values[:] = fingerprinting.add_up(fingerprinting.weigh(described, self.method.idf), settings).fingerprints
+        described = fingerprinting.describe_tokens(tokens, weights, self.method.settings)
+        summands = fingerprinting.weigh(described, self.method.idf)
+        out.values[:] = fingerprinting.add_up(summands, self.method.settings).fingerprints
         out.empty[:] = np.diff(hashed.offsets) == 0
 
     def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
