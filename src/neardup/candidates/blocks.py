@@ -13,8 +13,9 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from neardup.errors import SettingError
-from neardup.fingerprints.simhash import BITS, num_words
-from neardup.settings.methods import MAX_HAMMING_DISTANCE
+from neardup.fingerprints.simhash import num_words
+from neardup.settings.constraints import constraints_of
+from neardup.settings.methods import SimHash
 
 MAX_FINGERPRINTS = 10**15
 # Measured, in nanoseconds: to look up a key in one table (two cache misses), and to compare a candidate.
@@ -66,14 +67,10 @@ def cut_blocks(low: int, high: int, num_blocks: int) -> list[int]:
 
 def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) -> None:
     """Raise SettingError unless fingerprints can be searched with these settings."""
-    if bits not in BITS or isinstance(bits, bool):
-        raise SettingError(f"bits must be one of {', '.join(map(str, BITS))}: got {bits!r}. Change bits.")
-    whole = isinstance(max_distance, int) and not isinstance(max_distance, bool)
-    if not whole or not 0 <= max_distance <= MAX_HAMMING_DISTANCE:
-        raise SettingError(
-            f"max_distance must be a whole number of 0 or more and at most {MAX_HAMMING_DISTANCE}: "
-            f"got {max_distance!r}. Change max_distance."
-        )
+    for name, value in (("bits", bits), ("max_distance", max_distance)):
+        constraint = constraints_of(SimHash)[name]
+        if not constraint.accepts(value):
+            raise SettingError(f"{name} must be {constraint.describe()}: got {value!r}. Change {name}.")
     if num_blocks is not None and not max_distance < num_blocks <= bits:
         raise SettingError(
             f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: got {num_blocks!r}. "
@@ -134,15 +131,14 @@ def choose_blocks(
 
 def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> int:
     """Return the number of blocks that makes the join of all pairs cheapest."""
-    best, least = max_distance + 1, math.inf
-    for num_blocks in range(max_distance + 1, bits + 1):
-        for chosen in range(1, min(num_blocks - max_distance, 4) + 1):
-            share = 0.5 ** (chosen * (bits // num_blocks))
-            each = _GROUPING_COST + _COMPARISON_COST * num_fingerprints * share / 2
-            cost = math.comb(max_distance + chosen, chosen) * each
-            if cost < least:
-                best, least = num_blocks, cost
-    return best
+
+    def cost(num_blocks: int, chosen: int) -> float:
+        share = 0.5 ** (chosen * (bits // num_blocks))
+        each = _GROUPING_COST + _COMPARISON_COST * num_fingerprints * share / 2
+        return math.comb(max_distance + chosen, chosen) * each
+
+    numbers = range(max_distance + 1, bits + 1)
+    return min(numbers, key=lambda number: min(cost(number, i + 1) for i in range(min(number - max_distance, 4))))
 
 
 def _plan(count: int, bits: int, max_distance: int, num_blocks: int) -> BlockPlan:
