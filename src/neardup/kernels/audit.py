@@ -8,6 +8,7 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.hash_tables import find_slot
+from neardup.kernels.matches import num_equal
 from neardup.kernels.sieve import NONE
 from neardup.kernels.sorted_sets import JACCARD, similarity
 
@@ -51,14 +52,6 @@ def fill(postings, hashes, starts, sizes):
 
 
 @kernel
-def _share_band(left, left_column, right, right_column):
-    for band in range(left.shape[0]):
-        if left[band, left_column] == right[band, right_column]:
-            return True
-    return False
-
-
-@kernel
 def compare(postings, sample, stretch, sets, threshold, counts):
     """Compare every document of a stretch with every sampled one and count the pairs at or above the threshold.
 
@@ -89,4 +82,4 @@ def compare(postings, sample, stretch, sets, threshold, counts):
             )
             if jaccard >= threshold and not copy:
                 counts.true[other] += 1
-                counts.found[other] += _share_band(sample.keys, other, stretch.keys, column)
+                counts.found[other] += num_equal(sample.keys[:, other], stretch.keys[:, column]) > 0

@@ -6,34 +6,24 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 
-U64 = np.uint64
+U32, U64 = np.uint32, np.uint64
+BITS_32 = (U32(16), U32(13), U32(16)), (U32(0x85EBCA6B), U32(0xC2B2AE35))
+BITS_64 = (U64(33), U64(33), U64(33)), (U64(0xFF51AFD7ED558CCD), U64(0xC4CEB9FE1A85EC53))
 _MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)
 
 
 @kernel
-def mix_32(hashes):
-    """Return the last step of MurmurHash3 (Appleby), 32 bits, of each hash; hashes : uint64, below 2^32."""
-    mixed = np.empty(len(hashes), np.uint32)
-    for i in range(len(hashes)):
-        x = hashes[i] ^ (hashes[i] >> U64(16))
-        x = (x * U64(0x85EBCA6B)) & _LOW_32
-        x ^= x >> U64(13)
-        x = (x * U64(0xC2B2AE35)) & _LOW_32
-        mixed[i] = x ^ (x >> U64(16))
-    return mixed
+def mix(hashes, shifts, factors, mixed):
+    """Fill mixed, uint32 or uint64, with the last step of MurmurHash3 (Appleby) of each hash; the others : BITS_32, 64.
 
-
-@kernel
-def mix_64(hashes):
-    """Return the last step of MurmurHash3 (Appleby), 64 bits, of each hash; uint64."""
-    mixed = np.empty(len(hashes), np.uint64)
+    hashes : of any unsigned type; those that are mixed to 32 bits are below 2^32.
+    """
+    kind = mixed.dtype.type
     for i in range(len(hashes)):
-        x = hashes[i] ^ (hashes[i] >> U64(33))
-        x *= U64(0xFF51AFD7ED558CCD)
-        x ^= x >> U64(33)
-        x *= U64(0xC4CEB9FE1A85EC53)
-        mixed[i] = x ^ (x >> U64(33))
-    return mixed
+        x = kind(hashes[i])
+        x = kind((x ^ x >> shifts[0]) * factors[0])
+        x = kind((x ^ x >> shifts[1]) * factors[1])
+        mixed[i] = x ^ x >> shifts[2]
 
 
 @kernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.intrinsics import count_ones
 from neardup.kernels.mixing import mix
 from neardup.kernels.sorted_sets import bucket_starts
 
@@ -81,9 +82,7 @@ def look_up(wanted, hashes, starts, counts, found):
     wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the hashes whose
     leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up reads two places or three.
     """
-    bits = 0
-    while (1 << bits) < len(starts) - 1:
-        bits += 1
+    bits = count_ones(U64(len(starts) - 2))
     for i in range(len(wanted)):
         value = wanted[i]
         # A shift by 64 is none: hence two.

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from neardup.settings.constraints import Validated, parameter
 
-_GB = 1 << 30
-
-
-def _bytes(default: int, low: int, help: str) -> int:
-    return parameter(default, help, low=low, high=64 * _GB)  # type: ignore[no-any-return]
-
-
-def _count(default: int, high: int, help: str) -> int:
-    return parameter(default, help, low=1, high=high)  # type: ignore[no-any-return]
-
-
-def _seconds(default: float, help: str) -> float:
-    return parameter(default, help, exclusive_min=0, high=86_400)  # type: ignore[no-any-return]
+_bytes, _count = partial(parameter, high=64 << 30), partial(parameter, low=1)
+_seconds = partial(parameter, exclusive_min=0, high=86_400)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,23 +22,23 @@ class ServiceSettings(Validated):
     )
     port: int = parameter(8765, "The TCP port; 0 chooses a free one.", low=0, high=65_535)
     log: str = parameter("json", "The format of the log on standard error.", choices=("json", "text", "none"))
-    max_body_bytes: int = _bytes(16 << 20, 1024, "The maximum size of a request body.")
-    max_text_bytes: int = _bytes(4 << 20, 1, "The maximum size of a text or page, in UTF-8.")
-    max_payload_bytes: int = _bytes(64 << 10, 2, "The maximum size of the payload of a document, as JSON.")
-    max_id_bytes: int = _bytes(2048, 1, "The maximum size of the id of a document, in UTF-8.")
-    max_header_bytes: int = _bytes(16 << 10, 512, "The maximum size of the request line and headers.")
-    max_documents: int = _count(1000, 100_000, "The maximum number of documents or texts in a request.")
+    max_body_bytes: int = _bytes(16 << 20, "The maximum size of a request body.", low=1024)
+    max_text_bytes: int = _bytes(4 << 20, "The maximum size of a text or page, in UTF-8.", low=1)
+    max_payload_bytes: int = _bytes(64 << 10, "The maximum size of the payload of a document, as JSON.", low=2)
+    max_id_bytes: int = _bytes(2048, "The maximum size of the id of a document, in UTF-8.", low=1)
+    max_header_bytes: int = _bytes(16 << 10, "The maximum size of the request line and headers.", low=512)
+    max_documents: int = _count(1000, "The maximum number of documents or texts in a request.", high=100_000)
     max_hits: int = parameter(10_000, "The maximum number of hits in an answer, for all texts.", low=10, high=1_000_000)
-    max_connections: int = _count(512, 65_536, "The maximum number of open connections.")
+    max_connections: int = _count(512, "The maximum number of open connections.", high=65_536)
     max_queued_documents: int = _count(
         10_000,
-        10_000_000,
         "The maximum number of documents waiting for the index; beyond it, requests are answered with 429.",
+        high=10_000_000,
     )
     max_pending_bytes: int = _bytes(
         256 << 20,
-        1024,
         "The maximum total size of the request bodies in memory; beyond it, requests are answered with 429.",
+        low=1024,
     )
     batch_wait_ms: float = parameter(
         1.0, "How long a request waits for others to share a batch with, in milliseconds.", low=0, high=1000

@@ -75,7 +75,8 @@ class Scheme:
         if self.name == "legacy":
             kernel.sign_mersenne(hashes, multipliers, addends, signature)
         else:
-            mixed = kernel.mix_64(hashes) if self.bits == 64 else kernel.mix_32(hashes)
+            mixed = np.empty(len(hashes), self.dtype)
+            kernel.mix(hashes, *(kernel.BITS_64 if self.bits == 64 else kernel.BITS_32), mixed)
             kernel.sign_affine(mixed, multipliers, addends, signature)
         return signature
 
