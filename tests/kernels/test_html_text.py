@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels import html_tags
 from neardup.kernels.html_text import MAX_TAG_BYTES, write_texts
-from neardup.kernels.html_tokens import make_tags, read_tags
+from neardup.kernels.html_tokens import tags_of
 from reference import html as reference
 
 PIECES = (
@@ -27,8 +27,7 @@ def write(*pages: bytes, short: bool = False) -> list[bytes]:
     data = np.frombuffer(b"".join(pages), np.uint8)
     offsets = np.cumsum([0, *map(len, pages)], dtype=np.int64)
     num_brackets = sum(page.count(b"<") for page in pages)
-    tags = make_tags(num_brackets, len(pages))
-    read_tags(data, offsets, tags)
+    tags = tags_of(data, offsets)
     text, limits = np.empty(len(data) + 3 * num_brackets * short, np.uint8), np.empty(len(offsets), np.int64)
     write_texts(data, offsets, tags, short, text, limits)
     return [text[first:stop].tobytes() for first, stop in pairwise(limits)]
