@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup
-from neardup.decide.decisions import Removals
+from neardup.decide.outcome import Removals
 from neardup.output.write import pick_examples
 from neardup.report import charts, wording
 from neardup.report.cards import cards

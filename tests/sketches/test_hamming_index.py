@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError, SettingError
-from neardup.sketches import hamming_tables, row_store, search
+from neardup.sketches import hamming, row_index, row_store
 from neardup.stores import key_tables
 from reference import hamming as reference
 from reference.lsh import found_in
@@ -50,8 +50,8 @@ def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(data, bits, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_tables, "_TAIL_ENTRIES", data.draw(st.sampled_from([2, 512])))
         patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
-        patch.setattr(hamming_tables, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9])))  # 1e9: tables always
-        patch.setattr(search, "_BLOCK", 2)
+        patch.setattr(hamming, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9])))  # 1e9: tables always
+        patch.setattr(row_index, "_BLOCK", 2)
         index = neardup.HammingIndex(bits, max_distance, threads=2)
         expected: dict[object, int] = {}
         number = 0
@@ -88,7 +88,7 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
     for num_blocks in range(max_distance, max_distance + 4):
         if math.comb(num_blocks, max_distance) > 200:
             continue
-        monkeypatch.setattr(hamming_tables, "fastest_blocks", lambda *_, chosen=num_blocks: chosen)
+        monkeypatch.setattr(hamming, "fastest_blocks", lambda *_, chosen=num_blocks: chosen)
         monkeypatch.setattr(key_tables, "_TAIL_ENTRIES", 100)
         index = neardup.HammingIndex(bits, max_distance)
         index.add_many(list(stored), list(stored.values()))

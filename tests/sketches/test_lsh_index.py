@@ -17,7 +17,7 @@ from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.fingerprints.signatures import Signatures
 from neardup.kernels import minhash
 from neardup.lsh import Bands
-from neardup.sketches import band_tables, row_store, search
+from neardup.sketches import lsh, row_index, row_store
 from reference import lsh as reference
 from reference.lsh import found_in
 
@@ -61,8 +61,8 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
-        patch.setattr(band_tables, "_LEAST_SLOTS", 1)
-        patch.setattr(search, "_BLOCK", 2)
+        patch.setattr(lsh, "_LEAST_SLOTS", 1)
+        patch.setattr(row_index, "_BLOCK", 2)
         index = neardup.LSHIndex(MinHash(threshold=0.5, **bands), threads=2)
         for step, value in data.draw(operations(num_hashes)):
             if step == "add":

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.candidates.hamming_join import join
-from neardup.decide.decisions import Pairs
+from neardup.decide.outcome import Pairs
 from neardup.engines.base import Engine
 from neardup.engines.choose import open_engine
 from neardup.engines.local.scratch import Scratch, workspace

@@ -10,14 +10,33 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.decide.decisions import Pairs, Removals
 from neardup.decide.edits import Edits
 from neardup.documents.corpus import Corpus
-from neardup.verify.measured import Measured
+from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
 
 _STRETCH = 65_536
 SHORT = 32  # features under which a text is short: SimHash is then unreliable, see docs/accuracy.md
+
+
+class Removals(NamedTuple):
+    """Removed documents in input order, each with the kept document that removed it. documents, kept : uint32."""
+
+    documents: npt.NDArray[np.uint32]
+    kept: npt.NDArray[np.uint32]
+    measured: Measured
+
+    def take(self, rows: Rows) -> Removals:
+        """Return some of the rows."""
+        return Removals(self.documents[rows], self.kept[rows], self.measured.take(rows))
+
+
+class Pairs(NamedTuple):
+    """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be the earlier."""
+
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    measured: Measured
 
 
 class Counts(NamedTuple):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
-from neardup.features.extract import extract_text
+from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cutter_of
@@ -67,6 +67,22 @@ class Scan(NamedTuple):
 def is_scanned(shingling: Shingling) -> bool:
     """Return whether a kernel cuts texts by these settings: faster than a disk stores their hashes."""
     return shingling.html is None and isinstance(shingling.tokens, str) and shingling.tokens in _MODES
+
+
+def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
+    """Return the texts that are compared: those of HTML pages if `shingling.html` asks for them, else the same.
+
+    `shingle_documents` and all that cuts documents calls it, so that tags are never hashed as words; others call it
+    to show a text.
+
+    Raises
+    ------
+    MissingExtraError
+        If the main text is requested, and the package that extracts it is not installed.
+    """
+    if shingling.html is None:
+        return texts
+    return texts_of_pages(texts, main=shingling.html == "main")
 
 
 def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of, arrow_of_bytes
-from neardup.decide.decisions import Removals
+from neardup.decide.outcome import Removals
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import RawLines
 from neardup.documents.sinks import Sink

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.decide.clusters import Clusters, pick_others
-from neardup.features.extract import extract_text
 from neardup.features.outline import Line, common_places, outline, outline_name
+from neardup.features.shingles import extract_text
 from neardup.features.spans import token_spans
 from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.shingling import PAGE_TOKENS, Shingling

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.decide.clusters import Clusters, pick_others
-from neardup.decide.decisions import Removals
+from neardup.decide.outcome import Removals
 from neardup.output.tables import DocumentLocations
 from neardup.schemas import Measures, cluster_summary_schema, clusters_schema
 from neardup.verify.measured import Measured, measured_of_copies

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
-from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.corpus import Corpus
 from neardup.documents.payload import Pages

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of
-from neardup.decide.decisions import Removals
 from neardup.decide.edits import Edits
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import Outcome, Removals
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
 from neardup.executor import group_small, prefetch

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from neardup.arrays import arrow_of_strings
-from neardup.features.extract import extract_text
 from neardup.features.outline import Line
+from neardup.features.shingles import extract_text
 from neardup.features.spans import TokenSpan, token_spans
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 from neardup.verify.outlines import align_outlines

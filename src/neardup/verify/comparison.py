@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from neardup.errors import InputError
 from neardup.features.described import Lists
-from neardup.features.extract import extract_text
+from neardup.features.shingles import extract_text
 from neardup.features.spans import token_spans
 from neardup.settings.shingling import Shingling
 from neardup.verify.passages import Passage, mark_passages

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.arrays import Rows, arrow_of_strings
-from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.outcome import SHORT, Outcome, count_decisions
+from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, count_by_value

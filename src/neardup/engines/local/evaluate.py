@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_strings
 from neardup.decide.connected import connect, roots
-from neardup.decide.decisions import Removals
-from neardup.decide.outcome import Outcome
+from neardup.decide.outcome import Outcome, Removals
 from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline
 from neardup.engines.local.pipeline import Search

@@ -15,8 +15,7 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.candidates.buckets import find_copies
 from neardup.decide.connected import connect, roots
-from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.outcome import SHORT, Outcome, count_decisions
+from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.documents.batch_cache import BatchCache
 from neardup.documents.corpus import Corpus

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from neardup import schemas
 from neardup.arrays import arrow_of
-from neardup.decide.decisions import Pairs, Removals
-from neardup.decide.outcome import Outcome, count_decisions
+from neardup.decide.outcome import Outcome, Pairs, Removals, count_decisions
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids

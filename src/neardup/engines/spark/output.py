@@ -24,8 +24,7 @@ from pyspark.sql import functions as F
 
 from neardup.arrays import arrow_of
 from neardup.decide.connected import first_connected
-from neardup.decide.decisions import Removals
-from neardup.decide.outcome import SHORT, Counts, Totals
+from neardup.decide.outcome import SHORT, Counts, Removals, Totals
 from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, declare
