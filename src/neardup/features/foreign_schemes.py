@@ -74,7 +74,7 @@ def _letters(pattern: str) -> npt.NDArray[np.uint32]:
 
 
 def _kept(texts: pa.Array, keep: Callable[..., None], pattern: str) -> pa.Array:
-    """Return what a kernel keeps of texts, by the letters that match a pattern."""
+    """Return the letters of texts that match a pattern, as a kernel keeps them."""
     text = Text(*flatten_strings(texts))
     kept = Text(np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets))  # memory costs where it is written
     keep(text, _letters(pattern), kept)
