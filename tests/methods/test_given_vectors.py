@@ -163,6 +163,7 @@ def test_the_report_shows_the_first_numbers_of_a_long_vector(tmp_path):
     assert "(64 numbers)" in page
     assert str(np.float32(rows[0, 7])) in page
     assert str(np.float32(rows[0, 8])) not in page
+    assert "the same words" not in page
 
 
 def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):

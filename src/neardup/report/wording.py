@@ -79,7 +79,7 @@ def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
     """Return the common part of copies, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
         return say("copies.tags")
-    text = say("copies.words")
+    text = say("copies.words" if tokens is not None else "copies.content")  # of a method without tokens
     if tokens in ("chars", "whitespace"):
         text = say("copies.text")
     return text if settings.get("min_structure") is None else text + say("copies.in_tags")
