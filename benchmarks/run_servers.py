@@ -20,8 +20,7 @@ import servers
 from neardup.candidates.entries import Entries, Layout
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, indexed_schema
 from neardup.stores.addresses import create_store
-from neardup.stores.base import Changes, Store
-from neardup.stores.settings import StoreSettings
+from neardup.stores.base import Changes, Store, StoreSettings
 
 SCHEMA = indexed_schema((SIMILARITY, DISTANCE, EXACT))
 SERVERS = {"postgres": (servers.Postgres, servers.postgres_program), "redis": (servers.Redis, servers.redis_program)}
