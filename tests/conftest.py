@@ -55,8 +55,12 @@ LONG = [
     "index/test_sequences",
     "engines/test_spark",
     "stores/test_embedded_faults",
+    "stores/test_servers_index",
+    "engines/test_spark_commands",
+    "stores/test_servers_killed",
+    "methods/test_given_vectors",
 ]
-"""Files of several minutes, which begin first, so that no process is left with one at the end."""
+"""Files of minutes, which begin first, so that no process is left with one at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
