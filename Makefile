@@ -12,7 +12,7 @@ SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo notebooks test test-all test-times test-versions lint docs write-docs format bench bench-simhash bench-minhash \
-	bench-index bench-service bench-pages bench-scale accuracy pictures site release-check wheel clean
+	bench-index bench-service bench-pages bench-scale bench-processors accuracy pictures site release-check wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -88,6 +88,9 @@ bench-pages: $(VENV)/test.stamp  ## run the benchmark of web pages: some minutes
 
 bench-scale: $(VENV)/test.stamp  ## run 30 GB of text, 100 million documents, a billion fingerprints: hours; TEXT= files of real text
 	$(BIN)/python benchmarks/run_scale.py --text $(TEXT) $(SCALE) $(BENCH)
+
+bench-processors: $(VENV)/test.stamp  ## forecast a run on 1 to 64 processors from one with more threads than processors; TEXT= files of real text
+	$(BIN)/python benchmarks/run_processors.py $(TEXT) $(BENCH)
 
 accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## fill the tables of benchmarks/results/accuracy-*.md from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)
