@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -114,7 +115,7 @@ def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArr
     return drawn.T
 
 
-class Signature:
+class Signature(ABC):
     """Values that are compared with those of its own kind.
 
     hashvalues : array, of which the first dimension is the length.
@@ -123,9 +124,9 @@ class Signature:
     __slots__ = ()
     hashvalues: Values
 
+    @abstractmethod
     def kind(self) -> tuple[Any, ...]:
         """Return all that must be equal for two of them to compare."""
-        raise NotImplementedError
 
     def digest(self) -> Values:
         """Return a copy of the values."""
