@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from neardup.errors import StoreError
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes
+from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import Database
 from reference.processes import process
 from reference.store import ReferenceStore, assert_equal, made_for, random_step
@@ -150,6 +152,23 @@ def test_a_flipped_byte_is_named_or_does_no_harm(tmp_path, kind, pytestconfig):
     path.write_bytes(whole)
     assert answer(tmp_path / "index", expected) == ""
     assert quiet <= (len(positions) if kind == "index.db" else 0)  # SQLite has bytes that nothing uses
+
+
+def test_a_footer_with_any_byte_flipped_is_damage_and_no_other_error(tmp_path):
+    filled(tmp_path / "index")
+    path = next((tmp_path / "index").glob("documents*"))
+    whole = path.read_bytes()
+    footer = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little")
+    info = row_files.FileInfo(path.name, row_files.DOCUMENTS, 0, 300, len(whole), zlib.crc32(whole))
+    refused: list[str] = []
+    for position in range(footer, len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
+        try:
+            row_files.open_file(path.parent, info, num_tables=2)
+        except StoreError as error:
+            refused.append(str(error))
+    assert len(refused) >= 10  # its magic and its length at least
+    assert all(path.name in message for message in refused)
 
 
 @pytest.mark.parametrize("kind", ["documents", "keys", "seen", "forgotten", "index.db"])

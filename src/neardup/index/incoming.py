@@ -194,7 +194,7 @@ def decompress(rows: Sequence[bytes | None]) -> list[str | None]:
     codec = pa.Codec(_CODEC)
     try:
         return [None if row is None else _decompress(codec, row) for row in rows]
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(f"A stored text is damaged: {error}. Restore the index from a backup.") from error
 
 

@@ -282,7 +282,7 @@ def _open_documents(folder: Path, info: FileInfo) -> Chunk:
         batch = pa.ipc.open_file(pa.py_buffer(data)).get_batch(0)
         batch.validate()  # buffers are as long as the columns need; their contents are not read
         rows = dict(zip(batch.schema.names, batch.columns, strict=True)).get("row")
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(folder / info.name, f"it is no file of Arrow IPC, {error}") from error
     chunk = Chunk(info.first, info.stop, batch, info.name)
     missing = info.stop - info.first - batch.num_rows
