@@ -6,16 +6,16 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import Empty, Full, Queue
-from threading import Event, Thread
-from typing import TypeVar
+from functools import partial
+from threading import Condition, Lock, Thread
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 _AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
-_BYTES_AHEAD = 64 << 20  # of waiting items, unless a single item is larger
+_LEAST_BYTES_AHEAD, _BYTES_AHEAD_PER_THREAD = 64 << 20, 8 << 20
+_ITEM_BYTES = 4096  # of the objects around the data of an item
 _SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
-_WAIT_S = 0.1
 
 
 def count_processors() -> int:
@@ -28,13 +28,18 @@ def count_threads(threads: int | None) -> int:
     return count_processors() if threads is None else threads
 
 
+def bytes_ahead(threads: int) -> int:
+    """Return how many bytes may wait in a queue that threads fill or empty, unless a single item is larger."""
+    return max(_LEAST_BYTES_AHEAD, threads * _BYTES_AHEAD_PER_THREAD)
+
+
 def map_ordered(
     items: Iterable[T],
     work: Callable[[T], Result],
     threads: int,
     *,
     bytes_of: Callable[[T], int] = lambda _: 0,
-    ahead: int = _AHEAD,
+    ahead: int | None = None,
 ) -> Iterator[tuple[T, Result]]:
     """Yield each item with the result of `work`, in order, while a pool of threads works on the next items.
 
@@ -44,7 +49,7 @@ def map_ordered(
     work : called on a thread of the pool.
     threads : the size of the pool.
     bytes_of : the memory of an item; it limits the number of waiting items.
-    ahead : the greatest number of waiting items.
+    ahead : the greatest number of waiting items. Default: two for each thread, at least 8.
 
     Notes
     -----
@@ -53,13 +58,14 @@ def map_ordered(
     """
     waiting: deque[tuple[T, Future[Result]]] = deque()
     errors: list[Exception] = []
-    num_bytes = 0
+    num_bytes, most_bytes = 0, bytes_ahead(threads)
+    most = max(_AHEAD, 2 * threads) if ahead is None else ahead
     pool = ThreadPoolExecutor(threads, thread_name_prefix="neardup")
     try:
         for item in _until_error(items, errors):
             waiting.append((item, pool.submit(work, item)))
             num_bytes += bytes_of(item)
-            while waiting and (len(waiting) > ahead or num_bytes > _BYTES_AHEAD or waiting[0][1].done()):
+            while waiting and (len(waiting) > most or num_bytes > most_bytes or waiting[0][1].done()):
                 first, future = waiting.popleft()
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
@@ -124,45 +130,133 @@ def group_small(
         raise error
 
 
-def prefetch(items: Iterable[T], depth: int = 12) -> Iterator[T]:
-    """Yield the items of an iterator that runs up to `depth` items ahead on another thread.
+class _Stream(Generic[T]):
+    """An iterator of `chain_ahead`: its items that wait. room : notified when it may go on."""
 
-    An error of the iterator is raised at its position in the order. If the caller stops early, so does the thread.
-    """
-    queue: Queue[tuple[T | None, BaseException | None]] = Queue(depth)
-    stopped = Event()
+    def __init__(self, lock: Lock) -> None:
+        self.items: deque[tuple[T, int]] = deque()
+        self.room = Condition(lock)
+        self.has_ended = False
+        self.error: BaseException | None = None
 
-    def put(entry: tuple[T | None, BaseException | None]) -> None:
-        while not stopped.is_set():
-            try:
-                queue.put(entry, timeout=_WAIT_S)
-                return
-            except Full:
-                continue
 
-    def work() -> None:
-        try:
-            for item in items:
-                put((item, None))
-                if stopped.is_set():
-                    return
-            put((None, StopIteration()))
-        except BaseException as error:  # raised in the caller, whatever it is
-            put((None, error))
+class _Chain(Generic[T]):
+    """What the threads of `chain_ahead` share."""
 
-    thread = Thread(target=work, daemon=True, name="neardup-read-ahead")
-    thread.start()
-    try:
+    def __init__(
+        self, streams: Iterable[Callable[[], Iterable[T]]], threads: int, bytes_of: Callable[[T], int]
+    ) -> None:
+        self._unopened, self._threads, self._bytes_of = iter(streams), threads, bytes_of
+        self._most, self._num_bytes = bytes_ahead(threads), 0
+        self._opening, self._lock = Lock(), Lock()
+        self._filled = Condition(self._lock)
+        self._streams: deque[_Stream[T]] = deque()
+        self._workers: list[Thread] = []
+        self._stopped = self._exhausted = False
+
+    def items(self) -> Iterator[T]:
+        self._start()
         while True:
+            with self._lock:
+                while not (self._streams and self._streams[0].items):
+                    if self._streams and self._streams[0].has_ended:
+                        if error := self._streams.popleft().error:
+                            raise error
+                        if self._streams:
+                            self._streams[0].room.notify()
+                    elif self._exhausted and not self._streams:
+                        return
+                    else:
+                        self._filled.wait()
+                item, size = self._streams[0].items.popleft()
+                before, self._num_bytes = self._num_bytes, self._num_bytes - size
+                half = self._most // 2  # waking all threads for each item would cost more than it earns
+                for stream in self._streams if before >= half > self._num_bytes else [self._streams[0]]:
+                    stream.room.notify()
+            yield item
+
+    def stop(self) -> None:
+        """End all threads."""
+        with self._lock:
+            self._stopped = True
+            for stream in self._streams:
+                stream.room.notify()
+        while self._workers:
+            self._workers.pop().join()
+
+    def _start(self) -> None:
+        self._workers.append(Thread(target=self._work, daemon=True, name="neardup-read-ahead"))
+        self._workers[-1].start()
+
+    def _work(self) -> None:
+        while (opened := self._open()) is not None:
+            stream, open_stream = opened
             try:
-                item, error = queue.get(timeout=_WAIT_S)
-            except Empty:
-                continue
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
-            yield item  # type: ignore[misc]
+                for item in open_stream():
+                    if not self._put(stream, item):
+                        return
+            except BaseException as error:  # raised in the caller, whatever it is
+                stream.error = error
+            with self._lock:
+                stream.has_ended = True
+                self._filled.notify()
+
+    def _open(self) -> tuple[_Stream[T], Callable[[], Iterable[T]]] | None:
+        with self._opening:
+            try:
+                open_stream = next(self._unopened, None)
+            except BaseException as error:
+                open_stream = partial(_fail, error)
+            with self._lock:
+                self._exhausted |= open_stream is None
+                if open_stream is None or self._stopped:
+                    self._filled.notify()
+                    return None
+                stream = _Stream[T](self._lock)
+                self._streams.append(stream)
+                if len(self._workers) < self._threads:
+                    self._start()
+        return stream, open_stream
+
+    def _put(self, stream: _Stream[T], item: T) -> bool:
+        """Add an item once there is room; return False if the caller has stopped."""
+        size = self._bytes_of(item) + _ITEM_BYTES
+        with self._lock:
+            while not self._stopped and self._num_bytes >= self._most:
+                if stream is self._streams[0] and not stream.items:
+                    break
+                stream.room.wait()
+            stream.items.append((item, size))
+            self._num_bytes += size
+            self._filled.notify()
+            return not self._stopped
+
+
+def _fail(error: BaseException) -> Iterator[Any]:
+    raise error
+
+
+def chain_ahead(
+    streams: Iterable[Callable[[], Iterable[T]]], threads: int, *, bytes_of: Callable[[T], int]
+) -> Iterator[T]:
+    """Yield the items of iterators, one iterator after the other, while threads run the next ones ahead.
+
+    Parameters
+    ----------
+    streams : open the iterators, in order; a thread opens one and runs it to its end.
+    threads : iterators at once; with 1, the caller's thread runs them.
+    bytes_of : the memory of an item. Once `bytes_ahead` wait, only the iterator whose turn it is goes on.
+
+    Notes
+    -----
+    An error of an iterator is raised at its position in the order. If the caller stops early, so do the threads.
+    """
+    if threads == 1:
+        for open_stream in streams:
+            yield from open_stream()
+        return
+    chain = _Chain(streams, threads, bytes_of)
+    try:
+        yield from chain.items()
     finally:
-        stopped.set()
-        thread.join()
+        chain.stop()

@@ -20,7 +20,7 @@ from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome, Removals
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
-from neardup.executor import group_small, prefetch
+from neardup.executor import chain_ahead, group_small
 from neardup.features.vectors import shortened, text_of
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -84,7 +84,10 @@ def write_kept(tasks: list[Task], outcome: Outcome, directory: Path, shown: Show
     ends = outcome.corpus.part_ends[:num_against]
     shown.texts.update(read_texts(tasks[:num_against], ends, shown.documents))
     items = _items(tasks[num_against:], outcome.corpus.num_against)
-    ahead = chain.from_iterable(prefetch(group_small(items, _num_bytes)))
+    groups = chain_ahead(
+        [lambda: group_small(items, _num_bytes)], 2, bytes_of=lambda group: sum(map(_num_bytes, group))
+    )
+    ahead = chain.from_iterable(groups)
     for index, items_of_part in groupby(ahead, attrgetter("part_index")):
         with KeptWriter(tasks[num_against + index].part, directory) as writer:
             for item in items_of_part:

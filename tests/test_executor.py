@@ -1,0 +1,87 @@
+"""Iterators that threads run ahead yield their items in order, in bounded memory, and end with their caller."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup import executor
+from neardup.executor import bytes_ahead, chain_ahead
+
+MIB = 1 << 20
+
+
+def numbers(place: int, count: int) -> Iterator[tuple[int, int]]:
+    return ((place, number) for number in range(count))
+
+
+def failing(place: int, count: int) -> Iterator[tuple[int, int]]:
+    yield from numbers(place, count)
+    raise ValueError("no more")
+
+
+def running() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "neardup-read-ahead"}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7, 64])
+@given(counts=st.lists(st.integers(0, 9), max_size=20), size=st.sampled_from([0, MIB, 20 * MIB, 1 << 30]))
+def test_items_come_in_order(threads, counts, size):
+    streams = [partial(numbers, *pair) for pair in enumerate(counts)]
+    items = chain_ahead(streams, threads, bytes_of=lambda _: size)
+    assert list(items) == [(place, number) for place, count in enumerate(counts) for number in range(count)]
+    assert not running()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_an_error_comes_after_what_is_before_it(threads):
+    items = chain_ahead([partial(numbers, 0, 3), partial(failing, 1, 2), partial(numbers, 2, 3)], threads, bytes_of=len)
+    found = []
+    with pytest.raises(ValueError, match="no more"):
+        found.extend(items)
+    assert not running()
+
+    def streams() -> Iterator[Callable[[], Iterator[tuple[int, int]]]]:
+        yield partial(numbers, 0, 3)
+        raise OSError("gone")
+
+    found = []
+    with pytest.raises(OSError, match="gone"):
+        for item in chain_ahead(streams(), threads, bytes_of=len):
+            found.append(item)  # noqa: PERF402 - what came before the error counts
+    assert found == list(numbers(0, 3))
+    assert not running()
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_a_caller_that_stops_ends_the_threads(threads):
+    endless = [partial(numbers, place, 10**9) for place in range(10)]
+    items = chain_ahead(endless, threads, bytes_of=lambda _: MIB)
+    assert [next(items) for _ in range(5)] == list(numbers(0, 5))
+    items.close()
+    assert not running()
+
+
+@pytest.mark.parametrize("threads", [2, 16])
+def test_no_more_waits_than_the_bytes_ahead(threads, monkeypatch):
+    monkeypatch.setattr(executor, "_ITEM_BYTES", 0)
+    made, taken, most = [0], 0, 0
+    lock = threading.Lock()
+
+    def stream() -> Iterator[bytes]:
+        for _ in range(100):
+            with lock:
+                made[0] += 1
+            yield b""
+
+    for _ in chain_ahead([stream] * 20, threads, bytes_of=lambda _: MIB):
+        taken += 1
+        most = max(most, made[0] - taken)
+    assert taken == 2000
+    # Beside the items that wait, each thread holds one, and one is there for the iterator whose turn it is.
+    assert most * MIB <= bytes_ahead(threads) + (threads + 1) * MIB
