@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Condition, Lock, Thread
@@ -14,6 +14,8 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 _AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
 _LEAST_BYTES_AHEAD, _BYTES_AHEAD_PER_THREAD = 64 << 20, 8 << 20
+STREAM_BYTES = 32 << 20
+"""How many bytes may wait of one of several iterators that run ahead, unless a single item is larger."""
 _ITEM_BYTES = 4096  # of the objects around the data of an item
 _SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
 
@@ -29,7 +31,7 @@ def count_threads(threads: int | None) -> int:
 
 
 def bytes_ahead(threads: int) -> int:
-    """Return how many bytes may wait in a queue that threads fill or empty, unless a single item is larger."""
+    """Return how many bytes may wait for threads in order that none is idle, unless a single item is larger."""
     return max(_LEAST_BYTES_AHEAD, threads * _BYTES_AHEAD_PER_THREAD)
 
 
@@ -131,10 +133,11 @@ def group_small(
 
 
 class _Stream(Generic[T]):
-    """An iterator of `chain_ahead`: its items that wait. room : notified when it may go on."""
+    """An iterator of `chain_ahead`, and its items that wait. room : notified when there may be more."""
 
     def __init__(self, lock: Lock) -> None:
         self.items: deque[tuple[T, int]] = deque()
+        self.num_bytes = 0
         self.room = Condition(lock)
         self.has_ended = False
         self.error: BaseException | None = None
@@ -149,7 +152,7 @@ class _Chain(Generic[T]):
         self._unopened, self._threads, self._bytes_of = iter(streams), threads, bytes_of
         self._most, self._num_bytes = bytes_ahead(threads), 0
         self._opening, self._lock = Lock(), Lock()
-        self._filled = Condition(self._lock)
+        self._filled, self._room = Condition(self._lock), Condition(self._lock)
         self._streams: deque[_Stream[T]] = deque()
         self._workers: list[Thread] = []
         self._stopped = self._exhausted = False
@@ -162,25 +165,25 @@ class _Chain(Generic[T]):
                     if self._streams and self._streams[0].has_ended:
                         if error := self._streams.popleft().error:
                             raise error
-                        if self._streams:
-                            self._streams[0].room.notify()
+                        self._room.notify()
                     elif self._exhausted and not self._streams:
                         return
                     else:
                         self._filled.wait()
-                item, size = self._streams[0].items.popleft()
-                before, self._num_bytes = self._num_bytes, self._num_bytes - size
-                half = self._most // 2  # waking all threads for each item would cost more than it earns
-                for stream in self._streams if before >= half > self._num_bytes else [self._streams[0]]:
-                    stream.room.notify()
+                stream = self._streams[0]
+                item, size = stream.items.popleft()
+                stream.num_bytes -= size
+                self._num_bytes -= size
+                stream.room.notify()
+                self._room.notify()
             yield item
 
     def stop(self) -> None:
         """End all threads."""
         with self._lock:
             self._stopped = True
-            for stream in self._streams:
-                stream.room.notify()
+            for room in (self._room, *(stream.room for stream in self._streams)):
+                room.notify()
         while self._workers:
             self._workers.pop().join()
 
@@ -203,6 +206,9 @@ class _Chain(Generic[T]):
 
     def _open(self) -> tuple[_Stream[T], Callable[[], Iterable[T]]] | None:
         with self._opening:
+            with self._lock:
+                while self._num_bytes >= self._most and self._streams and not self._stopped:
+                    self._room.wait()
             try:
                 open_stream = next(self._unopened, None)
             except BaseException as error:
@@ -222,11 +228,10 @@ class _Chain(Generic[T]):
         """Add an item once there is room; return False if the caller has stopped."""
         size = self._bytes_of(item) + _ITEM_BYTES
         with self._lock:
-            while not self._stopped and self._num_bytes >= self._most:
-                if stream is self._streams[0] and not stream.items:
-                    break
+            while stream.num_bytes >= STREAM_BYTES and not self._stopped:
                 stream.room.wait()
             stream.items.append((item, size))
+            stream.num_bytes += size
             self._num_bytes += size
             self._filled.notify()
             return not self._stopped
@@ -238,14 +243,15 @@ def _fail(error: BaseException) -> Iterator[Any]:
 
 def chain_ahead(
     streams: Iterable[Callable[[], Iterable[T]]], threads: int, *, bytes_of: Callable[[T], int]
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Yield the items of iterators, one iterator after the other, while threads run the next ones ahead.
 
     Parameters
     ----------
     streams : open the iterators, in order; a thread opens one and runs it to its end.
     threads : iterators at once; with 1, the caller's thread runs them.
-    bytes_of : the memory of an item. Once `bytes_ahead` wait, only the iterator whose turn it is goes on.
+    bytes_of : the memory of an item. An iterator pauses while STREAM_BYTES of its items wait, and none is opened while
+        `bytes_ahead` of all items do.
 
     Notes
     -----

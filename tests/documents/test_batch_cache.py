@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 import neardup
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.batch_cache import BatchCache
+from neardup.documents.batch_cache import BatchCache, Entry
 from reference.made_up import corpus, texts
 
 METHOD = neardup.MinHash(threshold=0.6)
@@ -24,36 +24,38 @@ class Part:
     def __init__(self) -> None:
         self.num_reads = 0
 
-    def read(self, reject: Callable[[Rejected], None], *, with_payload: bool) -> Iterator[DocumentBatch]:
+    def read(self) -> Iterator[Entry]:
         self.num_reads += 1
         for first in range(3):
             if first == 1:
-                reject(ROW)
+                yield ROW
             yield DocumentBatch(pa.array(["0123456789"], pa.large_string()), np.array([first]))
 
 
-def rows_of(cache: BatchCache, part: Part) -> tuple[list[int], list[Rejected]]:
-    rejected: list[Rejected] = []
-    batches = cache.read("part", part.read, rejected.append, with_payload=False)
-    return [int(batch.rows[0]) for batch in batches], rejected
+def read(cache: BatchCache, part: Part) -> Iterable[Entry]:
+    return cache.stored("part") or cache.store("part", part.read())
+
+
+def rows_of(cache: BatchCache, part: Part) -> list[int | Rejected]:
+    return [entry if isinstance(entry, Rejected) else int(entry.rows[0]) for entry in read(cache, part)]
 
 
 def test_documents_that_fit_are_decoded_once_and_rejected_rows_are_reported_each_time() -> None:
     cache, part = BatchCache(1 << 20, with_payload=False), Part()
-    assert [rows_of(cache, part) for _ in range(2)] == [([0, 1, 2], [ROW])] * 2
+    assert [rows_of(cache, part) for _ in range(2)] == [[0, ROW, 1, 2]] * 2
     assert part.num_reads == 1
 
 
 def test_documents_that_do_not_fit_are_decoded_each_time() -> None:
     cache, part = BatchCache(5000, with_payload=False), Part()  # a batch and its objects
-    assert [rows_of(cache, part) for _ in range(2)] == [([0, 1, 2], [ROW])] * 2
+    assert [rows_of(cache, part) for _ in range(2)] == [[0, ROW, 1, 2]] * 2
     assert part.num_reads == 2
 
 
 def test_a_part_that_was_not_read_to_its_end_is_decoded_again() -> None:
     cache, part = BatchCache(1 << 20, with_payload=False), Part()
-    assert next(cache.read("part", part.read, lambda _: None, with_payload=False)).rows[0] == 0
-    assert rows_of(cache, part) == ([0, 1, 2], [ROW])
+    assert next(iter(read(cache, part))).rows[0] == 0
+    assert rows_of(cache, part) == [0, ROW, 1, 2]
     assert part.num_reads == 2
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.documents.payload import Pages, Payload, RawLines
 
 _SHARE = 4  # of the memory, a quarter
 _GROWTH = 2  # of most files; compressed ones may grow more, and are released when they do
-_BATCH_BYTES = 4096  # of the objects around the data of a batch
+_ENTRY_BYTES = 4096  # of the objects around the data of a batch
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-class Reader(Protocol):
-    """A function that reads a part from its file."""
-
-    def __call__(self, reject: Callable[[Rejected], None], *, with_payload: bool) -> Iterator[DocumentBatch]: ...
+Entry: TypeAlias = DocumentBatch | Rejected
 
 
 class BatchCache:
@@ -35,7 +32,7 @@ class BatchCache:
     def __init__(self, max_bytes: int, *, with_payload: bool) -> None:
         self.with_payload = with_payload
         self._free_bytes = max_bytes
-        self._parts: dict[Hashable, list[DocumentBatch | Rejected]] = {}
+        self._parts: dict[Hashable, list[Entry]] = {}
 
     def may_fit(self, file_bytes: int) -> bool:
         """Return whether it is worth trying to keep files of this size, which grow when they are decoded."""
@@ -53,31 +50,21 @@ class BatchCache:
         self._free_bytes = 0
         self._parts.clear()
 
-    def read(
-        self, key: Hashable, read: Reader, reject: Callable[[Rejected], None], *, with_payload: bool
-    ) -> Iterator[DocumentBatch]:
-        """Yield the batches of a part, from memory once it was read to its end; rejected rows are reported again."""
-        if key in self._parts:
-            for entry in list(self._parts[key]):
-                if isinstance(entry, Rejected):
-                    reject(entry)
-                else:
-                    yield entry
-            return
-        entries: list[DocumentBatch | Rejected] = []
+    def stored(self, key: Hashable) -> list[Entry] | None:
+        """Return the batches and rejected rows of a part that was read to its end, if they are in memory."""
+        return self._parts.get(key)
 
-        def note(row: Rejected) -> None:
-            entries.append(row)
-            reject(row)
-
-        for batch in read(note, with_payload=with_payload):
+    def store(self, key: Hashable, read: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield the batches and rejected rows of a part, and keep them if there is enough memory."""
+        entries: list[Entry] = []
+        for entry in read:
             if self._free_bytes > 0:
-                entries.append(batch)
-                self._free_bytes -= _bytes_of(batch)
+                entries.append(entry)
+                self._free_bytes -= bytes_of(entry) + _ENTRY_BYTES
             if self._free_bytes <= 0:
                 self.clear()
                 entries.clear()
-            yield batch
+            yield entry
         if self._free_bytes > 0:
             self._parts[key] = entries
 
@@ -93,9 +80,12 @@ def default_cache_bytes() -> int:
     return min(limits, default=0) // _SHARE
 
 
-def _bytes_of(batch: DocumentBatch) -> int:
-    ids = 0 if batch.ids is None else int(batch.ids.nbytes)
-    return int(batch.text.nbytes) + ids + batch.rows.nbytes + _payload_bytes(batch.payload) + _BATCH_BYTES
+def bytes_of(entry: Entry | None) -> int:
+    """Return the memory that the data of a batch take; 0 for a rejected row, and for none."""
+    if not isinstance(entry, DocumentBatch):
+        return 0
+    ids = 0 if entry.ids is None else int(entry.ids.nbytes)
+    return int(entry.text.nbytes) + ids + entry.rows.nbytes + _payload_bytes(entry.payload)
 
 
 def _payload_bytes(payload: Payload | None) -> int:

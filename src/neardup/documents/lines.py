@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Rejected
 from neardup.documents.sources import Source
+from neardup.documents.stretches import Stretch, lines_of
 from neardup.executor import group_small
 
 MAX_LINE_BYTES = 1 << 30
@@ -31,14 +32,15 @@ _ZSTD_READ_BYTES = 1 << 16
 class LineBlock(NamedTuple):
     """Whole lines in order, line ends included.
 
-    data : their bytes; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : the
-    position of the block in the (decompressed) file, both from 0.
+    data : their bytes; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : the position of the
+    block in the (decompressed) file or stretch, both from 0. begins_file : whether it is the first of the file.
     """
 
     data: bytes
     offsets: np.ndarray
     first_line: int
     first_byte: int
+    begins_file: bool = False
 
     @property
     def num_lines(self) -> int:
@@ -68,7 +70,9 @@ def line_offsets(data: bytes) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iterator[LineBlock]:
+def read_line_blocks(
+    source: Source, reject: Callable[[Rejected], None], stretch: Stretch | None = None
+) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
 
     A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole lines before the
@@ -76,8 +80,10 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
     """
     pending: list[bytes] = []  # of a line that has not ended
     line, byte, skips = 0, 0, False
+    is_head = stretch is None or stretch.begin == 0
+    lines = _pieces(source) if stretch is None else lines_of(source, stretch)
     try:
-        for pieces in group_small(_pieces(source), len, BLOCK_BYTES):
+        for pieces in group_small(lines, len, BLOCK_BYTES):
             chunk = b"".join(pieces)
             if skips:  # the rest of a line that is too long
                 end = chunk.find(b"\n") + 1
@@ -87,7 +93,7 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
                 chunk, line, skips = chunk[end:], line + 1, False
             cut = chunk.rfind(b"\n") + 1
             if cut:
-                block = _block([*pending, chunk[:cut]], line, byte)
+                block = _block([*pending, chunk[:cut]], line, byte, begins_file=is_head and not byte)
                 yield block
                 line, byte, pending = line + block.num_lines, byte + len(block.data), [chunk[cut:]]
                 continue
@@ -102,12 +108,16 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
         reject(Rejected(source.name, None, line + 1, byte, reason, rest_of_file=True))
         return
     if any(pending):
-        yield _block(pending, line, byte)
+        block = _block(pending, line, byte, begins_file=is_head and not byte)
+        yield block
+        line, byte = line + block.num_lines, byte + len(block.data)
+    if stretch is not None:
+        stretch.rows, stretch.num_bytes = line, byte
 
 
-def _block(pieces: list[bytes], line: int, byte: int) -> LineBlock:
+def _block(pieces: list[bytes], line: int, byte: int, *, begins_file: bool) -> LineBlock:
     data = b"".join(pieces)
-    return LineBlock(data, line_offsets(data), line, byte)
+    return LineBlock(data, line_offsets(data), line, byte, begins_file)
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

@@ -115,24 +115,29 @@ MAX_EXPANSION, _FREE_BYTES = 200, 64 << 20
 """A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
 
 
-class _BoundedStream(io.RawIOBase):
+def check_expansion(num_bytes: int, compressed_bytes: int) -> None:
+    """Raise OSError if so many decompressed bytes are too many for their compressed ones."""
+    if num_bytes > max(_FREE_BYTES, MAX_EXPANSION * compressed_bytes):
+        raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. Decompress it yourself if you trust it")
+
+
+class BoundedStream(io.RawIOBase):
     """A decompressed stream that raises an OSError once it is too long for its compressed file."""
 
     def __init__(self, stream: Any, compressed_bytes: int) -> None:
-        self._stream, self._left = stream, max(_FREE_BYTES, MAX_EXPANSION * compressed_bytes)
+        self._stream, self._compressed_bytes, self._num_bytes = stream, compressed_bytes, 0
         # read1 returns the bytes before an error; Arrow's streams have no read1.
         self._take = getattr(stream, "read1", stream.read)
 
     def _count(self, data: bytes) -> bytes:
-        self._left -= len(data)
-        if self._left < 0:
-            raise OSError(
-                f"it expands to more than {MAX_EXPANSION} times its size. Decompress it yourself if you trust it"
-            )
+        self._num_bytes += len(data)
+        check_expansion(self._num_bytes, self._compressed_bytes)
         return data
 
     def read(self, size: int = -1) -> bytes:
-        return self._count(self._stream.read(size if size >= 0 else self._left + 1))
+        return self._count(
+            self._stream.read(size if size >= 0 else max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes) + 1)
+        )
 
     def read1(self, size: int = -1) -> bytes:
         return self._count(self._take(size if size >= 0 else BLOCK_BYTES))
@@ -186,7 +191,7 @@ class Source:
             else:
                 filesystem, path = resolve(self.location)
                 stream = open_decompressed(filesystem.open_input_file(path), self.compression)
-            return stream if self.compression is None else _BoundedStream(stream, self.stat()[0])
+            return stream if self.compression is None else BoundedStream(stream, self.stat()[0])
 
     def read_bytes(self, limit: int) -> bytes:
         """Return the decompressed bytes, at most `limit`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.payload import Payload
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import Source
+from neardup.documents.stretches import Stretch
 from neardup.errors import OutputError
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
@@ -55,17 +56,34 @@ class InputFile(Source):
             return FORMATS[self.format].handler.num_rows(self)
         return None
 
+    def stretches(self) -> Sequence[Stretch | None]:
+        """Return the stretches in which the file can be read; None is the whole file."""
+        handler = FORMATS[self.format].handler
+        found: list[Stretch] = []
+        if handler.stretches is not None:
+            with suppress(*_DAMAGE):
+                found = handler.stretches(self)
+        return found if len(found) > 1 else [None]
+
     def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+        self,
+        columns: Columns,
+        reject: Callable[[Rejected], None],
+        *,
+        with_payload: bool = False,
+        stretch: Stretch | None = None,
     ) -> Iterator[DocumentBatch]:
-        """Yield the documents in order; call `reject` once for each row left out.
+        """Yield the documents of the file, or of a stretch, in order; call `reject` once for each row left out.
 
         Raises
         ------
         InputError
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
-        return FORMATS[self.format].handler.read(self, columns, reject, with_payload=with_payload)
+        handler = FORMATS[self.format].handler
+        if stretch is None or handler.read_stretch is None:
+            return handler.read(self, columns, reject, with_payload=with_payload)
+        return handler.read_stretch(self, columns, reject, with_payload=with_payload, stretch=stretch)
 
     def replace_texts(self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> Payload:
         """Return the payload of a batch in which some documents have another text, and all else is as it was.

@@ -25,6 +25,7 @@ from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
+from neardup.documents.stretches import Stretch, stretches_of_lines
 from neardup.documents.texts import NO_RANK, documents_of, rank_of
 from neardup.formats.registry import Handler
 
@@ -77,12 +78,17 @@ def _arrow_type(seen: set[str]) -> pa.DataType:
 
 
 def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    source: Source,
+    columns: Columns,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool = False,
+    stretch: Stretch | None = None,
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
     types = column_types(source) if len(columns.names) > len(columns.texts) else {}
     wanted = _Wanted(columns, _schema(types, columns))
-    for block in read_line_blocks(source, reject):
+    for block in read_line_blocks(source, reject, stretch):
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
@@ -128,7 +134,7 @@ def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
     candidate = (data[begins] == ord("{")) & (data[np.maximum(closing, begins)] == ord("}"))
     bad: dict[int, str] = {}
     for index in np.flatnonzero(~candidate).tolist():
-        line = _bare(block.line(index), block.first_byte == 0 and index == 0)
+        line = _bare(block.line(index), block.begins_file and index == 0)
         if line.startswith(b"{") and line.endswith(b"}"):
             candidate[index] = True
         elif line:
@@ -336,4 +342,12 @@ def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
         return pa_json.read_json(stream)
 
 
-HANDLER = Handler(read, sink_of_lines, column_types, read_table=_read_table, replace_texts=_replace_texts)
+HANDLER = Handler(
+    read,
+    sink_of_lines,
+    column_types,
+    read_table=_read_table,
+    replace_texts=_replace_texts,
+    stretches=stretches_of_lines,
+    read_stretch=read,
+)

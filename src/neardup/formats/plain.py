@@ -13,6 +13,7 @@ from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, r
 from neardup.documents.payload import RawLines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
+from neardup.documents.stretches import Stretch, stretches_of_lines
 from neardup.documents.texts import invalid_utf8_rows
 from neardup.formats.registry import Handler
 
@@ -21,19 +22,24 @@ MAX_FILE_BYTES = 1 << 30
 
 
 def read(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    file: Source,
+    columns: Columns,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool = False,
+    stretch: Stretch | None = None,
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
     if file.unit == "file":
         return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
-    return read_lines(file, reject, with_payload=with_payload)
+    return read_lines(file, reject, stretch, with_payload=with_payload)
 
 
 def read_lines(
-    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    source: Source, reject: Callable[[Rejected], None], stretch: Stretch | None = None, *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
-    for block in read_line_blocks(source, reject):
+    for block in read_line_blocks(source, reject, stretch):
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
         payload = RawLines(block.data, block.offsets) if with_payload else None
         batch = DocumentBatch(_texts(block), rows, payload=payload)
@@ -57,7 +63,7 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
     if carriage.any():
         data = data.replace(b"\r\n", b"\n")
     data = data.translate(None, b"\n")
-    if block.first_byte == 0 and data.startswith(BYTE_ORDER_MARK) and lengths[0] >= len(BYTE_ORDER_MARK):
+    if block.begins_file and data.startswith(BYTE_ORDER_MARK) and lengths[0] >= len(BYTE_ORDER_MARK):
         data = data[len(BYTE_ORDER_MARK) :]
         lengths[0] -= len(BYTE_ORDER_MARK)
     return arrow_of_bytes(data, offsets_from_lengths(lengths)).view(pa.large_string())
@@ -109,4 +115,8 @@ def _replace_texts(batch: DocumentBatch, _: str, rows: np.ndarray, texts: pa.Lar
     return replace_lines(batch, rows, change)
 
 
-HANDLER = Handler(read, sink_of_lines, replace_texts=_replace_texts)
+def _stretches(file: Source) -> list[Stretch]:
+    return [] if file.unit == "file" else stretches_of_lines(file)
+
+
+HANDLER = Handler(read, sink_of_lines, replace_texts=_replace_texts, stretches=_stretches, read_stretch=read)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from neardup.arrays import flatten_strings
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.batch_cache import BatchCache
+from neardup.documents.batch_cache import BatchCache, Entry, bytes_of
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sources import CannotOpen
+from neardup.documents.stretches import Stretch
 from neardup.errors import InputError
+from neardup.executor import chain_ahead
 from neardup.formats.input_file import InputFile, Part
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
@@ -21,6 +26,10 @@ MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+_Raw: TypeAlias = tuple[Stretch | None, Entry | None]
+_END: _Raw = None, None
 
 
 def ignore(_: Rejected) -> None:
@@ -51,42 +60,79 @@ class Task(NamedTuple):
             raise changed(self.part.name)
 
     def read(
-        self, reject: Callable[[Rejected], None] = ignore, *, with_payload: bool = False
+        self, reject: Callable[[Rejected], None] = ignore, *, with_payload: bool = False, threads: int = 1
     ) -> Iterator[DocumentBatch]:
-        """Yield the documents of the part, as its own `read` does, but for those that are too long.
+        """Yield the documents of the part; see `read_tasks`."""
+        for _, entry in read_tasks([self], threads, with_payload=with_payload):
+            if isinstance(entry, Rejected):
+                reject(entry)
+            elif entry is not None:
+                yield entry
 
-        A part that cannot be opened is one rejection. If no row of a file of rows can be read, the file is not in its
-        declared format, and is rejected as a whole besides its rows.
-        """
-        if self.cache is None or isinstance(self.part, TablePart):
-            return self._decode(reject, with_payload=with_payload)
-        with_payload = with_payload or (self.cache.with_payload and not self.against)
-        return self.cache.read((self.part, self.against), self._decode, reject, with_payload=with_payload)
+    @property
+    def _key(self) -> Hashable:
+        return self.part, self.against
 
-    def _decode(self, reject: Callable[[Rejected], None], *, with_payload: bool) -> Iterator[DocumentBatch]:
+    def _stored(self) -> list[Entry] | None:
+        """Return the documents if they are in memory."""
+        return None if self.cache is None or isinstance(self.part, TablePart) else self.cache.stored(self._key)
+
+    def _decode(self, stretch: Stretch | None, *, with_payload: bool) -> Iterator[_Raw]:
+        """Yield the documents and the rejected rows of a stretch as they are in it, and None in the end."""
+        rejected: list[Rejected] = []
+        with_payload = with_payload or (self.cache is not None and self.cache.with_payload and not self.against)
+        try:
+            if stretch is None:
+                batches = self.part.read(self.columns, rejected.append, with_payload=with_payload)
+            else:
+                assert isinstance(self.part, InputFile)
+                batches = self.part.read(self.columns, rejected.append, with_payload=with_payload, stretch=stretch)
+            for batch in batches:
+                yield from ((stretch, row) for row in rejected)
+                rejected.clear()
+                yield stretch, batch
+        except CannotOpen as error:
+            rejected.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
+        yield from ((stretch, row) for row in rejected)
+        yield stretch, None
+
+    def _joined(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
+        """Yield the documents and the rejected rows of all stretches as those of the part; keep them in memory."""
+        entries = self._join(raw)
+        return (
+            entries if self.cache is None or isinstance(self.part, TablePart) else self.cache.store(self._key, entries)
+        )
+
+    def _join(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
+        rows = num_bytes = reached = 0
         num_documents = num_rejected = 0
         is_lost = False
-
-        def note(row: Rejected) -> None:
-            nonlocal num_rejected, is_lost
-            num_rejected += 1
-            is_lost |= row.rest_of_file
-            if row.rest_of_file and num_rejected == 1 and not num_documents:
-                row = row._replace(reason=row.reason + _hint(self.part))
-            reject(row)
-
-        try:
-            for batch in self.part.read(self.columns, note, with_payload=with_payload):
-                fitting = self._without_long(batch, note)
+        for stretch, entry in raw:
+            if is_lost or (stretch is not None and stretch.begin < reached):
+                continue  # the reader before went on into this stretch
+            if entry is None:
+                if stretch is not None:
+                    rows, num_bytes, reached = rows + stretch.rows, num_bytes + stretch.num_bytes, stretch.reached
+                continue
+            found: list[Rejected] = []
+            if isinstance(entry, Rejected):
+                found.append(_moved(entry, rows, num_bytes))
+            else:
+                batch = replace(entry, rows=entry.rows + rows) if rows else entry
+                fitting = self._without_long(batch, found.append)
                 num_documents += len(fitting.rows)
-                if len(fitting.rows) or fitting is batch:
-                    yield fitting
-        except CannotOpen as error:
-            note(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
+            for row in found:
+                num_rejected += 1
+                is_lost |= row.rest_of_file
+                if row.rest_of_file and num_rejected == 1 and not num_documents:
+                    row = row._replace(reason=row.reason + _hint(self.part))
+                yield row
+            if not isinstance(entry, Rejected) and (len(fitting.rows) or fitting is batch):
+                yield fitting
         has_rows = isinstance(self.part, InputFile) and not self.part.is_pages
         if num_rejected and not num_documents and not is_lost and has_rows:
             reason = f"no row of the file can be read{_hint(self.part)}"
-            reject(Rejected(self.part.name, None, None, None, reason, rest_of_file=True))
+            yield Rejected(self.part.name, None, None, None, reason, rest_of_file=True)
 
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
         if batch.text.nbytes <= self.max_document_bytes:
@@ -102,6 +148,44 @@ class Task(NamedTuple):
             )
             reject(Rejected(self.part.name, row, None, None, reason))
         return batch.filter(fits)
+
+
+def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
+    """Return a rejected row of a stretch that begins after so many rows and bytes."""
+    return row._replace(
+        row=None if row.row is None else row.row + rows,
+        line=None if row.line is None else row.line + rows,
+        byte=None if row.byte is None else row.byte + num_bytes,
+    )
+
+
+def read_tasks(
+    tasks: Sequence[Task], threads: int, *, with_payload: bool = False
+) -> Iterator[tuple[int, Entry | None]]:
+    """Yield the documents and the rejected rows of parts in order, each with the number of its task; None ends a part.
+
+    Documents that are too long are rejected. A part that cannot be opened is one rejection. If no row of a file of rows
+    can be read, the file is not in its declared format, and is rejected as a whole besides its rows.
+
+    Parameters
+    ----------
+    threads : parts, and stretches of large ones, that are read at once, ahead of those whose turn it is.
+    with_payload : whether the documents are to be copied.
+    """
+    stored = [task._stored() for task in tasks]
+
+    def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
+        for task, known in zip(tasks, stored, strict=True):
+            stretches = [] if known is not None else task.part.stretches()
+            yield from (partial(task._decode, stretch, with_payload=with_payload) for stretch in stretches)
+            if stretches and stretches[-1] is not None:
+                yield partial(iter, [_END])
+
+    with closing(chain_ahead(streams(), threads, bytes_of=lambda raw: bytes_of(raw[1]))) as ahead:
+        for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
+            entries = task._joined(iter(partial(next, ahead), _END)) if known is None else known
+            yield from ((number, entry) for entry in entries)
+            yield number, None
 
 
 def _hint(part: Part) -> str:

@@ -194,6 +194,10 @@ class TablePart:
         """Return the number of rows."""
         return int(self.table.num_rows)
 
+    def stretches(self) -> list[None]:
+        """Return the only stretch, the whole table."""
+        return [None]
+
     def read(
         self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:

@@ -29,13 +29,14 @@ from neardup.documents.pages import (
 from neardup.documents.payload import Pages
 from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source
+from neardup.documents.stretches import Stretch, cut, member_starts
 from neardup.executor import group_small
 from neardup.formats.http_response import BadResponse, TooLong, decoded_body, parse_response
 from neardup.formats.registry import Handler
-from neardup.formats.warc_bytes import GzipBytes, WarcBytes
+from neardup.formats.warc_bytes import GzipBytes, WarcBytes, begins_with_record
 from neardup.formats.warc_records import Fields, Record, read_records
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _BLANK = b"\x1f\x8b", b"\r\n\r\n"
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
 
 
@@ -47,23 +48,46 @@ class _Item(NamedTuple):
     record: bytes | None
 
 
+def stretches(source: Source) -> list[Stretch]:
+    """Return stretches that begin where a record seems to begin."""
+    if not source.is_local or source.compression not in (None, "gzip"):
+        return []
+    with source.open_file() as file:
+        if source.compression == "gzip":
+            starts = member_starts(file, begins_with_record)
+        else:
+            starts = [byte + len(_BLANK) for byte in member_starts(file, bool, _BLANK + b"WARC/1.")]
+        return cut(starts, file.size())
+
+
 def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    source: Source,
+    columns: Columns,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool = False,
+    stretch: Stretch | None = None,
 ) -> Iterator[DocumentBatch]:
     """Yield the pages of a WARC file; a response without one is rejected, other records are no documents."""
-    for items in group_small(_items(source, reject, with_payload), _bytes_of, BLOCK_BYTES):
+    for items in group_small(_items(source, reject, with_payload, stretch), _bytes_of, BLOCK_BYTES):
         pages = [item.page for item in items if item.page is not None]
         rows = np.array([item.row for item in items if item.page is not None], np.int64)
         payload = _payload(items, pages) if with_payload else None
         yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
 
 
-def _items(source: Source, reject: Callable[[Rejected], None], with_payload: bool) -> Iterator[_Item]:
+def _items(
+    source: Source, reject: Callable[[Rejected], None], with_payload: bool, stretch: Stretch | None
+) -> Iterator[_Item]:
     # Gzip members are handled here; other compressions apply to the whole file.
     is_gzip = source.compression == "gzip"
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
-        data = GzipBytes(stream, keep=with_payload) if is_gzip else WarcBytes(stream)
+        if stretch is not None:
+            stream.seek(stretch.begin)
+        data = GzipBytes(stream, stretch, keep=with_payload) if is_gzip else WarcBytes(stream, stretch)
         for record in read_records(data, _is_wanted, with_source=with_payload):
+            if stretch is not None:
+                stretch.rows = record.row + 1
             if record.problem is not None:
                 reject(Rejected(source.name, record.row, None, record.byte, record.problem, record.is_last))
             elif _is_response(record.fields):
@@ -73,6 +97,8 @@ def _items(source: Source, reject: Callable[[Rejected], None], with_payload: boo
                     reject(Rejected(source.name, record.row, None, record.byte, str(error)))
             elif record.source is not None:
                 yield _Item(None, record.row, record.source)
+        if stretch is not None and not stretch.reached:
+            stretch.reached = max(stretch.ends)
 
 
 def _bytes_of(item: _Item) -> int:
@@ -169,4 +195,4 @@ def _make_sink(source: Source) -> Callable[[str], WarcSink]:
     return partial(WarcSink, compression=source.compression)
 
 
-HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["warc"]))
+HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["warc"]), stretches=stretches, read_stretch=read)

@@ -14,6 +14,7 @@ from typing import IO
 import pyarrow as pa
 
 from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.stretches import Stretch
 
 RECORD_MAGIC = b"WARC/"
 
@@ -43,19 +44,35 @@ class Damage(Exception):
 
 
 class WarcBytes:
-    """A stream with lookahead: `data` begins where the last `take` or `skip` ended."""
+    """A stream with lookahead: `data` begins where the last `take` or `skip` ended.
+
+    stream : begins where the stretch does.
+    """
 
     max_skipped_bytes: int | None = None
 
-    def __init__(self, stream: IO[bytes] | pa.NativeFile) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[bytes] | pa.NativeFile, stretch: Stretch | None = None) -> None:
+        self._stream, self._stretch = stream, stretch
         self.data = bytearray()
-        self.position = 0
+        self.begin = self.position = 0 if stretch is None else stretch.begin
 
     @property
     def byte(self) -> int:
         """The position of `data` in the file; inside a gzip member, that of the member."""
         return self.position
+
+    @property
+    def starts_here(self) -> bool:
+        """Whether a new part of the file, such as a gzip member, begins with `data`."""
+        return True
+
+    def ends_stretch(self) -> bool:
+        """Return whether the stretch ends before `data`, and note it."""
+        stretch, byte = self._stretch, self.byte
+        if stretch is None or byte == self.begin or byte not in stretch.ends or not self.starts_here:
+            return False
+        stretch.reached = byte
+        return True
 
     def more(self) -> bool:
         """Add to `data`; return False at the end of the file. Raises Damage."""
@@ -127,15 +144,16 @@ class GzipBytes(WarcBytes):
 
     max_skipped_bytes = MAX_SKIPPED_BYTES
 
-    def __init__(self, stream: IO[bytes] | pa.NativeFile, *, keep: bool) -> None:
-        super().__init__(stream)
+    def __init__(self, stream: IO[bytes] | pa.NativeFile, stretch: Stretch | None = None, *, keep: bool) -> None:
+        super().__init__(stream, stretch)
         self._keep = keep
-        self._kept, self._kept_byte = bytearray(), 0
+        self.position = 0
+        self._kept, self._kept_byte = bytearray(), self.begin
         # The bytes not inflated yet, and their position in the file; where members begin, decompressed and in the file.
-        self._raw, self._raw_byte = b"", 0
+        self._raw, self._raw_byte = b"", self.begin
         self._inflater: zlib._Decompress | None = None
-        self._members: deque[tuple[int, int]] = deque([(0, 0)])
-        self._member = (0, 0)
+        self._members: deque[tuple[int, int]] = deque([(0, self.begin)])
+        self._member = (0, self.begin)
         self._record_begin = 0
 
     @property
@@ -144,6 +162,11 @@ class GzipBytes(WarcBytes):
         while len(self._members) > 1 and self._members[1][0] <= self.position:
             self._members.popleft()
         return self._members[0][1]
+
+    @property
+    def starts_here(self) -> bool:
+        """Whether a gzip member begins with `data`."""
+        return self._members[0][0] == self.position
 
     def more(self) -> bool:
         """Inflate some more; return False at the end of the file. Raises Damage."""
@@ -248,14 +271,15 @@ class GzipBytes(WarcBytes):
                     return False
                 if piece:
                     continue
-            if _begins_with_record(self._raw[index : index + _TRIAL_BYTES]):
+            if begins_with_record(self._raw[index : index + _TRIAL_BYTES]):
                 self._raw_byte += index
                 self._raw = self._raw[index:]
                 return True
             index += 1
 
 
-def _begins_with_record(raw: bytes) -> bool:
+def begins_with_record(raw: bytes) -> bool:
+    """Return whether a gzip member begins with these bytes, and a WARC record with it."""
     try:
         return zlib.decompressobj(_GZIP).decompress(raw, len(RECORD_MAGIC)) == RECORD_MAGIC
     except zlib.error:

@@ -47,7 +47,7 @@ def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_sour
 
     Parameters
     ----------
-    data : the file, from its beginning.
+    data : the file, or a stretch, from its beginning.
     wanted : whether to read the content of a record with this header; other records are skipped.
     with_source : whether to add the bytes of the wanted records.
     """
@@ -85,6 +85,8 @@ def _next_record(
     """Return the next record, and the damage behind it; None at the end. Raises Damage if the record is damaged."""
     data.skip_blank(_MAX_BLANK_BYTES)
     if not data.data and not data.more():
+        return None
+    if data.ends_stretch():
         return None
     data.begin_record()
     byte = data.byte

@@ -24,7 +24,7 @@ from neardup.features.grouping import hash_strings, hash_values
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspaces, shingle_documents
 from neardup.features.weights import DistinctFeatures, distinct_features
-from neardup.formats.reading import Task, ignore
+from neardup.formats.reading import Task, ignore, read_tasks
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart
 from neardup.progress import Progress
@@ -79,16 +79,20 @@ class Reading:
         """Write a checkpoint."""
         self.scratch.checkpoint({"tally": asdict(self.tally)})
 
-    def pieces(self, batch_rows: int | None) -> Iterator[Piece]:
+    def pieces(self, batch_rows: int | None, threads: int) -> Iterator[Piece]:
         """Yield the pieces that are still to be read."""
-        for index in range(self.tally.part, len(self.tasks)):
-            first = index == self.tally.part
-            documents = self.tally.part_documents if first else 0
-            rejected: list[Rejected] = []
-            old = self.tally.part_rejected if first else 0
-            seen = 0
-            for batch in self.tasks[index].read(rejecter(self.on_error, rejected.append)):
-                for piece in _cut(batch, batch_rows):
+        documents, old, seen = self.tally.part_documents, self.tally.part_rejected, 0
+        rejected: list[Rejected] = []
+        reject = rejecter(self.on_error, rejected.append)
+        for _, entry in read_tasks(self.tasks[self.tally.part :], threads):
+            if isinstance(entry, Rejected):
+                reject(entry)
+            elif entry is None:
+                yield Piece(rejected[old:], None, True)
+                documents = old = seen = 0
+                rejected.clear()
+            else:
+                for piece in _cut(entry, batch_rows):
                     seen += len(piece.rows)
                     if seen <= documents:
                         continue
@@ -96,7 +100,6 @@ class Reading:
                     fresh, old = rejected[old:], max(0, old - len(rejected))
                     rejected.clear()
                     yield Piece(fresh, piece.slice(skip, len(piece.rows)) if skip else piece, False)
-            yield Piece(rejected[old:], None, True)
 
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""
@@ -238,7 +241,7 @@ def read_all(
     def fits(group: list[Piece], piece: Piece) -> bool:
         return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
 
-    groups = group_small(reading.pieces(batch_rows), _bytes_of, fits=fits)
+    groups = group_small(reading.pieces(batch_rows, threads), _bytes_of, fits=fits)
     described = map_ordered(groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
     for number, (pieces, found) in enumerate(described, 1):
         if found is not None:
@@ -289,11 +292,18 @@ def map_batches(
 
     Small batches are merged first, also across parts: each HTML file is a batch.
     """
-    batches = (batch for task in tasks for batch in task.read(reject))
-    grouped = map(concatenate, group_small(batches, _text_bytes, fits=_same_columns))
+    grouped = map(concatenate, group_small(_batches(tasks, threads, reject), _text_bytes, fits=_same_columns))
     for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes):
         progress.advance(len(batch.rows), int(batch.text.nbytes))
         yield batch, result
+
+
+def _batches(tasks: list[Task], threads: int, reject: Callable[[Rejected], None]) -> Iterator[DocumentBatch]:
+    for _, entry in read_tasks(tasks, threads):
+        if isinstance(entry, Rejected):
+            reject(entry)
+        elif entry is not None:
+            yield entry
 
 
 def _text_bytes(batch: DocumentBatch) -> int:

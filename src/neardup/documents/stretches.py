@@ -1,0 +1,173 @@
+"""Where a large file can be cut into stretches that are read independently, on threads, and joined in order."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from neardup.documents.batch import BLOCK_BYTES
+from neardup.documents.sources import BoundedStream, Source, check_expansion
+
+STRETCH_BYTES = 16 << 20
+"""Of a stretch of an uncompressed file; of a compressed one, a quarter."""
+_GZIP_MAGIC, _ZSTD_MAGIC, _ZSTD_SKIPPED = b"\x1f\x8b\x08", 0xFD2FB528, 0x184D2A50
+_GZIP = 31
+_TRIAL_BYTES, _READ_BYTES = 1 << 14, 1 << 16
+
+
+@dataclass
+class Stretch:
+    """A stretch of a file, and what its reader found.
+
+    begin, ends : bytes of the file, or row groups. The first of `ends` behind `begin` is where it usually ends; if the
+    reader finds that nothing begins there, it goes on to a later one. rows, num_bytes : in the stretch, from which
+    those of the next count. reached : the end.
+    """
+
+    begin: int
+    ends: Collection[int]
+    rows: int = 0
+    num_bytes: int = 0
+    reached: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where it usually ends."""
+        return min(end for end in self.ends if end > self.begin)
+
+
+def cut(starts: Collection[int], size: int) -> list[Stretch]:
+    """Return the stretches of a file that begin at 0 and at `starts`; `size` : where the file ends."""
+    ends = frozenset((*starts, size))
+    return [Stretch(begin, ends) for begin in sorted({0, *starts})]
+
+
+def stretches_of_lines(source: Source) -> list[Stretch]:
+    """Return stretches of a file of lines: a line is of the stretch in which the line end before it is."""
+    size, starts = source.stat()[0], []
+    if source.compression is None:
+        starts = list(range(STRETCH_BYTES, size, STRETCH_BYTES))
+    elif source.is_local and source.compression in ("gzip", "zstd") and size > STRETCH_BYTES // 4:
+        with source.open_file() as file:
+            starts = member_starts(file, _is_member) if source.compression == "gzip" else _frame_starts(file)
+    return cut(starts, size)
+
+
+def member_starts(file: pa.NativeFile, begins: Callable[[bytes], bool], mark: bytes = _GZIP_MAGIC) -> list[int]:
+    """Return where members of gzip, or other parts, seem to begin, at most one in each STRETCH_BYTES / 4.
+
+    Parameters
+    ----------
+    begins : whether a part begins with these bytes, some kilobytes of the file.
+    mark : what a part begins with.
+    """
+    size, step, starts = file.size(), STRETCH_BYTES // 4, []
+    for low in range(step, size, step):
+        data = file.read_at(step + _TRIAL_BYTES, low)
+        index = data.find(mark, 0, step)
+        while index >= 0 and not begins(data[index : index + _TRIAL_BYTES]):
+            index = data.find(mark, index + 1, step)
+        if index >= 0:
+            starts.append(low + index)
+    return starts
+
+
+def _is_member(data: bytes) -> bool:
+    try:
+        inflater = zlib.decompressobj(_GZIP)
+        return bool(inflater.decompress(data)) or inflater.eof
+    except zlib.error:
+        return False
+
+
+def _frame_starts(file: pa.NativeFile) -> list[int]:
+    """Return where frames of zstd begin, some STRETCH_BYTES / 4 apart (RFC 8878, sections 3.1.1 and 3.1.2)."""
+    size, position, starts = file.size(), 0, [0]
+    while position < size:
+        if position - starts[-1] >= STRETCH_BYTES // 4:
+            starts.append(position)
+        head = file.read_at(9, position)
+        magic = int.from_bytes(head[:4], "little")
+        if magic & ~0xF == _ZSTD_SKIPPED:
+            position += 8 + int.from_bytes(head[4:8], "little")
+            continue
+        if magic != _ZSTD_MAGIC or len(head) < 9:
+            break  # the reader reports it
+        flags = head[4]
+        content = (1 if flags & 0x20 else 0, 2, 4, 8)[flags >> 6]
+        position += 5 + (not flags & 0x20) + (0, 1, 2, 4)[flags & 3] + content
+        is_last = False
+        while not is_last and position < size:
+            block = int.from_bytes(file.read_at(3, position), "little")
+            is_last = bool(block & 1)
+            position += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
+        position += 4 * bool(flags & 4)
+    return starts[1:]
+
+
+def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
+    """Yield the decompressed bytes of the lines of a stretch in pieces; those of the file's first stretch include its
+    first line, and any includes the rest of the line that its end cuts."""
+    is_inside = stretch.begin > 0
+    for piece in _pieces(source, stretch):
+        if isinstance(piece, int):
+            stretch.reached = piece
+            if is_inside:
+                return
+            continue
+        if is_inside:
+            begin = piece.find(b"\n") + 1
+            is_inside, piece = not begin, piece[begin:] if begin else b""
+        end = piece.find(b"\n") + 1 if stretch.reached else 0
+        yield piece[:end] if end else piece
+        if end:
+            return
+
+
+def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
+    """Yield the decompressed bytes from the begin of a stretch to the end of the file; in between, where it ends."""
+    with source.open_file() as file:
+        size = file.size()
+        if source.compression == "gzip":
+            yield from _inflate(file.get_stream(stretch.begin, size - stretch.begin), stretch)
+            return
+        for begin, end in ((stretch.begin, stretch.end), (stretch.end, size)):
+            stream = file.get_stream(begin, end - begin)
+            if source.compression is not None and begin < end:
+                stream = BoundedStream(pa.CompressedInputStream(stream, source.compression), end - begin)
+            while piece := stream.read(BLOCK_BYTES if source.compression is None else _READ_BYTES):
+                yield piece
+            if begin == stretch.begin:
+                yield end
+
+
+def _inflate(file: pa.NativeFile, stretch: Stretch) -> Iterator[bytes | int]:
+    """Yield the bytes in the members of a gzip file from the begin of a stretch, and where it ends; as `_pieces`."""
+    position, num_bytes, within = stretch.begin, 0, True
+    raw, inflater = b"", None
+    while True:
+        raw = raw or file.read(_READ_BYTES)
+        if inflater is None:
+            is_over, bare = not raw, raw.lstrip(b"\0")  # there may be zeros between members
+            position, raw = position + len(raw) - len(bare), bare
+            if within and position > stretch.begin and position in stretch.ends:
+                yield position
+                within = False
+            if is_over:
+                return
+            if not raw:
+                continue
+            inflater = zlib.decompressobj(_GZIP)
+        elif not raw:
+            raise EOFError("the compressed file is cut short")
+        data = inflater.decompress(raw, BLOCK_BYTES)
+        rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+        position, raw, num_bytes = position + len(raw) - len(rest), rest, num_bytes + len(data)
+        check_expansion(num_bytes, position - stretch.begin)
+        if inflater.eof:
+            inflater = None
+        if data:
+            yield data
