@@ -398,7 +398,7 @@ PART_ENDS = Column("part-ends", "int64", "The number of documents up to the end 
 PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that could not be read.")
 REJECTED = Column("rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read.")
 # By position in the order of priority, and by entry of a bucket.
-BUCKETS = Column("buckets", "uint32", "By band: where the bucket of the document begins among the members of its band.")
+BUCKETS = Column("buckets", "uint32", "Band after band: where the document's bucket begins among the members.")
 MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
 # By document: the sets that are compared.
 SET_HASHES = Column("hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sorted_sets.py.")

@@ -49,6 +49,59 @@ def test_threads_and_batches_change_nothing(name, real_texts):
     assert all(answer == answers[0] for answer in answers)
 
 
+def alike(seed: int, count: int = 500) -> list[str]:
+    """Return texts of which most are copies or edits of an earlier one, nearby or far away."""
+    random_ = random.Random(seed)
+    texts = [[random_.choice("abcdefghijklmnop") for _ in range(12)]]
+    for number in range(count):
+        words = list(texts[random_.randrange(max(0, number - random_.choice([5, 500])), number + 1)])
+        for _ in range(random_.choice([0, 0, 1, 1, 2, 12])):
+            words[random_.randrange(12)] = random_.choice("abcdefghijklmnop")
+        texts.append(words)
+    return [" ".join(words) for words in texts]
+
+
+@pytest.mark.parametrize("stretch", [1, 7, 64])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"against": alike(3, 100)},
+        {"max_bucket_size": 2},
+        {"linkage": "connected"},
+        {"keep": "longest", "against": alike(5, 40), "max_bucket_size": 5},
+    ],
+    ids=str,
+)
+def test_what_threads_measure_ahead_of_the_sieve_changes_no_row(monkeypatch, options, stretch):
+    texts, method = alike(1), METHOD
+    rows = [runs.run(texts, method, threads=1, **options)]
+    monkeypatch.setattr("neardup.engines.local.searches._FEW", 0)
+    monkeypatch.setattr("neardup.engines.local.searches._STRETCH_AHEAD", stretch)
+    monkeypatch.setattr("neardup.engines.local.searches._PAIRS_AHEAD", 0)  # the least room
+    rows += [runs.run(texts, method, threads=threads, **options) for threads in (2, 7, 64)]
+    if "connected" not in options.values():
+        assert runs.answer_of(rows[0]) == runs.expected(texts, method, **{"max_bucket_size": 64} | options)
+    for row in rows[1:]:
+        assert row.removed.equals(rows[0].removed)
+        assert row.pairs.equals(rows[0].pairs)
+        assert told(row) == told(rows[0])
+    assert rows[0].removed.num_rows > 100
+
+
+@pytest.mark.parametrize("bytes_of_bands", [0, 1 << 30])
+def test_threads_find_the_same_pairs_in_the_same_order(monkeypatch, bytes_of_bands):
+    table = runs.table_of(alike(2))
+    pairs = neardup.find_pairs(table, method=METHOD, threads=1)
+    for name, value in (("_FEW", 0), ("_STRETCH_AHEAD", 16), ("_BYTES_OF_BANDS", bytes_of_bands)):
+        monkeypatch.setattr(f"neardup.engines.local.searches.{name}", value)
+    assert pairs.pairs.num_rows > 1000
+    for threads in (2, 7, 64):
+        again = neardup.find_pairs(table, method=METHOD, threads=threads)
+        assert again.pairs.equals(pairs.pairs)
+        assert again.report["counts"] == pairs.report["counts"]
+
+
 def test_the_audit_is_the_same_for_every_number_of_threads(real_texts):
     texts = real_texts("en_licenses", 100_000)
     audits = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -57,10 +59,7 @@ def order_of_texts(texts: list) -> kernel.Order:
     representative = first_places(texts)
     count = len(texts)
     return kernel.Order(
-        np.arange(count, dtype=np.uint32),
-        np.array(representative, np.uint32),
-        np.zeros(count, np.uint8),
-        np.zeros(count, np.uint32),
+        np.arange(count, dtype=np.uint32), np.array(representative, np.uint32), np.zeros(count, np.uint8)
     )
 
 
@@ -89,7 +88,7 @@ def empty_found(capacity: int) -> kernel.Found:
 
 
 def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
-    """Take out the pairs found so far, each with whether it removed its right document."""
+    """Take out the pairs found so far, in their order, each with whether it removed its right document."""
     count = int(found.counters[0])
     found.counters[0] = 0
     columns = (found.left, found.right, found.similarity, found.exact, found.best)
@@ -98,23 +97,45 @@ def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
         for *values, best in zip(*(column[:count].tolist() for column in columns), strict=True)
     ]
     assert [pair.right for pair, _ in drained] == sorted(pair.right for pair, _ in drained)
-    return sorted(drained, key=lambda found: (found[0].right, found[0].left))
+    return drained
 
 
-def run_sieve(documents, rules: reference.Rules, all_pairs: bool, step: int):
-    """Run the kernel `step` positions at a time in the least room; return pairs, kept, counters."""
+def by_place(pairs: list[tuple[reference.Pair, bool]]) -> list[tuple[reference.Pair, bool]]:
+    return sorted(pairs, key=lambda found: (found[0].right, found[0].left))
+
+
+class Schedule(NamedTuple):
+    """How the sieve passes: `step` positions at a time, each stretch measured `lead` stretches before its turn (0: not
+    at all) with the least room that a stretch may have and `room` more pairs."""
+
+    step: int
+    lead: int = 0
+    room: int = 0
+
+
+def run_sieve(documents, rules: reference.Rules, all_pairs: bool, schedule: Schedule):
+    """Run the kernel in the least room; return pairs in their order, kept, counters."""
     order, sets = order_of(documents), sets_of(documents)
+    order.kept[:] = all_pairs
     buckets = buckets_of(documents, order, rules.max_bucket_size, all_pairs)
     kernel_rules = kernel.Rules(rules.threshold, JACCARD, rules.max_bucket_size, rules.num_against, all_pairs)
-    found = empty_found(NUM_BANDS * rules.max_bucket_size + 2)
-    pairs, begin = [], 0
-    while begin < len(documents):
-        stop = min(len(documents), begin + step)
-        part = buckets._replace(first=np.ascontiguousarray(buckets.first[:, begin:stop]))
-        reached = kernel.sieve(begin, stop, order, kernel.Compared(sets, sets), part, kernel_rules, found)
-        assert begin < reached <= stop
-        begin = reached
-        pairs += drain(found)
+    passed, least = (order, kernel.Compared(sets, sets), buckets, kernel_rules), NUM_BANDS * rules.max_bucket_size + 2
+    found, pairs, measured = empty_found(least), [], []
+    begins = range(0, len(documents), schedule.step)
+    for number, begin in enumerate(begins):
+        stop = min(len(documents), begin + schedule.step)
+        for early in begins[len(measured) : number + max(1, schedule.lead)]:
+            state, ends = np.zeros(schedule.step, np.uint8), np.empty(schedule.step, np.int64)
+            floor = len(documents) if all_pairs else begin
+            measured.append(kernel.Ahead(early, floor, state, ends, empty_found(least - 1 + schedule.room)))
+            if schedule.lead:
+                kernel.measure_ahead(min(len(documents), early + schedule.step), *passed, measured[-1])
+        while begin < stop:
+            reached = kernel.sieve(begin, stop, *passed, measured[number], found)
+            assert begin < reached <= stop
+            begin = reached
+            pairs += drain(found)
+        found.counters[1] += measured[number].found.counters[1]
     return pairs, order.kept.tolist(), found.counters
 
 
@@ -136,7 +157,7 @@ def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_sample
         if reached == begin:
             postings = kernel.grow(postings)
         begin = reached
-    return pairs, order.kept.tolist(), found.counters
+    return by_place(pairs), order.kept.tolist(), found.counters
 
 
 def assert_decides_as_the_oracle(pairs, kept, documents, rules) -> None:
@@ -146,24 +167,43 @@ def assert_decides_as_the_oracle(pairs, kept, documents, rules) -> None:
     assert kept == [int(number not in expected.removals) for number in range(len(documents))]
 
 
-@given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 3, 20]), st.integers(0, 4), st.integers(1, 15))
-@example([(0, {1}), (1, {1}), (0, {1})], 1.0, 20, 2, 15)  # a copy of an earlier document that resembles another
-def test_the_sieve_decides_as_the_oracle(documents, threshold, max_bucket_size, num_against, step):
+SCHEDULES = st.builds(Schedule, st.integers(1, 15), st.integers(0, 4), st.sampled_from([0, 1, 100]))
+
+
+@given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 3, 20]), st.integers(0, 4), SCHEDULES)
+@example([(0, {1}), (1, {1}), (0, {1})], 1.0, 20, 2, Schedule(15))  # a copy of an earlier one that resembles another
+def test_the_sieve_decides_as_the_oracle(documents, threshold, max_bucket_size, num_against, schedule):
     documents = made_up(documents)
     rules = reference.Rules(threshold, "jaccard", max_bucket_size, min(num_against, len(documents)))
-    pairs, kept, counters = run_sieve(documents, rules, False, step)
-    assert_decides_as_the_oracle(pairs, kept, documents, rules)
+    pairs, kept, counters = run_sieve(documents, rules, False, schedule)
+    assert_decides_as_the_oracle(by_place(pairs), kept, documents, rules)
     assert counters[2] == reference.sieve(documents, rules).left_out
 
 
-@given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 20]), st.integers(1, 15))
-def test_all_pairs_are_those_of_the_oracle(documents, threshold, max_bucket_size, step):
+@given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 20]), SCHEDULES)
+def test_all_pairs_are_those_of_the_oracle(documents, threshold, max_bucket_size, schedule):
     documents = made_up(documents)
     rules = reference.Rules(threshold, "jaccard", max_bucket_size)
-    pairs, kept, _ = run_sieve(documents, rules, True, step)
-    assert [pair for pair, _ in pairs] == reference.find_pairs(documents, rules)
+    pairs, kept, _ = run_sieve(documents, rules, True, schedule)
+    assert [pair for pair, _ in by_place(pairs)] == reference.find_pairs(documents, rules)
     assert not any(best for _, best in pairs)
     assert all(kept)
+
+
+FEW = st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 6), min_size=2)), min_size=2, max_size=20)
+MANY = FEW.flatmap(lambda few: st.lists(st.sampled_from(few), min_size=20, max_size=60))  # most of them copies
+
+
+@given(MANY, THRESHOLDS, st.sampled_from([1, 3, 20]), st.integers(0, 30), SCHEDULES, st.booleans())
+@example([(0, {i % 6}) for i in range(60)] * 2, 0.5, 20, 0, Schedule(7, 3, 9), True)
+def test_what_is_measured_ahead_changes_neither_pairs_nor_their_order_nor_what_is_counted(
+    documents, threshold, max_bucket_size, num_against, schedule, all_pairs
+):
+    documents = made_up(documents)
+    rules = reference.Rules(threshold, "jaccard", max_bucket_size, 0 if all_pairs else min(num_against, len(documents)))
+    pairs, kept, counters = run_sieve(documents, rules, all_pairs, schedule)
+    one_by_one = run_sieve(documents, rules, all_pairs, Schedule(len(documents)))
+    assert (pairs, kept, counters.tolist()) == (one_by_one[0], one_by_one[1], one_by_one[2].tolist())
 
 
 @given(
@@ -236,7 +276,7 @@ def test_a_bound_that_is_met_is_counted_and_still_sound():
     documents = [reference.Document((str(i),), frozenset({10 * i, 10 * i + 1}), key, key) for i in range(10)]
     documents.append(documents[0]._replace(tokens=("copy of the set",)))
     documents.append(documents[9]._replace(tokens=("copy of a set that is not listed",)))
-    pairs, kept, counters = run_sieve(documents, reference.Rules(0.8, "jaccard", 2), False, 20)
+    pairs, kept, counters = run_sieve(documents, reference.Rules(0.8, "jaccard", 2), False, Schedule(20))
     assert [pair for pair, _ in pairs] == [reference.Pair(0, 10, 1.0, False)]
     assert kept == [1] * 10 + [0, 1]
     assert counters[2] == 8  # the fourth to the tenth, and the last one

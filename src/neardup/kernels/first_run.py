@@ -76,6 +76,7 @@ def _arrays(kinds: str) -> list[np.ndarray]:
 def _of_text() -> _Kernels:
     """Return the kernels that this process compiles, each with arguments of the types that a run passes."""
     u8, i32, i64, u32, u64, flags = _arrays("BiqIQ?")
+    u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
     text = token_arrays.Text(_frozen(u8), i64)
     tables = token_arrays.Tables(_frozen(u32), _frozen(u32), u8)
     shingles = token_arrays.Shingles(u64, i64, np.zeros((0, 0), np.uint64), flags)
@@ -83,6 +84,8 @@ def _of_text() -> _Kernels:
         (strings.hash_strings, (_frozen(u8), i64, u64)),
         (tokens.write_tokens, (text, tables, 0, u8, token_arrays.TokenStrings(u8, i64, i64), flags)),
         (tokens.shingle_text, (text, tables, 0, 0, token_arrays.Buffers(u8, i32, u64), shingles)),
+        (minhash.band_keys, (u32_rows, 0, u64_rows)),
+        (minhash.sign, (u64, i64, u64, u32, u32_rows)),
     ]
 
 
@@ -91,18 +94,17 @@ def _of_search() -> _Kernels:
     u8, i64, u16, u32, u64, f64, flags = _arrays("BqHIQd?")
     u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
     sets = sorted_sets.Sets(u64, i64, u32)
-    order, buckets = sieve.Order(u32, u32, u8, u32), sieve.Buckets(u32_rows, u32, i64)
+    order, buckets = sieve.Order(u32, u32, u8), sieve.Buckets(u32_rows, u32, i64)
     found = sieve.Found(u32, u32, f64, u16, f64, u8, u8, i64)
+    rules, ahead = sieve.Rules(0.0, 0, 0, 0, False), sieve.Ahead(0, 0, u8, i64, found)
     return [
-        (sieve.sieve, (0, 0, order, sieve.Compared(sets, sets), buckets, sieve.Rules(0.0, 0, 0, 0, False), found)),
+        (sieve.sieve, (0, 0, order, sieve.Compared(sets, sets), buckets, rules, ahead, found)),
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),
         (clusters.flatten, (u32,)),
         (clusters.connect, (u32, u32, u32)),
         (bands.count_members, (u64, 0, 0)),
         (bands.list_members, (u64, 0, 0, u32, u32)),
         (bands.find_copies, (u64, 0, u64_rows, u32, u32)),
-        (minhash.band_keys, (u32_rows, 0, u64_rows)),
-        (minhash.sign, (u64, i64, u64, u32, u32_rows)),
     ]
 
 

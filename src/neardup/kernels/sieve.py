@@ -14,13 +14,14 @@ from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
 from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.intrinsics import address_of, prefetch
+from neardup.kernels.mixing import mix
 from neardup.kernels.sorted_sets import CONTAINMENT, COSINE, HAMMING, Sets, most_shared, overlap, sketch_words
 from neardup.kernels.sorted_sets import similarity as similarity_of
 
 U64 = np.uint64
 NO_NODE = np.uint32(0xFFFFFFFF)
 NONE = np.int64(-1)
-REMOVED = np.uint32(0xFFFFFFFF)
+_MEASURED, _OPEN, _FULL = 1, 2, 4  # of `Ahead.state`
 
 
 class Compared(NamedTuple):
@@ -34,18 +35,16 @@ class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
     documents : uint32, the document at each position; representative : uint32, the first position of equal
-    content; kept : uint8, written by the sieve; seen : uint32, zeros before, then the last position, from 1 on, that
-    was compared with this one, or REMOVED.
+    content; kept : uint8, written by the sieve, zeros before, or ones where nothing is removed.
     """
 
     documents: np.ndarray
     representative: np.ndarray
     kept: np.ndarray
-    seen: np.ndarray
 
 
 class Buckets(NamedTuple):
-    """The buckets of a stretch of positions.
+    """The buckets of all positions.
 
     first : uint32 (num_bands, num_positions), a bucket's first entry within its band, or NO_BUCKET;
     members : uint32, all bands one after the other, see `bands.list_members`; band_starts : int64 (num_bands,).
@@ -90,6 +89,22 @@ class Found(NamedTuple):
     exact: np.ndarray
     best: np.ndarray
     counters: np.ndarray
+
+
+class Ahead(NamedTuple):
+    """What `measure_ahead` found out about a stretch of positions.
+
+    begin : its first position. floor : the position up to which all is decided; measured are the pairs with documents
+    before it. state : uint8 by position, zeros before: _MEASURED, what has to be measured for certain; _OPEN, if there
+    are candidates from `floor` on; _FULL, if a bucket has an earlier document that it does not list. ends : int64 by
+    position, where its pairs end in `found`.
+    """
+
+    begin: int
+    floor: int
+    state: np.ndarray
+    ends: np.ndarray
+    found: Found
 
 
 class Postings(NamedTuple):
@@ -194,29 +209,55 @@ def _measure(sets, document, other, measure, threshold):
 
 
 @kernel
-def _gather(buckets, column, position, max_bucket_size, seen, candidates):
-    """List the kept documents before a position in its buckets, each once; return their number, and 1 if a bucket has
-    an earlier member that it does not list."""
-    count, full, mark = 0, 0, np.uint32(position + 1)
+def _drop_repeated(candidates, table):
+    """Leave each candidate at its first place only; return their number. table : uint64, four times as long or more."""
+    size, count = 4, 0
+    while size < 2 * len(candidates):
+        size *= 2
+    for slot in range(size):
+        table[slot] = U64(0)
+    for candidate in candidates:
+        key = mix(U64(candidate) + U64(1))
+        slot = find_slot(table[:size], table, U64(0), key)
+        if table[slot] == U64(0):
+            table[slot] = key
+            candidates[count] = candidate
+            count += 1
+    return count
+
+
+@kernel
+def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, table):
+    """List the documents in the buckets of a position, each once; return their number, and the state of `Ahead`.
+
+    Those of a span of positions that are kept and, among those before it, `lefts`, uint32, which are in their order.
+    """
+    count, state, num_lefts = 0, _MEASURED, 0
     for band in range(buckets.first.shape[0]):
-        if buckets.first[band, column] == NO_BUCKET:
+        if buckets.first[band, position] == NO_BUCKET:
             continue
-        entry = buckets.band_starts[band] + np.int64(buckets.first[band, column])
+        entry = buckets.band_starts[band] + np.int64(buckets.first[band, position])
         for rank in range(max_bucket_size + 1):
             member = buckets.members[entry]
             other = np.int64(member & ~LAST_MEMBER)
             if other >= position:
                 break
             if rank == max_bucket_size:
-                full = 1
-            elif seen[other] < mark:
-                seen[other] = mark
+                state |= _FULL
+            elif other >= span[1]:
+                state |= _OPEN
+            elif other < span[0]:
+                if num_lefts < len(lefts) and lefts[num_lefts] == other:
+                    candidates[count] = other
+                    count += 1
+                    num_lefts += 1
+            elif kept[other]:
                 candidates[count] = other
                 count += 1
             if member & LAST_MEMBER:
                 break
             entry += 1
-    return count, full
+    return _drop_repeated(candidates[:count], table), state
 
 
 @kernel
@@ -247,8 +288,8 @@ def _removes(best, rules, found):
 
 
 @kernel
-def _sift(position, candidates, order, sets, rules, found):
-    """Filter candidates by size and bitmap, and prefetch their sets; return their number.
+def _sift(position, candidates, floor, order, sets, rules, found):
+    """Filter candidates from `floor` on by size and bitmap, and prefetch their sets; return the number of all.
 
     What is needed of a set lies far apart in memory, so it is asked for some steps before.
     """
@@ -256,17 +297,19 @@ def _sift(position, candidates, order, sets, rules, found):
     starts, sizes = address_of(sets.starts), address_of(sets.sizes)
     document = order.documents[first]
     for candidate in candidates:
-        other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
-        prefetch(starts + 8 * other)
-        prefetch(sizes + 4 * other)
+        if candidate >= floor:
+            other = np.int64(order.documents[np.int64(order.representative[np.int64(candidate)])])
+            prefetch(starts + 8 * other)
+            prefetch(sizes + 4 * other)
     for candidate in candidates:
-        other = order.documents[np.int64(order.representative[np.int64(candidate)])]
-        begin = sets.starts[other]
-        for word in range(begin - sketch_words(np.int64(sets.sizes[other])), begin, 8):
-            prefetch(hashes + 8 * word)
+        if candidate >= floor:
+            other = order.documents[np.int64(order.representative[np.int64(candidate)])]
+            begin = sets.starts[other]
+            for word in range(begin - sketch_words(np.int64(sets.sizes[other])), begin, 8):
+                prefetch(hashes + 8 * word)
     for candidate in candidates:
         other_first = np.int64(order.representative[np.int64(candidate)])
-        if other_first != first:
+        if candidate >= floor and other_first != first:
             found.counters[1] += 1
             other = order.documents[other_first]
             if not _may_reach(sets, document, other, rules.similarity, rules.threshold):
@@ -280,22 +323,28 @@ def _sift(position, candidates, order, sets, rules, found):
 
 
 @kernel
-def _judge(position, candidates, order, compared, rules, found):
-    """Measure a document against its candidates; return whether one of them removes it."""
+def _judge(position, candidates, known, order, compared, rules, earlier, found):
+    """Measure a document against its candidates; return whether one of them removes it.
+
+    known : a position; candidates before it are the pairs of `earlier` from the second number on, in their order.
+    """
+    floor, pair = known
     first = np.int64(order.representative[position])
     document = order.documents[first]
     best = -1
-    count = _sift(position, candidates, order, compared.shingles, rules, found)
+    count = _sift(position, candidates, floor, order, compared.shingles, rules, found)
     for candidate in candidates[:count]:
         other = np.int64(candidate)
         other_first = np.int64(order.representative[other])
-        exact = other_first == first
-        similarity, structure = 1.0, 1.0
-        if not exact:
-            earlier = order.documents[other_first]
-            similarity = _similarity(compared.shingles, document, earlier, rules.similarity, rules.threshold)
+        exact, similarity, structure = other_first == first, 1.0, 1.0
+        if other < floor:
+            similarity, structure = earlier.similarity[pair], earlier.structure[pair]
+            pair += 1
+        elif not exact:
+            kept = order.documents[other_first]
+            similarity = _similarity(compared.shingles, document, kept, rules.similarity, rules.threshold)
             if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = _measure(compared.structure, document, earlier, COSINE, rules.structure)
+                structure = _measure(compared.structure, document, kept, COSINE, rules.structure)
         if similarity >= rules.threshold and structure >= rules.structure:
             best = _better(best, _append(found, other, position, similarity, 0, structure, exact), found)
     return _removes(best, rules, found)
@@ -310,32 +359,66 @@ def _is_plain_copy(position, order, rules, found):
     if position < rules.num_against:
         order.kept[position] = 1
     else:
-        order.seen[position] = REMOVED
         found.best[_append(found, first, position, 1.0, 0, 1.0, True)] = 1
     return True
 
 
 @kernel
-def sieve(begin, stop, order, compared, buckets, rules, found):
+def measure_ahead(stop, order, compared, buckets, rules, ahead):
+    """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that are kept.
+
+    Nothing is decided, and nothing is measured that `sieve` would not: a copy is passed over unless the first of its
+    content is removed already. Stops early when `ahead.found` is nearly full.
+    """
+    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
+    table, span, found = np.empty(4 * len(candidates), U64), (0, ahead.floor), ahead.found
+    for position in range(ahead.begin, stop):
+        if len(found.left) - found.counters[0] < len(candidates):
+            break
+        first, place = np.int64(order.representative[position]), position - ahead.begin
+        undecided = first == position or (first < ahead.floor and not order.kept[first])
+        if rules.all_pairs or (undecided and position >= rules.num_against):
+            count, ahead.state[place] = _gather(
+                buckets, position, span, found.left[:0], order.kept, rules.max_bucket_size, candidates, table
+            )
+            if count:
+                _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found)
+        ahead.ends[place] = found.counters[0]
+
+
+@kernel
+def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
     """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
 
-    buckets.first covers begin to stop. Each document is compared with the kept ones among the earliest
-    `max_bucket_size` of each of its buckets; the most similar that reaches the threshold removes it (ties: the
-    earlier). A copy of a kept document is removed without a comparison.
+    Each document is compared with the kept ones among the earliest `max_bucket_size` of each of its buckets; the most
+    similar that reaches the threshold removes it (ties: the earlier). A copy of a kept document is removed without a
+    comparison. What is measured in `ahead` is taken from there; the answer is the same, also with nothing measured.
     """
-    num_bands = buckets.first.shape[0]
-    candidates = np.empty(num_bands * rules.max_bucket_size + 1, np.uint32)
+    candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
+    table = np.empty(4 * len(candidates), U64)
     for position in range(begin, stop):
         if len(found.left) - found.counters[0] < len(candidates) + 1:
             return position
-        if _is_plain_copy(position, order, rules, found):
+        if order.representative[position] != position and _is_plain_copy(position, order, rules, found):
             continue
         if position >= rules.num_against or rules.all_pairs:
-            count, full = _gather(buckets, position - begin, position, rules.max_bucket_size, order.seen, candidates)
-            if _judge(position, candidates[:count], order, compared, rules, found):
-                order.seen[position] = REMOVED
+            place = position - ahead.begin
+            state, floor, pair, end = ahead.state[place], 0, np.int64(0), np.int64(0)
+            if state & _MEASURED:
+                floor, pair, end = ahead.floor, ahead.ends[place - 1] if place else np.int64(0), ahead.ends[place]
+            lefts, count = ahead.found.left[pair:end], end - pair
+            if state & _MEASURED and not state & _OPEN:
+                for i in range(count):
+                    candidates[i] = lefts[i]
+            else:
+                count, state = _gather(
+                    buckets, position, (floor, position), lefts, order.kept, rules.max_bucket_size, candidates, table
+                )
+            known = (floor, pair)
+            # A call with so many arrays takes longer than all the rest of a document without candidates.
+            if count and _judge(position, candidates[:count], known, order, compared, rules, ahead.found, found):
                 continue
-            found.counters[2] += full
+            found.counters[2] += (state & _FULL) != 0
         order.kept[position] = 1
     return stop
 
@@ -424,7 +507,7 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
         if position >= rules.num_against or rules.all_pairs:
             sampled = min(size, num_samples)
             count, full = _hits(postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)
-            if _judge(position, candidates[:count], order, compared, rules, found):
+            if count and _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found):
                 order.kept[position] = 0
             else:
                 found.counters[2] += full

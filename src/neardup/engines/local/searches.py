@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels, schemas
-from neardup.candidates.buckets import NO_BUCKET, fill_buckets
+from neardup.candidates.buckets import NO_BUCKET, Buckets, fill_buckets
 from neardup.candidates.corpus import propose
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.hamming_neighbours import HammingNeighbours, find_neighbours
@@ -22,6 +22,7 @@ from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
 from neardup.decide.sieve import decide
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
+from neardup.executor import map_ordered
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
@@ -30,10 +31,13 @@ from neardup.verify.measured import Measured
 from neardup.verify.similarity import Rule
 
 if TYPE_CHECKING:
-    from neardup.kernels.sieve import Compared, Found, Order, Rules
+    from neardup.kernels.sieve import Ahead, Compared, Found, Order, Rules
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
+_FEW = 16_384  # documents that one thread settles without others
+_STRETCH_AHEAD, _PAIRS_AHEAD = 1024, 1 << 16  # documents that a thread measures before their turn; pairs it may find
 _PAIRS_AT_ONCE = 65_536
+_BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 30, 28  # of the bands grouped at once; of one, for each document
 # Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as `propose` needs. With
 # less, most sets of 10 million short documents are released before they are compared again, which doubles the time.
 _MAPPED_BYTES = 44
@@ -132,30 +136,43 @@ class LocalSearch(ABC):
             self.scope.connected,
         )
 
-    def _pass(self, step: Step, capacity: int, progress: Progress) -> Confirmed:
+    def _pass(self, step: Step, capacity: int, progress: Progress, measure: Measure | None = None) -> Confirmed:
         """Run a kernel over the documents in ranges, and write its pairs to the scratch files.
 
-        A step without progress has grown its buffers, or finds more pairs with one document than `capacity`.
+        A step without progress has grown its buffers, or finds more pairs with one document than `capacity`. `measure`
+        looks at ranges before their turn, on other threads: at what is settled by then.
         """
-        order, representative = self.queue.order, self.queue.representative
-        kept = np.zeros(len(order), np.uint8)
-        documents = kernels.sieve.Order(order, representative, kept, np.zeros(len(kept), np.uint32))
+        order, representative, _, _ = self.queue
+        end, keeps_all = len(order), self.scope.all_pairs or self.scope.connected
+        documents = kernels.sieve.Order(order, representative, np.full(end, keeps_all, np.uint8))
         found = _empty_found(max(1 << 18, capacity))
-        for stretch in stretches(len(order), _STRETCH):
+        settled = end if keeps_all else 0
+        ranges: Iterable[tuple[slice, Ahead | None]] = ((stretch, None) for stretch in stretches(end, _STRETCH))
+        if measure is not None and self.scope.threads > 1 and end > _FEW:
+            ranges = map_ordered(
+                stretches(end, _STRETCH_AHEAD), lambda stretch: measure(stretch, settled, documents), self.scope.threads
+            )
+        for stretch, ahead in ranges:
             begin = stretch.start
             while begin < stretch.stop:
-                reached = step(begin, stretch.stop, documents, found)
-                _spill(self.scratch, found)
+                reached = step(begin, stretch.stop, documents, found, ahead)
+                if reached < stretch.stop:
+                    _spill(self.scratch, found)
                 if reached == begin and capacity == 0:
                     found = _empty_found(2 * len(found.left))._replace(counters=found.counters)
                 begin = reached
+            if ahead is not None:
+                found.counters[1] += ahead.found.counters[1]
+            settled = max(settled, stretch.stop)
             progress.advance(stretch.stop - stretch.start, 0)
-            self.scratch.release_pages(_MAPPED_BYTES * len(order))
+            self.scratch.release_pages(_MAPPED_BYTES * end)
+        _spill(self.scratch, found)
         self.scratch.release_all_pages()  # of the sets, which the output does not need
-        return _confirmed(self.scratch, kept, found)
+        return _confirmed(self.scratch, documents.kept, found)
 
 
-Step = Callable[[int, int, "Order", "Found"], int]
+Step = Callable[[int, int, "Order", "Found", "Ahead | None"], int]
+Measure = Callable[[slice, int, "Order"], "Ahead"]
 
 
 class BandSearch(LocalSearch):
@@ -165,26 +182,32 @@ class BandSearch(LocalSearch):
     compiles_first = True
 
     def propose(self) -> None:
-        """Group documents by band, one band at a time, and write the bucket of each to the columns `buckets`."""
+        """Group documents by band, a few bands at a time, and write the bucket of each to the columns `buckets`."""
         assert kernels.bands.NO_BUCKET == NO_BUCKET
-        bands, queue, scratch = self.lookup.bands, self.queue, self.scratch
-        order, representative = queue.order, queue.representative
+        num_bands, scope, scratch = self.lookup.bands.num_bands, self.scope, self.scratch
+        order, representative, featured, _ = self.queue
         positions = np.arange(len(order), dtype=np.uint32)
         copies = np.flatnonzero(representative != positions).astype(np.uint32)
-        members = queue.featured[order]
-        if not self.scope.all_pairs:
+        members = featured[order]
+        if not scope.all_pairs:
             members &= representative == positions
         positions = positions[members]
+        documents = order[positions]
         self.wanted = np.zeros(len(order), np.bool_)
-        self._starts = np.zeros(bands.num_bands, np.int64)
-        num_members = 0
-        for band in range(bands.num_bands):
-            keys = scratch.column(schemas.KEYS.at(band))
-            buckets = fill_buckets(keys[order[positions]], positions, len(order), self.scope.max_bucket_size)
+        self._starts = np.zeros(num_bands, np.int64)
+
+        def fill(keys: npt.NDArray[np.uint64]) -> Buckets:
+            buckets = fill_buckets(keys[documents], positions, len(order), scope.max_bucket_size)
             self.wanted[order[buckets.first != NO_BUCKET]] = True
-            if not (self.scope.all_pairs or self.scope.connected):  # a copy queries like its representative
+            if not (scope.all_pairs or scope.connected):  # a copy queries like its representative
                 buckets.first[copies] = buckets.first[representative[copies]]
-            scratch.append(schemas.BUCKETS.at(band), buckets.first)
+            return buckets
+
+        at_once = max(1, min(scope.threads, num_bands, _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, len(order)))))
+        columns = (scratch.column(schemas.KEYS.at(band)) for band in range(num_bands))
+        num_members = 0
+        for band, (_, buckets) in enumerate(map_ordered(columns, fill, at_once, ahead=at_once - 1)):
+            scratch.append(schemas.BUCKETS, buckets.first)
             scratch.append(schemas.MEMBERS, buckets.members)
             scratch.release_pages()
             self._starts[band] = num_members
@@ -194,14 +217,20 @@ class BandSearch(LocalSearch):
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         rules, starts = self._rules(), self._starts
         members = self.scratch.column(schemas.MEMBERS)
-        columns = [self.scratch.column(schemas.BUCKETS.at(band)) for band in range(len(starts))]
+        first = self.scratch.column(schemas.BUCKETS).reshape(len(starts), -1)
+        buckets, capacity = kernels.sieve.Buckets(first, members, starts), 4 * len(starts) * rules.max_bucket_size
 
-        def step(begin: int, stop: int, order: Order, found: Found) -> int:
-            first = np.stack([column[begin:stop] for column in columns])
-            buckets = kernels.sieve.Buckets(first, members, starts)
-            return int(kernels.sieve.sieve(begin, stop, order, compared, buckets, rules, found))
+        def measure(stretch: slice, floor: int, order: Order) -> Ahead:
+            ahead = _empty_ahead(stretch, floor, max(_PAIRS_AHEAD, capacity))
+            kernels.sieve.measure_ahead(stretch.stop, order, compared, buckets, rules, ahead)
+            return ahead
 
-        return self._pass(step, 4 * len(starts) * rules.max_bucket_size, progress)
+        def step(begin: int, stop: int, order: Order, found: Found, ahead: Ahead | None) -> int:
+            if ahead is None:
+                ahead = _empty_ahead(slice(begin, stop), 0, 0)
+            return int(kernels.sieve.sieve(begin, stop, order, compared, buckets, rules, ahead, found))
+
+        return self._pass(step, capacity, progress, measure)
 
 
 class SampleSearch(LocalSearch):
@@ -225,7 +254,7 @@ class SampleSearch(LocalSearch):
         kernels.sieve.enter_samples(postings, compared.shingles, originals, samples.num_samples)
         hits = np.zeros(len(order), np.int32)
 
-        def step(begin: int, stop: int, order: Order, found: Found) -> int:
+        def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             nonlocal postings
             span = (begin, stop)
             reached = int(kernels.sieve.sieve_contained(span, order, compared, postings, needed, hits, rules, found))
@@ -264,7 +293,7 @@ class DistanceSearch(LocalSearch):
         )
         listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
-        def step(begin: int, stop: int, order: Order, found: Found) -> int:
+        def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             return int(kernels.sieve.sieve_near((begin, stop), order, compared.shingles, near, listed, rules, found))
 
         return self._pass(step, 0, progress)
@@ -431,6 +460,12 @@ def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> C
 def _empty_found(size: int) -> kernels.sieve.Found:
     columns = [np.empty(size, column.dtype) for column in schemas.PAIR]
     return kernels.sieve.Found._make([*columns, np.zeros(4, np.int64)])
+
+
+def _empty_ahead(stretch: slice, floor: int, capacity: int) -> Ahead:
+    size = stretch.stop - stretch.start
+    state, ends = np.zeros(size, np.uint8), np.empty(size, np.int64)
+    return kernels.sieve.Ahead(stretch.start, floor, state, ends, _empty_found(capacity))
 
 
 def _spill(scratch: Scratch, found: Found) -> None:
