@@ -272,6 +272,7 @@ _POSITION = _field("position", pa.int64(), "The document: its number in the orde
 _FIRST = _field("first", pa.int64(), "The position of the first document of the same content.")
 _LAST = _field("last", pa.int64(), "The position of the last document of the same content.")
 _DISTINCT = _field("distinct", pa.int32(), "The number of its distinct features.")
+_CELLS = _nullable("cells", pa.list_(pa.int64()), "The cells in which pairs of the document are measured.")
 _LEFT = _field("left", pa.int64(), "The position of the earlier document; of the left side of a pair.")
 _RIGHT = _field("right", pa.int64(), "The position of the later document, which the other may remove, or a copy of it.")
 
@@ -313,7 +314,7 @@ SIGNED = _schema(
 """Documents and rejected rows, with their sketches."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
 """Documents with features, in the order of priority."""
-SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS)
+SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS, _CELLS)
 """The features of documents, by which pairs are measured."""
 ENTRIES = _schema(
     _field("bucket", pa.int64(), "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
@@ -323,8 +324,21 @@ ENTRIES = _schema(
     _field("needed", pa.int32(), "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
 )
 """The members of buckets: see candidates/sorted_members.py."""
-CANDIDATES = _schema(_LEFT, _RIGHT, _field("needed", pa.int32(), "The common buckets that make the pair a candidate."))
-"""Pairs of a bucket. left : negative if the bucket does not list the document ~left."""
+CANDIDATES = _schema(
+    _LEFT,
+    _RIGHT,
+    _field("needed", pa.int32(), "The common buckets that make the pair a candidate."),
+    _field("hits", pa.int32(), "The buckets in which the pair was found."),
+)
+"""Pairs of buckets. left : negative if the bucket does not list the document ~left."""
+NEEDED = _schema(_POSITION, _field("cell", pa.int64(), "A cell in which a pair of the document is measured."))
+"""Documents in candidate pairs."""
+BLOCKS = _schema(
+    _field("cell", pa.int32(), "Where the rows go: all blocks of a cell are read by one task."),
+    _field("count", pa.int64(), "The number of rows."),
+    _field("rows", pa.binary(), "Rows of another of these tables, a stream of Arrow: see engines/spark/blocks.py."),
+)
+"""Rows of other tables, many in one."""
 FINGERPRINTS = _schema(
     _field("block", pa.int32(), "The first block of bits in which the fingerprint may agree with another."),
     _field("bits", pa.binary(), "The bits of this block."),

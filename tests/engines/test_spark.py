@@ -157,7 +157,8 @@ def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only
 
 @pytest.mark.slow
 def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
-    from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
+    from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
+    from neardup.engines.spark.source import NEW
 
     ends = np.sort(np.random.default_rng(3).integers(0, 150, (220, 2)), axis=1)
     chain = np.stack([np.arange(200, 212), np.arange(201, 213)], axis=1)  # a round for every second document

@@ -220,13 +220,13 @@ def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spar
     assert spark.conf.get(PARTITIONS) == given
 
 
-def test_the_number_of_partitions_grows_with_the_documents_and_has_a_limit():
+def test_the_number_of_partitions_grows_with_the_bytes_and_has_a_limit():
     from neardup.engines.spark.pipeline import fit_partitions
 
-    assert [fit_partitions(0, 0, cores) for cores in (2, 100)] == [2, 100]
-    assert fit_partitions(100_000, 123 * 100_000, 2) == 9
-    assert fit_partitions(1_000_000, 123 * 1_000_000, 2) == 81
-    assert fit_partitions(25 * 10**9, 600 * 25 * 10**9, 500) == 64 * 500
+    assert [fit_partitions(0, cores) for cores in (2, 100)] == [2, 100]
+    assert fit_partitions(1 << 30, 2) == 16
+    assert fit_partitions((1 << 30) + 1, 2) == 17
+    assert fit_partitions(25 * 10**9 * 4000, 500) == 64 * 500
 
 
 def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):

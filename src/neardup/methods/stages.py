@@ -5,6 +5,7 @@ An engine reads the documents and moves the rows. These functions open no file, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import arrow_of, flatten_strings
+from neardup.arrays import arrow_of, begins_run, flatten_strings
 from neardup.candidates.block_levels import to_words
 from neardup.candidates.blocks import Radius, cut_blocks
 from neardup.candidates.hamming_join import join_block
@@ -30,7 +31,8 @@ from neardup.verify.similarity import can_reach
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[pa.RecordBatch]]
 """Reads documents: the columns of schemas.READ, and those by which documents were chosen."""
-_PAIRS_AT_ONCE = 1 << 18
+_PAIRS_AT_ONCE, _KEYS_AT_ONCE = 1 << 18, 1 << 23
+_HALF = np.uint64(32)
 
 
 def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
@@ -70,6 +72,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
             binary_rows(keys.values),
             binary_lists(sets),
             none if features.structure is None else binary_lists(distinct_lists(features.structure)),
+            texts["cells"] if "cells" in texts.schema.names else pa.nulls(len(texts), pa.list_(pa.int64())),
         )
 
 
@@ -113,11 +116,51 @@ def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
         yield batch_of(schemas.ENTRIES, *list_members(method.lookup, _keys(batch), *documents))
 
 
-def pair_sorted(batches: Batches, method: Method, most: int) -> Iterator[pa.RecordBatch]:
-    """Pair the members of buckets, schemas.ENTRIES; return schemas.CANDIDATES. Requires: as `pair_members`."""
-    members = (Members(*(batch[name].to_numpy() for name in Members._fields)) for batch in batches)
-    for pairs in pair_members(members, most, partial(can_reach, None if method.lookup.radius else method.rule)):
-        yield batch_of(schemas.CANDIDATES, *pairs)
+def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.RecordBatch]:
+    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES, a pair once in some millions."""
+    rows = pa.Table.from_batches(batches, schemas.ENTRIES)
+    members = Members(*(rows[name].to_numpy() for name in Members._fields))
+    # Numbers of 32 bits keep the order of positions, and two of them make a key.
+    known, numbers = np.unique(members.position, return_inverse=True)
+    needed = np.zeros(len(known), np.int32)
+    asking = members.needed != 0
+    needed[numbers[asking]] = np.abs(members.needed[asking])
+    members = members._replace(position=numbers, last=np.searchsorted(known, members.last)).sort()
+    keys, waiting = [], 0
+    pairs = pair_members([members], most, partial(can_reach, None if method.lookup.radius else method.rule))
+    for pair in itertools.chain(pairs, [None]):
+        if pair is not None:
+            keys.append(pair.right.astype(np.uint64) << _HALF | pair.left.astype(np.int32).view(np.uint32))
+            waiting += len(pair.left)
+        if waiting >= _KEYS_AT_ONCE or (pair is None and waiting):
+            found, hits = np.unique(np.concatenate(keys), return_counts=True)
+            left, right = found.astype(np.uint32).view(np.int32), (found >> _HALF).astype(np.int64)
+            listed = np.where(left < 0, ~known[~left], known[left])
+            yield batch_of(schemas.CANDIDATES, listed, known[right], needed[right], hits)
+            keys, waiting = [], 0
+
+
+def merge_pairs(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
+    """Return the candidates of all tasks, schemas.CANDIDATES, each once, by the later document."""
+    pairs = pa.Table.from_batches(batches, schemas.CANDIDATES)
+    left, right, needed, hits = (column.to_numpy() for column in pairs.columns)
+    order = np.lexsort((left, right))
+    left, right, needed, hits = left[order], right[order], needed[order], hits[order]
+    first = np.flatnonzero(begins_run(right, left))
+    if len(first):
+        hits = np.add.reduceat(hits, first, dtype=np.int64)
+        kept = (hits >= needed[first]) | (left[first] < 0)
+        first = first[kept]
+        yield batch_of(schemas.CANDIDATES, left[first], right[first], needed[first], hits[kept])
+
+
+def earliest_candidates(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
+    """Return each later document of pairs, schemas.CANDIDATES, with its earliest candidate, as schemas.NEAR."""
+    for pairs in batches:
+        right = pairs["right"].to_numpy()
+        yield pa.RecordBatch.from_arrays([pairs["left"], pairs["right"]], schema=schemas.NEAR).filter(
+            arrow_of(begins_run(right))
+        )
 
 
 def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[pa.RecordBatch]:
@@ -142,20 +185,25 @@ def join_blocks(block: int, rows: pa.Table, radius: Radius, num_blocks: int) -> 
     return pa.Table.from_batches(near, schemas.NEAR)
 
 
-def measure_pairs(documents: pa.Table, pairs: pa.Table, method: Method, every: bool) -> pa.Table:
+def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.RecordBatch]:
     """Measure pairs; return those that are duplicates, or all if `every` is true, as schemas.confirmed_schema.
 
-    documents : of all pairs, schemas.SETS. pairs : the columns left and right.
+    batches : in any order, the documents of all pairs, schemas.SETS, and the pairs, schemas.CANDIDATES.
     """
-    rows = documents.combine_chunks().to_batches()[0]
+    tables: dict[str, list[pa.RecordBatch]] = {"position": [], "left": []}
+    for batch in batches:
+        tables[batch.schema.names[0]].append(batch)
+    if not tables["left"]:
+        return
+    rows = pa.Table.from_batches(tables["position"]).combine_chunks().to_batches()[0]
     keys, sets = _keys(rows), lists_of(rows["features"])
     structure = None if rows["structure"].null_count else lists_of(rows["structure"])
     described = Described(Features(keys.content, sets, structure), keys)
     position = rows["position"].to_numpy()
     order = np.argsort(position)
-    found, schema = [], schemas.confirmed_schema(method.measures)
-    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-        ends = [pairs[name][start : start + _PAIRS_AT_ONCE].to_numpy() for name in ("left", "right")]
+    schema = schemas.confirmed_schema(method.measures)
+    for pairs in pa.Table.from_batches(tables["left"]).to_batches(_PAIRS_AT_ONCE):
+        ends = [pairs[name].to_numpy() for name in ("left", "right")]
         left, right = (order[np.searchsorted(position, end, sorter=order)] for end in ends)
         measured = method.measure(described, described, left, right)
         similarity = measured.columns.get(SIMILARITY.name, np.zeros(len(left)))
@@ -167,8 +215,7 @@ def measure_pairs(documents: pa.Table, pairs: pa.Table, method: Method, every: b
             *(measured[measure.name] for measure in method.measures),
         ]
         wanted = arrow_of(method.is_duplicate(measured) | measured.exact | every)
-        found.append(batch_of(schema, *columns).filter(wanted))
-    return pa.Table.from_batches(found)
+        yield batch_of(schema, *columns).filter(wanted)
 
 
 def _keys(rows: pa.RecordBatch) -> Keys:

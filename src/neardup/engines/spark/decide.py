@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from neardup.decide.connected import first_connected, number_ends
 from neardup.decide.sieve import decide
+from neardup.engines.spark.source import NEW
 
-NEW = 1 << 61  # positions from here on are of new documents; those of the earlier corpus come before
 DRIVER_PAIRS = 10_000_000  # that the driver decides about at most: 24 bytes each, and as much again while it does
 
 

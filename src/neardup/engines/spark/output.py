@@ -77,11 +77,16 @@ def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
 
 def totals_of(outcome: Outcome, corpus: Corpus, counts: Counts, method: Method) -> Totals:
     """Return the totals of a run whose documents and decisions are counted."""
-    compared, short = outcome.pairs.filter("left >= 0").count(), outcome.documents.filter(F.col("size") < SHORT).count()
+    short = outcome.documents.filter(F.col("size") < SHORT).count()
     num_overflows = _num_overflows(outcome)
     recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
     return Totals(
-        corpus=corpus, counts=counts, short=short, compared=compared, num_bucket_overflows=num_overflows, recall=recall
+        corpus=corpus,
+        counts=counts,
+        short=short,
+        compared=outcome.compared,
+        num_bucket_overflows=num_overflows,
+        recall=recall,
     )
 
 
@@ -158,7 +163,7 @@ def _num_overflows(outcome: Outcome) -> int:
 
     With linkage="connected", copies do not query, and are left out.
     """
-    hidden = outcome.pairs.filter("left < 0").groupBy(F.col("right").alias("first"))
+    hidden = outcome.hidden.groupBy(F.col("right").alias("first"))
     unlisted = hidden.agg(F.min(F.bitwise_not("left")).alias("unlisted"))
     if outcome.connected:
         return int(unlisted.count())

@@ -11,27 +11,31 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import Accumulator, Broadcast, SparkContext
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from neardup import schemas
+from neardup.arrays import begins_run
 from neardup.candidates.blocks import Radius, choose_join_blocks
+from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import sort_keys
-from neardup.engines.spark.decide import NEW, first_of_clusters, removed_by_sieve
-from neardup.engines.spark.source import PART, SLICES_PER_CORE, Corpus
+from neardup.engines.spark.blocks import Cells, Integers, Place, collect, exchange, gather, hashed, scatter
+from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
+from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
 from neardup.features.idf import IdfTable, describe_features
 from neardup.methods import stages
 from neardup.methods.base import Method
-from neardup.methods.stages import Batches
+from neardup.methods.stages import Batches, batch_of
 from neardup.progress import Progress, Stages, compile_seconds
 from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
 
 BROADCAST_ROWS = 10_000_000  # sent to every executor at most, 24 bytes each; longer lists are shuffled
 _CELL_BYTES = 64 << 20
-_COPIES = 4  # of the features of a document, in the cells of other documents
-_ROW_BYTES = 500  # shuffled of a document besides its features
+_COPIES = 2  # of the features of a document, in its own cell and in those of other documents
+_ROW_BYTES, _ENTRY_BYTES = 500, 40  # of a document besides its features, and of a feature that is a bucket
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _POLL_S = 1.0
@@ -44,6 +48,7 @@ _WORDS = {
     pa.string(): "string",
     pa.binary(): "binary",
     pa.list_(pa.float64()): "array<double>",
+    pa.list_(pa.int64()): "array<long>",
 }
 
 
@@ -51,14 +56,16 @@ class Outcome(NamedTuple):
     """The result of a run, as DataFrames.
 
     light : all documents and rejected rows, schemas.DESCRIBED. documents : those with features, schemas.PLACED.
-    pairs : schemas.CANDIDATES. found : the duplicate pairs, schemas.confirmed_schema; in a sieve, each removed document
-    with all kept ones. removed : the same, with the most similar kept one alone; None if all pairs are wanted.
+    compared : the number of pairs measured. hidden : schemas.CANDIDATES, documents that a bucket does not list.
+    found : the duplicate pairs, schemas.confirmed_schema; in a sieve, each removed document with all kept ones.
+    removed : the same, with the most similar kept one alone; None if all pairs are wanted.
     rounds : of the sieve; 0 if the driver decided. connected : whether chains of documents were removed.
     """
 
     light: DataFrame
     documents: DataFrame
-    pairs: DataFrame
+    compared: int
+    hidden: DataFrame
     found: DataFrame
     removed: DataFrame | None
     rounds: int
@@ -113,26 +120,30 @@ class Run:
             total = self.nodes.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
             assert total is not None  # an aggregate of all rows
             self.num_nodes, num_features = total
-            self.num_cells = max(1, (1 + _COPIES) * 8 * num_features // _CELL_BYTES)
+            self.num_cells = fit_partitions(_COPIES * 8 * num_features, self.spark.sparkContext.defaultParallelism)
         with self.named("propose"):
-            pairs = self._propose().persist()
-            pairs.count()
+            proposed = self._propose().persist()
+            pairs, hidden = proposed.filter("cell = 0"), proposed.filter("cell = 1")
+            compared = _num_rows(pairs)
         with self.named("confirm"):
-            confirmed = self._confirm(pairs.filter("left >= 0")).persist()
-            confirmed.count()
+            confirmed = self._confirm(pairs, self._choose_cells(pairs)).persist()
+            _num_rows(confirmed)
+            found = self._rows(confirmed, schemas.confirmed_schema(self.method.value.measures))
+        hidden = self._rows(hidden, schemas.CANDIDATES)
+        outcome = Outcome(light, self.documents, compared, hidden, found, None, 0)
         if self.all_pairs:
-            return Outcome(light, self.documents, pairs, confirmed, None, 0)
+            return outcome
         with self.named("decide"):
             if self.connected:
-                removed = self._remove(*self._join_clusters(confirmed)).persist()
-                return Outcome(light, self.documents, pairs, confirmed, removed, 0, connected=True)
-            gone, rounds = removed_by_sieve(confirmed)
-            edges = confirmed.join(gone, "left", "left_anti")
+                removed = self._remove(*self._join_clusters(found)).persist()
+                return outcome._replace(removed=removed, connected=True)
+            gone, rounds = removed_by_sieve(found)
+            edges = found.join(gone, "left", "left_anti")
             edges = edges.join(gone.selectExpr("left as right"), "right", "left_semi")
             found = self._remove(edges, gone).persist()
             best = F.min_by(F.struct("*"), F.struct(-F.col("strength"), "left")).alias("best")
             removed = found.groupBy("right").agg(best).select("best.*").persist()
-            return Outcome(light, self.documents, pairs, found, removed, rounds)
+            return outcome._replace(found=found, removed=removed, rounds=rounds)
 
     def sign(self) -> DataFrame:
         """Return the sketches of all documents, as schemas.SIGNED."""
@@ -142,12 +153,22 @@ class Run:
     def _fit_partitions(self, light: DataFrame) -> None:
         total = light.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
         assert total is not None  # an aggregate of all rows
-        num_cores = self.spark.sparkContext.defaultParallelism
-        self.spark.conf.set(_PARTITIONS, str(fit_partitions(total[0], total[1], num_cores)))
+        num_bytes = _ROW_BYTES * total[0] + _ENTRY_BYTES * total[1] * self.method.value.lookup.by_sets
+        self.spark.conf.set(_PARTITIONS, str(fit_partitions(num_bytes, self.spark.sparkContext.defaultParallelism)))
 
-    def _map(self, frame: DataFrame, stage: Stage, columns: str) -> DataFrame:
-        run = partial(run_stage, stage=stage, method=self.method, seconds=self.compile_seconds)
-        return frame.mapInArrow(run, columns)
+    def _map(
+        self, frame: DataFrame, stage: Stage, columns: str, *reads: pa.Schema, place: Place | None = None
+    ) -> DataFrame:
+        """Run a stage. reads : of the blocks that it takes, if any. place : of the blocks that it returns, if any."""
+        common = {"method": self.method, "seconds": self.compile_seconds}
+        return frame.mapInArrow(partial(run_stage, stage=stage, reads=reads, place=place, **common), columns)
+
+    def _to_blocks(self, frame: DataFrame, stage: Stage, place: Place, *reads: pa.Schema) -> DataFrame:
+        return self._map(frame, stage, declare(schemas.BLOCKS), *reads, place=place)
+
+    def _rows(self, blocks: DataFrame, table: pa.Schema) -> DataFrame:
+        """Return the rows in blocks of a table."""
+        return self._map(blocks, _same, declare(table), table)
 
     def _count(self, counted: Shingling) -> IdfTable:
         """Count the documents of each feature."""
@@ -179,23 +200,25 @@ class Run:
             order = [F.col("distinct").desc()]
         is_sorted = self.corpus.in_order and not order
         rank = document if is_sorted else F.monotonically_increasing_id()
+        self._reads_listed = is_sorted and self.method.value.confirms_sets and not self.method.value.lookup.by_sets
         documents = documents if is_sorted else documents.orderBy(new, *order, document)
         return documents.withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))
 
     def _propose(self) -> DataFrame:
-        """Return the candidates, each once, with the cell in which the pair is measured."""
+        """Return the candidates as blocks of schemas.CANDIDATES, those that are measured in the cell 0."""
         lookup = self.method.value.lookup
         nodes = self.nodes.withColumn("last", F.col("position")) if self.connected else self.nodes
         if lookup.radius is not None:
-            members = self._list_near(nodes, lookup.radius)
+            members, listing = self._list_near(nodes, lookup.radius), _same
         else:
             self.heavy = self._describe_again(nodes).persist() if lookup.by_sets else nodes
-            members = self._map(self.heavy, stages.list_entries, declare(schemas.ENTRIES))
-        members = members.repartition("bucket").sortWithinPartitions("bucket", F.col("needed") < 0, "position")
-        pairs = self._map(members, partial(stages.pair_sorted, most=self.most), declare(schemas.CANDIDATES))
-        pairs = pairs.withColumn("cell", self._cell("right")).repartition("cell").groupBy("cell", "left", "right")
-        hits = pairs.agg(F.count("*").alias("hits"), F.max("needed").alias("needed"))
-        return hits.filter("left < 0 or hits >= needed")
+            members, listing = self.heavy, stages.list_entries
+        num_cells = int(str(self.spark.conf.get(_PARTITIONS)))
+        entries = self._to_blocks(members, listing, hashed("bucket", num_cells))
+        pairing = partial(stages.pair_entries, most=self.most)
+        pairs = self._to_blocks(exchange(entries, num_cells), pairing, hashed("right", num_cells), schemas.ENTRIES)
+        pairs = exchange(pairs, num_cells)
+        return self._to_blocks(pairs, stages.merge_pairs, _listed_first, schemas.CANDIDATES)
 
     def _list_near(self, nodes: DataFrame, radius: Radius) -> DataFrame:
         """Return a bucket for each fingerprint, as schemas.ENTRIES: those within the distance query it too."""
@@ -204,7 +227,9 @@ class Run:
         leaders = members.filter("position = leader").select("leader", "keys")
         num_blocks = radius.num_blocks or choose_join_blocks(max(2, self.num_nodes), radius.bits, radius.max_distance)
         block = partial(stages.list_blocks, num_blocks=num_blocks)
-        blocks = self._map(leaders, block, declare(schemas.FINGERPRINTS)).withColumn("cell", self._cell("bits"))
+        blocks = self._map(leaders, block, declare(schemas.FINGERPRINTS)).withColumn(
+            "cell", F.pmod(F.xxhash64("bits"), F.lit(self.num_cells)).cast("int")
+        )
         near = blocks.groupBy("block", "cell").applyInArrow(
             lambda key, rows: stages.join_blocks(key[0].as_py(), rows, radius, num_blocks), declare(schemas.NEAR)
         )
@@ -212,40 +237,52 @@ class Run:
         queries = near.join(members.withColumnRenamed("leader", "right"), "right")
         return listed.unionByName(queries.selectExpr("left as bucket", "position", "last", "0 as size", "-1 as needed"))
 
-    def _cell(self, name: str) -> Column:
-        return F.pmod(F.xxhash64(name), F.lit(self.num_cells)).cast("int")
-
     def _describe_again(self, nodes: DataFrame) -> DataFrame:
         """Return the features of documents."""
+        if "cells" not in nodes.columns:
+            nodes = nodes.withColumn("cells", F.lit(None).cast("array<long>"))
         if not self.method.value.confirms_sets:
             none = {name: F.lit(None).cast("binary") for name in ("features", "structure")}
             return nodes.withColumns(none).select(*schemas.SETS.names)
-        wanted = nodes.select("document", "against", "position", "last")
+        wanted = nodes.select("document", "against", "position", "last", "cells")
         rows = self.corpus.chosen(wanted, broadcast=self.num_nodes < BROADCAST_ROWS)
         describe = partial(stages.describe_sets, read=self.corpus.read)
         return self._map(rows, describe, declare(schemas.SETS))
 
-    def _confirm(self, pairs: DataFrame, *, every: bool = False) -> DataFrame:
-        """Measure pairs, the columns cell, left and right; return the duplicates, or all pairs.
+    def _confirm(self, pairs: DataFrame, cells: Cells, *, every: bool = False) -> DataFrame:
+        """Measure pairs, blocks of schemas.CANDIDATES; return blocks of the duplicates, or of all pairs.
 
         A pair is measured in the cell of its right document; the features of a left document are sent once to a cell.
         """
-        needed = pairs.select("cell", F.explode(F.array("left", "right")).alias("position")).distinct()
-        if self.method.value.lookup.by_sets:
-            heavy = self.heavy
+        shared = self.spark.sparkContext.broadcast(cells)
+        listing = partial(_list_needed, cells=shared)
+        describe: Stage = _same
+        if self._reads_listed:
+            assert isinstance(self.corpus, Files)
+            needed = self._to_blocks(pairs, listing, _place_by_part, schemas.CANDIDATES)
+            needed = exchange(needed, self.corpus.num_slices)
+            heavy, describe = needed, partial(stages.describe_sets, read=self.corpus.read_listed)
         else:
-            heavy = self._describe_again(self.nodes.join(needed.select("position").distinct(), "position", "left_semi"))
-        # Merged, not broadcast: Spark takes features to be as small as the list of documents that they are read by.
-        cells = needed.join(heavy.hint("merge"), "position").groupBy("cell")
-        rows = pairs.select(F.col("cell").alias("home"), "left", "right").groupBy("home")  # another name: a self-join
-        method, seconds = self.method, self.compile_seconds
+            needed = self._map(pairs, listing, declare(schemas.NEEDED), schemas.CANDIDATES)
+            rows = needed.groupBy("position").agg(F.collect_set("cell").alias("cells"))
+            if self.method.value.lookup.by_sets:
+                heavy = self.heavy.drop("cells").join(rows, "position").select(*schemas.SETS.names)
+            else:
+                heavy = self._describe_again(self.nodes.join(rows, "position"))
+        sets = self._to_blocks(heavy, describe, _place_sets)
+        placed = self._to_blocks(pairs, _same, partial(_place_pairs, cells=shared), schemas.CANDIDATES)
+        both = exchange(sets.unionByName(placed), cells.num_cells)
+        measure = partial(stages.measure_pairs, every=every)
+        return self._to_blocks(both, measure, _in_one, schemas.SETS, schemas.CANDIDATES)
 
-        def measure(documents: pa.Table, part: pa.Table) -> pa.Table:
-            with timing(seconds):
-                return stages.measure_pairs(documents, part, method.value, every)
-
-        columns = declare(schemas.confirmed_schema(self.method.value.measures))
-        return cells.cogroup(rows).applyInArrow(measure, columns)
+    def _choose_cells(self, pairs: DataFrame) -> Cells:
+        """Return the cells in which pairs are measured; with very many documents, the cell of a document is a hash."""
+        none = np.empty(0, np.int64)
+        if self.num_nodes > BROADCAST_ROWS:
+            return Cells(self.num_cells, none, none)
+        earliest = self._to_blocks(pairs, stages.earliest_candidates, _in_one, schemas.CANDIDATES)
+        left, right = (column.to_numpy() for column in collect(earliest, schemas.NEAR).columns)
+        return Cells(self.num_cells, *choose_cells(left, right, self.num_cells))
 
     def _remove(self, edges: DataFrame, gone: DataFrame) -> DataFrame:
         """Return the new documents with the earlier ones that remove them: those of `edges`, or the document they copy.
@@ -263,8 +300,10 @@ class Run:
     def _join_clusters(self, confirmed: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Return the first document of each cluster with the others, measured; and the others, as column `left`."""
         pairs = first_of_clusters(confirmed).persist()
-        edges = self._confirm(pairs.withColumn("cell", self._cell("right")), every=True).persist()
-        return edges, pairs.selectExpr("right as left")
+        blocks = self._to_blocks(pairs.selectExpr("left", "right", "1 as needed", "1 as hits"), _same, _listed_first)
+        edges = self._confirm(blocks, self._choose_cells(blocks), every=True)
+        rows = self._rows(edges, schemas.confirmed_schema(self.method.value.measures))
+        return rows.persist(), pairs.selectExpr("right as left")
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:
@@ -285,12 +324,11 @@ class Run:
                 context.setLocalProperty(name, value)
 
 
-def fit_partitions(num_documents: int, num_features: int, num_cores: int) -> int:
+def fit_partitions(num_bytes: int, num_cores: int) -> int:
     """Return the number of partitions of a shuffle: of the bytes of a cell each, at least one and at most 64 a core.
 
     Spark's default, 200, takes twice the processor time for 100,000 documents, as a task of a Python worker costs.
     """
-    num_bytes = _ROW_BYTES * num_documents + (1 + _COPIES) * 8 * num_features
     return min(max(num_cores, -(-num_bytes // _CELL_BYTES)), SLICES_PER_CORE * num_cores)
 
 
@@ -336,8 +374,55 @@ def timing(seconds: Accumulator[float]) -> Iterator[None]:
 
 
 def run_stage(
-    batches: Batches, stage: Stage, method: Broadcast[Method], seconds: Accumulator[float]
+    batches: Batches,
+    stage: Stage,
+    method: Broadcast[Method],
+    seconds: Accumulator[float],
+    reads: tuple[pa.Schema, ...] = (),
+    place: Place | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Run a stage of methods/stages.py on batches."""
+    """Run a stage of methods/stages.py on batches, or on the tables in blocks; place : return blocks."""
     with timing(seconds):
-        yield from stage(batches, method.value)
+        made = stage(gather(batches, *reads) if reads else batches, method.value)
+        yield from made if place is None else scatter(made, place)
+
+
+def _same(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _list_needed(batches: Batches, method: Method, cells: Broadcast[Cells]) -> Iterator[pa.RecordBatch]:
+    """Return the documents of pairs with their cells, as schemas.NEEDED, each once in a batch."""
+    for pairs in batches:
+        left, right = (pairs[name].to_numpy() for name in ("left", "right"))
+        cell, first = cells.value.of(right), begins_run(right)
+        known, numbers = np.unique(np.append(left, right[first]), return_inverse=True)
+        keys = np.unique(numbers * cells.value.num_cells + np.append(cell, cell[first]))
+        number, cell = np.divmod(keys, cells.value.num_cells)
+        yield batch_of(schemas.NEEDED, known[number], cell)
+
+
+def _place_pairs(pairs: pa.RecordBatch, cells: Broadcast[Cells]) -> tuple[Integers, Integers]:
+    return np.arange(len(pairs)), cells.value.of(pairs["right"].to_numpy())
+
+
+def _place_sets(documents: pa.RecordBatch) -> tuple[Integers, Integers]:
+    cells = documents["cells"]
+    return np.repeat(np.arange(len(documents)), pc.list_value_length(cells).to_numpy()), cells.flatten().to_numpy()
+
+
+def _place_by_part(documents: pa.RecordBatch) -> tuple[Integers, Integers]:
+    return np.arange(len(documents)), (documents["position"].to_numpy() & NEW - 1) >> PART_SHIFT
+
+
+def _listed_first(pairs: pa.RecordBatch) -> tuple[Integers, Integers]:
+    return np.arange(len(pairs)), (pairs["left"].to_numpy() < 0).astype(np.int64)
+
+
+def _in_one(table: pa.RecordBatch) -> tuple[Integers, Integers]:
+    return np.arange(len(table)), np.zeros(len(table), np.int64)
+
+
+def _num_rows(blocks: DataFrame) -> int:
+    """Return the number of rows in blocks."""
+    return int(blocks.agg(F.coalesce(F.sum("count"), F.lit(0))).first()[0])

@@ -41,11 +41,13 @@ def open_session(master: str | None = None) -> SparkSession:
         return active
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java
         check_java()
-    if master is None or master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("neardup").config("spark.ui.showConsoleProgress", "false")
     # The driver collects what it decides about and what it writes; docs/spark.md says how much that is.
     builder = builder.config("spark.driver.maxResultSize", "0")
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Java moves few rows: its second compiler would take more time than it saves, a third of a short run.
+        builder = builder.config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1")
     if master is not None:
         builder = builder.master(master)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,18 +15,20 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, begins_run
 from neardup.documents.batch import BLOCK_BYTES, DocumentBatch, Rejected
 from neardup.documents.corpus import rejecter
 from neardup.documents.texts import as_documents, slices_of
+from neardup.engines.spark.blocks import gather
 from neardup.errors import InputError
 from neardup.formats.reading import Task
 from neardup.methods.stages import Batches, Read
-from neardup.schemas import READ
+from neardup.schemas import NEEDED, READ
 
 PART_SHIFT = 32
 """A document of a file is known by part << PART_SHIFT | its number among the documents of the part."""
 
+NEW = 1 << 61  # positions from here on are of new documents; those of the earlier corpus come before
 PART = f"cast(shiftright(document, {PART_SHIFT}) as int)"
 SLICES_PER_CORE = 64
 
@@ -50,20 +53,26 @@ class Files:
     def read(self) -> Read:
         return partial(read_files, tasks=self.tasks, on_error=self.on_error, within=self.within)
 
+    @property
+    def read_listed(self) -> Read:
+        """Read the documents in blocks of schemas.NEEDED, whose positions are those of the corpus."""
+        return partial(read_listed, tasks=self.tasks, on_error=self.on_error, within=self.within)
+
     def all(self) -> DataFrame:
-        return self.spark.range(0, len(self.tasks.value), 1, self._num_slices).selectExpr("cast(id as int) as part")
+        return self.spark.range(0, len(self.tasks.value), 1, self.num_slices).selectExpr("cast(id as int) as part")
 
     def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
-        """Return the parts of some documents: the columns document, against, position and last."""
-        entries = F.array_sort(F.collect_list(F.struct("document", "position", "last"))).alias("chosen")
+        """Return the parts of some documents: the column document, against and others."""
+        names = [name for name in documents.columns if name != "against"]
+        entries = F.array_sort(F.collect_list(F.struct(*names))).alias("chosen")
         return self.spread(documents.groupBy(F.expr(PART).alias("part")).agg(entries))
 
     def spread(self, parts: DataFrame) -> DataFrame:
         """Return parts over many partitions: Spark would put the short lists together, and read all files in a task."""
-        return parts.repartitionByRange(self._num_slices, "part")
+        return parts.repartitionByRange(self.num_slices, "part")
 
     @property
-    def _num_slices(self) -> int:
+    def num_slices(self) -> int:
         return int(min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism))
 
 
@@ -74,6 +83,28 @@ def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str, wi
         for part, some in zip(batch.column("part").to_pylist(), chosen, strict=True):
             entries = None if some is None else some.values
             yield from read_part(part, tasks.value[part], on_error, entries, within=within)
+
+
+def read_listed(
+    batches: Batches, tasks: Broadcast[list[Task]], on_error: str, within: bool
+) -> Iterator[pa.RecordBatch]:
+    """Read documents in blocks of schemas.NEEDED, each once, with the columns position, last and cells."""
+    rows = [(table["position"].to_numpy(), table["cell"].to_numpy()) for table in gather(batches, NEEDED)]
+    if not rows:
+        return
+    position, cell = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.lexsort((cell, position))
+    order = order[begins_run(position[order], cell[order])]
+    first = np.flatnonzero(begins_run(position[order]))
+    offsets = arrow_of(np.append(first, len(order)).astype(np.int32))
+    position, cells = position[order][first], pa.ListArray.from_arrays(offsets, arrow_of(cell[order]))
+    document = position & NEW - 1
+    columns = [arrow_of(document), arrow_of(position), arrow_of(position), cells]
+    chosen = pa.StructArray.from_arrays(columns, ["document", "position", "last", "cells"])
+    edges = np.flatnonzero(begins_run(document >> PART_SHIFT))
+    for start, stop in itertools.pairwise([*edges.tolist(), len(document)]):
+        part = int(document[start]) >> PART_SHIFT
+        yield from read_part(part, tasks.value[part], on_error, chosen.slice(start, stop - start), within=within)
 
 
 @dataclass(frozen=True)
