@@ -269,7 +269,7 @@ def _run(
         frame = frame.unionByName(_frame(against, text_column, id_column, "first", within, length, against=True))
     corpus = Frame(frame, _first_length(frame) if length == 0 else length)
     with translated(), Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs) as run:
-        outcome = run.decide()
+        outcome = run.decide(run.search())
         with run.named("ids"):
             _refuse_repeated(outcome.light, id_column)
     return run, outcome

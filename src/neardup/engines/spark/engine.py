@@ -9,33 +9,32 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
 from neardup.arrays import arrow_of
-from neardup.decide.outcome import Outcome, Pairs, Removals, count_decisions
+from neardup.decide.outcome import Totals
 from neardup.documents.batch import Rejected
-from neardup.documents.corpus import Corpus
-from neardup.engines.base import Decided, Engine, check_ids
+from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sign import Counts
 from neardup.engines.spark import output, pipeline
+from neardup.engines.spark.driver import decide_here
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
-from neardup.features.grouping import hash_values
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.sketcher import Sketcher
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
-from neardup.output.tables import DocumentLocations
+from neardup.output.tables import removed_batches
 from neardup.progress import Stages
 from neardup.report.contents import build_report, drop_near_counts
 from neardup.report.dedup_html import render_report
+from neardup.report.items import Example
 from neardup.report.losses import warn_of_losses
 from neardup.runs.run import Found, Run
 
@@ -43,8 +42,8 @@ from neardup.runs.run import Found, Run
 class SparkEngine(Engine):
     """Decides about files on a cluster.
 
-    The driver collects what the local writers need: the id, the row and the length of each document, and all pairs.
-    `dedup_files` writes the folder of a larger run.
+    The driver collects the id, the row and the length of each document, and all pairs. In a larger run of
+    `dedup_files`, it collects counts only.
     """
 
     def __init__(self, run: Run, master: str | None) -> None:
@@ -75,16 +74,15 @@ class SparkEngine(Engine):
         if folder is not None:
             folder.begin(resume=False)
         with self.open(tasks, method, stages, None) as (flow, _):
-            outcome = flow.decide()
-            with flow.named("collect"):
-                self.rounds = outcome.rounds
-                lines = "".join(f"{line}\n" for line in output.rejected_lines(outcome.light))
+            search = flow.search()
+            with flow.named("decide"):
+                made = decide_here(search, tasks, method, all_pairs=run.all_pairs)
+                lines = "".join(f"{line}\n" for line in made.rejected)
                 scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
                 scratch.close_columns()
-                decided, locations, hashes = _collect(outcome, tasks, method)
-                by_value = output.count_by_value(outcome, run.counted)
-        warnings += check_ids(run, hashes, decided.corpus, locations)
-        return Decided(tasks, method, decided, locations, warnings, by_value)
+        warnings += check_ids(run, made.id_hashes, made.outcome.corpus, made.locations)
+        by_value = count_by_value(run, made.outcome, made.value_hashes)
+        return Decided(tasks, method, made.outcome, made.locations, warnings, by_value)
 
     def complete(self, report: dict[str, Any]) -> None:
         """Name the engine in the report, which has no counts of near fingerprints."""
@@ -118,34 +116,6 @@ def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[
         first += len(batch)
 
 
-def _collect(
-    found: pipeline.Outcome, tasks: list[Task], method: Method
-) -> tuple[Outcome, DocumentLocations, npt.NDArray[np.uint64]]:
-    """Return the decisions, the locations of all documents, and the hashes of their ids, if there are any."""
-    corpus = output.corpus_of(found.light, tasks)
-    rows = found.light.filter("rejected is null").orderBy("document").select("id", "row", "bytes").toArrow()
-    ids = rows["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
-    names = [task.part.name for task in tasks]
-    locations = DocumentLocations(names, corpus, rows["row"].to_numpy(), ids, lambda: None)
-    listed = output.located(found, found.found).orderBy("right", "left").toArrow()
-    pairs = Pairs(*_sides(listed, corpus), output.measured_of(listed, method.measures))
-    gone = listed.slice(0, 0)
-    if found.removed is not None:
-        gone = output.located(found, found.removed).orderBy("document").toArrow()
-    kept_number, number = _sides(gone, corpus)
-    removals = Removals(number, kept_number, output.measured_of(gone, method.measures))
-    counts = count_decisions(removals, pairs, corpus, rows["bytes"].to_numpy().astype(np.int64))
-    totals = output.totals_of(found, corpus, counts, method)
-    hashes = np.empty(0, np.uint64) if ids is None else hash_values(ids)
-    return Outcome(**vars(totals), removals=removals, pairs=pairs), locations, hashes
-
-
-def _sides(rows: pa.Table, corpus: Corpus) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Return the running numbers of the earlier and of the later document of pairs."""
-    earlier, later = (output.numbers_of(rows[name].to_numpy(), corpus) for name in ("kept_document", "document"))
-    return earlier, later
-
-
 def dedup_files(
     engine: Engine,
     folder: OutputDirectory,
@@ -176,18 +146,9 @@ def dedup_files(
         folder.begin(resume=False)
         begun = True
         with engine.open(tasks, method, stages, shared) as (flow, corpus):
-            outcome = flow.decide()
-            with flow.named("write"):
-                totals = output.summarise(outcome, tasks, method)
-                output.write_removed(outcome, totals, tasks, method, shared, folder.result / "removed.parquet")
-                lines = output.rejected_lines(outcome.light)
-                (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-                if wanted == "kept":
-                    output.write_kept(corpus, outcome, totals, folder)
-            with flow.named("report"):
-                by_value = output.count_by_value(outcome, engine.run.counted)
-                shown = output.show_examples(corpus, outcome, totals, tasks, method)
-        engine.rounds = outcome.rounds
+            search = flow.search()
+            finish = _finish_here if search.fits_driver else _finish_on_workers
+            totals, by_value, shown = finish(engine, flow, corpus, search, folder, shared, wanted)
         warnings += warn_of_losses(tasks, totals, by_value)
         report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
         report |= {"write": wanted, "by_value": by_value, "lang": lang}
@@ -202,3 +163,61 @@ def dedup_files(
     finally:
         shared.delete()
     return report
+
+
+Finished = tuple[Totals, dict[str, Any] | None, list[Example]]
+
+
+def _finish_here(
+    engine: SparkEngine,
+    flow: pipeline.Run,
+    corpus: Files,
+    search: pipeline.Search,
+    folder: OutputDirectory,
+    shared: output.SharedFolder,
+    wanted: str,
+) -> Finished:
+    """Decide on the driver, and write the output; workers write the kept documents."""
+    tasks, method = corpus.tasks.value, flow.method.value
+    with flow.named("decide"):
+        found = decide_here(search, tasks, method, all_pairs=False)
+        removals = found.outcome.removals
+    with flow.named("write"):
+        rows = removed_batches(removals, found.locations, method.measures)
+        write.write_parquet(rows, schemas.removed_schema(method.measures), folder.result / "removed.parquet")
+        _write_rejected(found.rejected, folder)
+        if wanted == "kept":
+            keys = output.keys_of(removals.documents.astype(np.int64), found.outcome.corpus)
+            output.write_kept(corpus, output.lists_of_removed(corpus, keys), found.outcome, folder)
+    with flow.named("report"):
+        shown = output.show_examples(corpus, removals, found.locations, found.outcome, method)
+    return found.outcome, count_by_value(engine.run, found.outcome, found.value_hashes), shown
+
+
+def _finish_on_workers(
+    engine: SparkEngine,
+    flow: pipeline.Run,
+    corpus: Files,
+    search: pipeline.Search,
+    folder: OutputDirectory,
+    shared: output.SharedFolder,
+    wanted: str,
+) -> Finished:
+    """Decide about more documents than the driver can collect, and write the output."""
+    tasks, method = corpus.tasks.value, flow.method.value
+    outcome = flow.decide(search)
+    with flow.named("write"):
+        totals = output.summarise(outcome, tasks, method)
+        output.write_removed(outcome, totals, tasks, method, shared, folder.result / "removed.parquet")
+        _write_rejected(output.rejected_lines(outcome.light), folder)
+        if wanted == "kept":
+            output.write_kept(corpus, output.list_removed(outcome), totals, folder)
+    with flow.named("report"):
+        by_value = output.count_by_value(outcome, engine.run.counted)
+        shown = output.show_examples(corpus, *output.sample_removals(outcome, totals, tasks, method), totals, method)
+    engine.rounds = outcome.rounds
+    return totals, by_value, shown
+
+
+def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:
+    (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")

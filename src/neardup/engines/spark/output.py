@@ -125,15 +125,20 @@ def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
     )
     counts = np.zeros((3, len(tasks)), np.int64)
     counts[:, rows["part"].to_numpy()] = [rows[name].to_numpy() for name in ("documents", "rejected", "bytes")]
+    return corpus_of_counts(counts, sum(rows["without"].to_pylist()), rejected_lines(light), tasks)
+
+
+def corpus_of_counts(counts: npt.NDArray[np.int64], without: int, lines: list[str], tasks: list[Task]) -> Corpus:
+    """Return the corpus. counts : int64 (3, num_parts), documents, rejected rows and bytes. without : no features."""
     documents, rejected, num_bytes = counts
     num_against_parts = sum(task.against for task in tasks)
-    lost = [row for row in map(json.loads, rejected_lines(light)) if row["rest_of_file"]]
+    lost = [row for row in map(json.loads, lines) if row["rest_of_file"]]
     tally = Tally(
         documents=int(documents.sum()),
         rejected=int(rejected.sum()) - len(lost),
         unread_files=len(lost),
         unread=[row["file"] for row in lost[:MAX_UNREAD_NAMED]],
-        without_features=sum(rows["without"].to_pylist()),
+        without_features=without,
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),
     )
@@ -258,6 +263,13 @@ def numbers_of(keys: npt.NDArray[np.int64], corpus: Corpus) -> npt.NDArray[np.ui
     return numbers
 
 
+def keys_of(numbers: npt.NDArray[np.int64], corpus: Corpus) -> npt.NDArray[np.int64]:
+    """Return the keys of documents, by their running numbers; see PART_SHIFT."""
+    parts = np.searchsorted(corpus.part_ends, numbers, "right")
+    keys: npt.NDArray[np.int64] = parts << PART_SHIFT | numbers - np.append(0, corpus.part_ends)[parts]
+    return keys
+
+
 def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method) -> tuple[Removals, DocumentLocations]:
     """Return removed documents under their running numbers."""
     keys = np.concatenate([rows["document"].to_numpy(), rows["kept_document"].to_numpy()])
@@ -272,19 +284,25 @@ def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method)
     return Removals(removed, kept, measured_of(rows, method.measures)), locations
 
 
-def show_examples(corpus: Files, outcome: Outcome, totals: Totals, tasks: list[Task], method: Method) -> list[Example]:
-    """Return the removed documents that the report shows, with their texts, which workers read again."""
-    assert outcome.removed is not None
-    if not totals.counts.removed:
-        return []
+def sample_removals(
+    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method
+) -> tuple[Removals, DocumentLocations]:
+    """Return removed documents among which the report shows some: all of them, or a sample."""
     some = _sample(outcome.removed, totals.counts.removed, _EXAMPLES_AMONG, "right")
     rows = located(outcome, some).orderBy("document").toArrow()
-    removals, locations = _numbered(rows, totals.corpus, tasks, method)
+    return _numbered(rows, totals.corpus, tasks, method)
+
+
+def show_examples(
+    corpus: Files, removals: Removals, locations: DocumentLocations, totals: Totals, method: Method
+) -> list[Example]:
+    """Return the removed documents that the report shows, with their texts, which workers read again."""
+    if not totals.counts.removed:
+        return []
     shown = write.pick_examples(removals, method.strength(removals.measured))
     numbers = shown.documents.astype(np.int64)
-    parts = np.searchsorted(totals.corpus.part_ends, numbers, "right")
-    keys = parts << PART_SHIFT | numbers - np.append(0, totals.corpus.part_ends)[parts]
-    chosen = corpus.spark.createDataFrame(pa.table(dict.fromkeys(("document", "position", "last"), keys)))
+    keys = keys_of(numbers, totals.corpus)
+    chosen = corpus.spark.createDataFrame(pa.table({"document": keys}))
     texts = corpus.chosen(chosen).mapInArrow(partial(_read_texts, read=corpus.read), "document long, text string")
     for row in texts.collect():
         shown.texts[int(numbers[np.searchsorted(keys, row["document"])])] = row["text"] or ""
@@ -316,17 +334,29 @@ _WRITTEN = pa.schema(
 )
 
 
-def write_kept(corpus: Files, outcome: Outcome, totals: Totals, output: OutputDirectory) -> None:
-    """Let the workers write the kept documents of each new part, in its format, and put them in place.
-
-    Spark may run several attempts of a task at once; the first to end counts. So each attempt writes files of its own,
-    and the driver moves those that count. Remote storage cannot move files, but they appear whole there, and each
-    attempt writes the same bytes.
-    """
+def list_removed(outcome: Outcome) -> DataFrame:
+    """Return the parts of removed documents, with the places of these in the part."""
     assert outcome.removed is not None
     gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
     index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
-    lists = gone.groupBy(F.expr(PART).alias("part")).agg(index)
+    return gone.groupBy(F.expr(PART).alias("part")).agg(index)
+
+
+def lists_of_removed(corpus: Files, removed: npt.NDArray[np.int64]) -> DataFrame:
+    """Return the same. removed : int64, rising, the keys of removed documents."""
+    parts, first = np.unique(removed >> PART_SHIFT, return_index=True)
+    offsets = arrow_of(np.append(first, len(removed)).astype(np.int32))
+    lists = pa.ListArray.from_arrays(offsets, arrow_of(removed & _INDEX))
+    return corpus.spark.createDataFrame(pa.table({"part": parts.astype(np.int32), "removed": lists}))
+
+
+def write_kept(corpus: Files, lists: DataFrame, totals: Totals, output: OutputDirectory) -> None:
+    """Let the workers write the kept documents of each new part, in its format, and put them in place.
+
+    lists : the columns part and removed. Spark may run several attempts of a task at once; the first to end counts. So
+    each attempt writes files of its own, and the driver moves those that count. Remote storage cannot move files, but
+    they appear whole there, and each attempt writes the same bytes.
+    """
     attempts = output.partial.absolute() / "attempts"
     attempts.mkdir()
     remote = None if output.remote is None else output.remote.address + output.remote.options

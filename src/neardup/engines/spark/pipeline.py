@@ -21,6 +21,7 @@ from neardup.arrays import begins_run
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import sort_keys
+from neardup.engines.spark import decide
 from neardup.engines.spark.blocks import Cells, Integers, Place, collect, exchange, gather, hashed, scatter
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
@@ -32,6 +33,7 @@ from neardup.progress import Progress, Stages, compile_seconds
 from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
 
+DRIVER_DOCUMENTS = 5_000_000  # that the driver collects at most: some 80 bytes each, without their ids
 BROADCAST_ROWS = 10_000_000  # sent to every executor at most, 24 bytes each; longer lists are shuffled
 _CELL_BYTES = 64 << 20
 _COPIES = 2  # of the features of a document, in its own cell and in those of other documents
@@ -50,6 +52,30 @@ _WORDS = {
     pa.list_(pa.float64()): "array<double>",
     pa.list_(pa.int64()): "array<long>",
 }
+
+
+class Search(NamedTuple):
+    """The pairs of a run.
+
+    light : all documents and rejected rows, schemas.DESCRIBED. documents : those with features, schemas.PLACED.
+    compared : the number of pairs measured. num_documents, num_pairs : documents and duplicate pairs. Blocks of pairs
+    are : hidden, schemas.CANDIDATES, documents that a bucket does not list; confirmed, schemas.confirmed_schema, the
+    duplicates; clusters, the same, the first of each cluster with the others, or None in a sieve.
+    """
+
+    light: DataFrame
+    documents: DataFrame
+    compared: int
+    num_documents: int
+    num_pairs: int
+    hidden: DataFrame
+    confirmed: DataFrame
+    clusters: DataFrame | None
+
+    @property
+    def fits_driver(self) -> bool:
+        """Whether the driver can collect the documents, without their texts, and the pairs."""
+        return self.num_documents <= DRIVER_DOCUMENTS and self.num_pairs <= decide.DRIVER_PAIRS
 
 
 class Outcome(NamedTuple):
@@ -107,35 +133,42 @@ class Run:
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
 
-    def decide(self) -> Outcome:
-        """Run all workers."""
+    def search(self) -> Search:
+        """Describe all documents, and find and measure pairs."""
         with self.named("describe"):
             describe = partial(stages.describe_documents, read=self.corpus.read)
             described = f"document {self.corpus.key_type}, {declare(schemas.DESCRIBED)}"
             light = self._map(self.corpus.all(), describe, described).persist()
-            if self._sets_partitions:
-                self._fit_partitions(light)
+            total = light.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
+            assert total is not None  # an aggregate of all rows
+            self.num_documents, num_features = total
+            self._fit_partitions(num_features)
             self.documents = self._collapse(light).persist()
             self.nodes = self.documents.filter("position = first")
-            total = self.nodes.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
-            assert total is not None  # an aggregate of all rows
-            self.num_nodes, num_features = total
-            self.num_cells = fit_partitions(_COPIES * 8 * num_features, self.spark.sparkContext.defaultParallelism)
         with self.named("propose"):
             proposed = self._propose().persist()
             pairs, hidden = proposed.filter("cell = 0"), proposed.filter("cell = 1")
             compared = _num_rows(pairs)
         with self.named("confirm"):
             confirmed = self._confirm(pairs, self._choose_cells(pairs)).persist()
-            _num_rows(confirmed)
-            found = self._rows(confirmed, schemas.confirmed_schema(self.method.value.measures))
-        hidden = self._rows(hidden, schemas.CANDIDATES)
-        outcome = Outcome(light, self.documents, compared, hidden, found, None, 0)
+            num_pairs = _num_rows(confirmed)
+        clusters = None
+        if self.connected:
+            with self.named("decide"):
+                clusters = self._join_clusters(confirmed).persist()
+        return Search(light, self.documents, compared, self.num_documents, num_pairs, hidden, confirmed, clusters)
+
+    def decide(self, search: Search) -> Outcome:
+        """Decide with rows of Spark, about more documents than the driver can collect."""
+        found = self._pairs(search.confirmed)
+        hidden = self._map(search.hidden, _same, declare(schemas.CANDIDATES), schemas.CANDIDATES)
+        outcome = Outcome(search.light, search.documents, search.compared, hidden, found, None, 0)
         if self.all_pairs:
             return outcome
         with self.named("decide"):
-            if self.connected:
-                removed = self._remove(*self._join_clusters(found)).persist()
+            if search.clusters is not None:
+                edges = self._pairs(search.clusters)
+                removed = self._remove(edges, edges.selectExpr("right as left")).persist()
                 return outcome._replace(removed=removed, connected=True)
             gone, rounds = removed_by_sieve(found)
             edges = found.join(gone, "left", "left_anti")
@@ -150,11 +183,13 @@ class Run:
         sign = partial(stages.sign_documents, read=self.corpus.read)
         return self._map(self.corpus.all(), sign, declare(schemas.SIGNED)).persist()
 
-    def _fit_partitions(self, light: DataFrame) -> None:
-        total = light.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
-        assert total is not None  # an aggregate of all rows
-        num_bytes = _ROW_BYTES * total[0] + _ENTRY_BYTES * total[1] * self.method.value.lookup.by_sets
-        self.spark.conf.set(_PARTITIONS, str(fit_partitions(num_bytes, self.spark.sparkContext.defaultParallelism)))
+    def _fit_partitions(self, num_features: int) -> None:
+        """Choose the partitions of shuffles, unless the user has, and the cells of the features."""
+        num_cores = self.spark.sparkContext.defaultParallelism
+        num_bytes = _ROW_BYTES * self.num_documents + _ENTRY_BYTES * num_features * self.method.value.lookup.by_sets
+        if self._sets_partitions:
+            self.spark.conf.set(_PARTITIONS, str(fit_partitions(num_bytes, num_cores)))
+        self.num_cells = fit_partitions(_COPIES * 8 * num_features, num_cores)
 
     def _map(
         self, frame: DataFrame, stage: Stage, columns: str, *reads: pa.Schema, place: Place | None = None
@@ -166,8 +201,9 @@ class Run:
     def _to_blocks(self, frame: DataFrame, stage: Stage, place: Place, *reads: pa.Schema) -> DataFrame:
         return self._map(frame, stage, declare(schemas.BLOCKS), *reads, place=place)
 
-    def _rows(self, blocks: DataFrame, table: pa.Schema) -> DataFrame:
-        """Return the rows in blocks of a table."""
+    def _pairs(self, blocks: DataFrame) -> DataFrame:
+        """Return the rows in blocks of schemas.confirmed_schema."""
+        table = schemas.confirmed_schema(self.method.value.measures)
         return self._map(blocks, _same, declare(table), table)
 
     def _count(self, counted: Shingling) -> IdfTable:
@@ -225,7 +261,9 @@ class Run:
         same = Window.partitionBy("keys")
         members = nodes.select("keys", "position", "last").withColumn("leader", F.min("position").over(same))
         leaders = members.filter("position = leader").select("leader", "keys")
-        num_blocks = radius.num_blocks or choose_join_blocks(max(2, self.num_nodes), radius.bits, radius.max_distance)
+        num_blocks = radius.num_blocks or choose_join_blocks(
+            max(2, self.num_documents), radius.bits, radius.max_distance
+        )
         block = partial(stages.list_blocks, num_blocks=num_blocks)
         blocks = self._map(leaders, block, declare(schemas.FINGERPRINTS)).withColumn(
             "cell", F.pmod(F.xxhash64("bits"), F.lit(self.num_cells)).cast("int")
@@ -245,7 +283,7 @@ class Run:
             none = {name: F.lit(None).cast("binary") for name in ("features", "structure")}
             return nodes.withColumns(none).select(*schemas.SETS.names)
         wanted = nodes.select("document", "against", "position", "last", "cells")
-        rows = self.corpus.chosen(wanted, broadcast=self.num_nodes < BROADCAST_ROWS)
+        rows = self.corpus.chosen(wanted, broadcast=self.num_documents < BROADCAST_ROWS)
         describe = partial(stages.describe_sets, read=self.corpus.read)
         return self._map(rows, describe, declare(schemas.SETS))
 
@@ -278,7 +316,7 @@ class Run:
     def _choose_cells(self, pairs: DataFrame) -> Cells:
         """Return the cells in which pairs are measured; with very many documents, the cell of a document is a hash."""
         none = np.empty(0, np.int64)
-        if self.num_nodes > BROADCAST_ROWS:
+        if self.num_documents > BROADCAST_ROWS:
             return Cells(self.num_cells, none, none)
         earliest = self._to_blocks(pairs, stages.earliest_candidates, _in_one, schemas.CANDIDATES)
         left, right = (column.to_numpy() for column in collect(earliest, schemas.NEAR).columns)
@@ -297,13 +335,11 @@ class Run:
         new = self.documents.filter(F.col("position") >= NEW).select("first", F.col("position").alias("right"))
         return new.join(every, "first").filter("left < right").drop("first")
 
-    def _join_clusters(self, confirmed: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """Return the first document of each cluster with the others, measured; and the others, as column `left`."""
-        pairs = first_of_clusters(confirmed).persist()
-        blocks = self._to_blocks(pairs.selectExpr("left", "right", "1 as needed", "1 as hits"), _same, _listed_first)
-        edges = self._confirm(blocks, self._choose_cells(blocks), every=True)
-        rows = self._rows(edges, schemas.confirmed_schema(self.method.value.measures))
-        return rows.persist(), pairs.selectExpr("right as left")
+    def _join_clusters(self, confirmed: DataFrame) -> DataFrame:
+        """Return blocks of the first document of each cluster with the others, measured."""
+        pairs = first_of_clusters(self._pairs(confirmed)).selectExpr("left", "right", "1 as needed", "1 as hits")
+        blocks = self._to_blocks(pairs, _same, _listed_first).persist()
+        return self._confirm(blocks, self._choose_cells(blocks), every=True)
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:
