@@ -120,12 +120,19 @@ def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.Rec
     """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES, a pair once in some millions."""
     rows = pa.Table.from_batches(batches, schemas.ENTRIES)
     members = Members(*(rows[name].to_numpy() for name in Members._fields))
+    members = members.take(np.argsort(members.position, kind="stable"))
     # Numbers of 32 bits keep the order of positions, and two of them make a key.
-    known, numbers = np.unique(members.position, return_inverse=True)
+    first = begins_run(members.position)
+    known, numbers = members.position[first], np.cumsum(first) - 1
     needed = np.zeros(len(known), np.int32)
     asking = members.needed != 0
     needed[numbers[asking]] = np.abs(members.needed[asking])
-    members = members._replace(position=numbers, last=np.searchsorted(known, members.last)).sort()
+    last, copied = numbers.copy(), np.flatnonzero(members.last != members.position)
+    last[copied] = np.searchsorted(known, members.last[copied])
+    members = members._replace(position=numbers, last=last)
+    # Sorts that keep the order of equal rows.
+    members = members.take(np.argsort(members.needed < 0, kind="stable")) if (members.needed < 0).any() else members
+    members = members.take(np.argsort(members.bucket, kind="stable"))
     keys, waiting = [], 0
     pairs = pair_members([members], most, partial(can_reach, None if method.lookup.radius else method.rule))
     for pair in itertools.chain(pairs, [None]):

@@ -33,7 +33,7 @@ def scatter(tables: Iterable[pa.RecordBatch], place: Place) -> Iterator[pa.Recor
     """Yield the rows of tables by cell, as schemas.BLOCKS; those of a cell keep their order."""
     for table in _joined(tables):
         rows, cells = place(table)
-        order = np.argsort(cells, kind="stable")
+        order = np.argsort(cells.astype(np.min_scalar_type(cells.max(initial=0))), kind="stable")  # a radix sort
         edges = np.flatnonzero(begins_run(cells[order]))
         for start, stop in itertools.pairwise([*edges.tolist(), len(order)]):
             part = table.take(arrow_of(rows[order[start:stop]]))
@@ -84,25 +84,29 @@ def cells_of(values: Integers, num_cells: int) -> npt.NDArray[np.int64]:
 def _joined(tables: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield tables one after the other as larger ones."""
     waiting: list[pa.RecordBatch] = []
+    num_bytes = 0
     for table in itertools.chain(tables, [None]):
-        if waiting and (table is None or sum(each.nbytes for each in waiting) >= _AT_ONCE):
+        if waiting and (table is None or num_bytes >= _AT_ONCE):
             yield pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
-            waiting = []
+            waiting, num_bytes = [], 0
         if table is not None and len(table):
             waiting.append(table)
+            num_bytes += table.nbytes
 
 
 def _pack(table: pa.RecordBatch) -> pa.Buffer:
     """Return a table as a stream of Arrow: int64 as differences, each integer as narrow as its column allows."""
-    columns = []
-    for column in table.columns:
+    columns, first = [], {}
+    for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_integer(column.type):
             values = column.to_numpy()
-            values = np.diff(values, prepend=0) if column.type == pa.int64() else values
+            if column.type == pa.int64():
+                first[name] = str(values[0])
+                values = np.diff(values, prepend=values[0])
             column = arrow_of(values.astype(np.min_scalar_type(min(int(values.min()), ~int(values.max())))))
         columns.append(column)
+    batch = pa.RecordBatch.from_arrays(columns, table.schema.names, metadata=first)
     sink = pa.BufferOutputStream()
-    batch = pa.RecordBatch.from_arrays(columns, table.schema.names)
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     return sink.getvalue()
@@ -110,9 +114,11 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
 
 def _unpack(block: pa.Buffer, tables: tuple[pa.Schema, ...]) -> pa.RecordBatch:
     batch = pa.ipc.open_stream(block).read_next_batch()
-    schema = next(table for table in tables if table.names == batch.schema.names)
+    schema, first = next(table for table in tables if table.names == batch.schema.names), batch.schema.metadata or {}
     columns = [
-        arrow_of(np.cumsum(column.to_numpy(), dtype=np.int64)) if field.type == pa.int64() else column
-        for column, field in zip(batch.columns, schema, strict=True)
+        arrow_of(np.cumsum(column.to_numpy(), dtype=np.int64) + int(first[name.encode()]))
+        if name.encode() in first
+        else column
+        for name, column in zip(schema.names, batch.columns, strict=True)
     ]
     return batch_of(schema, *columns)

@@ -46,8 +46,10 @@ def open_session(master: str | None = None) -> SparkSession:
     builder = builder.config("spark.driver.maxResultSize", "0")
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # Java moves few rows: its second compiler would take more time than it saves, a third of a short run.
+        # Java moves few rows, in partitions that the run chooses: what makes long queries fast takes half of the time.
         builder = builder.config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1")
+        builder = builder.config("spark.sql.adaptive.enabled", "false")
+        builder = builder.config("spark.sql.codegen.wholeStage", "false")
     if master is not None:
         builder = builder.master(master)
     try:
