@@ -71,7 +71,7 @@ def side_by_side(part: InputFile, columns: Columns, threads: int) -> tuple[list[
 def same(part: InputFile, columns: Columns) -> int:
     """Check that all threads read the same; return the number of documents."""
     expected, rejected = whole(part, columns)
-    for threads in THREADS:
+    for threads in THREADS[:3]:
         found = side_by_side(part, columns, threads)
         assert found[0] == expected
         assert [row for row in found[1] if row.row is not None] == [row for row in rejected if row.row is not None]

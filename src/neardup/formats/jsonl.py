@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -59,6 +60,12 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
     return {key: _arrow_type(seen - {"NoneType"}) for key, seen in kinds.items()}
 
 
+@lru_cache(maxsize=64)
+def _types_of(source: Source, _: tuple[int, float]) -> dict[str, pa.DataType]:
+    """Return the types of a file of this size and time of last change, which all of its stretches need."""
+    return column_types(source)
+
+
 def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]:
     for block in read_line_blocks(source, reject):
         for index in range(block.num_lines):
@@ -86,7 +93,7 @@ def read(
     stretch: Stretch | None = None,
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
-    types = column_types(source) if len(columns.names) > len(columns.texts) else {}
+    types = _types_of(source, source.stat()) if len(columns.names) > len(columns.texts) else {}
     wanted = _Wanted(columns, _schema(types, columns))
     for block in read_line_blocks(source, reject, stretch):
         yield from _documents(block, wanted, source, reject, with_payload)
