@@ -14,7 +14,7 @@ from neardup.documents.sources import BoundedStream, Source, check_expansion
 STRETCH_BYTES = 16 << 20
 """Of a stretch of an uncompressed file; of a compressed one, a quarter."""
 _GZIP_MAGIC, _ZSTD_MAGIC, _ZSTD_SKIPPED = b"\x1f\x8b\x08", 0xFD2FB528, 0x184D2A50
-_GZIP = 31
+_GZIP, _MAX_SEARCHED = 31, 8
 _TRIAL_BYTES, _READ_BYTES = 1 << 14, 1 << 16
 
 
@@ -72,6 +72,8 @@ def member_starts(file: pa.NativeFile, begins: Callable[[bytes], bool], mark: by
             index = data.find(mark, index + 1, step)
         if index >= 0:
             starts.append(low + index)
+        elif not starts and low >= _MAX_SEARCHED * step:
+            break  # one stream, which only its reader can cut
     return starts
 
 
