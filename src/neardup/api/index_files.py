@@ -47,7 +47,7 @@ _COUNTS = ("read", "kept", "removed", "removed_exact", "repeated", "truncated")
 
 
 class _Piece(NamedTuple):
-    """The beginning of a part; or documents of it, as they were read, and as they enter an index."""
+    """Documents of a part, as they were read, and as they enter an index; or the end of the part."""
 
     task: Task
     documents: DocumentBatch | None = None
@@ -123,11 +123,10 @@ class _Reading:
 
     def _pieces(self) -> Iterator[_Piece]:
         reject = self._run.rejecter(self._reject, "those before it are stored")
-        for task in self.tasks:
-            yield _Piece(task)
-            for documents, batch in read_batches(task, self._payload_column, reject, with_payload=self._with_payload):
-                self.text_bytes += int(batch.texts.nbytes)
-                yield _Piece(task, documents, batch)
+        names, threads = self._payload_column, self._run.threads
+        for task, documents, batch in read_batches(self.tasks, names, reject, threads, with_payload=self._with_payload):
+            self.text_bytes += 0 if batch is None else int(batch.texts.nbytes)
+            yield _Piece(task, documents, batch)
 
     def _describe(self, group: _Group) -> Incoming | None:
         return None if group.batch is None else self.index.describe(group.batch)
@@ -169,8 +168,11 @@ class _KeptFiles(ExitStack):
         """Append the rows that were kept. kept : of the documents of all pieces."""
         start = 0
         for piece in pieces:
+            if self._writer is None and self._path is not None:
+                self._writer = self._open(self._path, piece.task.part)
             if piece.documents is None:
-                self._begin(piece.task.part)
+                self.close()
+                self._writer = None
                 continue
             stop = start + len(piece.documents.rows)
             if self._writer is not None:
@@ -178,12 +180,9 @@ class _KeptFiles(ExitStack):
                 self._writer.write(piece.documents.payload, kept[start:stop])
             start = stop
 
-    def _begin(self, part: Part) -> None:
-        """Finish the file of the part before, and open that of the next part."""
-        self.close()
-        if self._path is not None:
-            folder, name = (self._path.parent, self._path.name) if self._is_file else (self._path, None)
-            self._writer = self.enter_context(KeptWriter(part, folder, name=name, overwrite=self._overwrite))
+    def _open(self, path: Path, part: Part) -> KeptWriter:
+        folder, name = (path.parent, path.name) if self._is_file else (path, None)
+        return self.enter_context(KeptWriter(part, folder, name=name, overwrite=self._overwrite))
 
 
 def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:

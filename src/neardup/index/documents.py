@@ -17,7 +17,7 @@ from neardup.documents.payload import Pages, RawLines
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.features.vectors import array_of_documents
-from neardup.formats.reading import Task
+from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
 from neardup.runs.inputs import Inputs, Source
 from neardup.runs.run import Found, Run
@@ -71,7 +71,8 @@ def batches_of(
         If a column is missing.
     """
     run = Run(Inputs(source, None, text_column, id_column, in_format=in_format), method)
-    batches = (batch for task in find(run).tasks for _, batch in read_batches(task, payload_column, _raise))
+    read = read_batches(find(run).tasks, payload_column, _raise, 1)
+    batches = (batch for _, _, batch in read if batch is not None)
     yield from map(Batch.join, group_batches(batches, lambda batch: batch))
 
 
@@ -110,19 +111,21 @@ def find(run: Run) -> Found:
 
 
 def read_batches(
-    task: Task,
+    tasks: list[Task],
     payload_column: str | Sequence[str] | None,
     reject: Callable[[Rejected], None],
+    threads: int,
     *,
     with_payload: bool = False,
-) -> Iterator[tuple[DocumentBatch, Batch]]:
-    """Yield the documents of a part as they were read, and as they enter an index.
+) -> Iterator[tuple[Task, DocumentBatch | None, Batch | None]]:
+    """Yield the documents of parts as they were read, and as they enter an index; at the end of a part None for both.
 
     Parameters
     ----------
-    task : the part.
+    tasks : the parts.
     payload_column : as in `batches_of`.
     reject : called with each row that cannot be read.
+    threads : as in `read_tasks`.
     with_payload : whether the rows are to be copied to a kept file.
 
     Raises
@@ -132,6 +135,16 @@ def read_batches(
     InputError
         If an id is null.
     """
+    names = [_payload_names(task, payload_column) for task in tasks]
+    for number, entry in read_tasks(tasks, threads, with_payload=with_payload or any(names)):
+        if isinstance(entry, Rejected):
+            reject(entry)
+        else:
+            yield tasks[number], entry, None if entry is None else batch_of_documents(entry, names[number])
+
+
+def _payload_names(task: Task, payload_column: str | Sequence[str] | None) -> list[str]:
+    """Return the columns of the payloads of a part. Raises ColumnError if one is missing."""
     types = task.part.column_types()
     names = [payload_column] if isinstance(payload_column, str) else list(payload_column or ())
     missing = next((name for name in names if name not in (types or ())), None)
@@ -139,10 +152,7 @@ def read_batches(
         raise ColumnError(
             f"{task.part.name} has no column {missing!r}: it has {', '.join(types or ()) or 'none'}. Name one of these."
         )
-    if payload_column is None and PAYLOAD in (types or ()):
-        names = [PAYLOAD]
-    for batch in task.read(reject, with_payload=with_payload or bool(names)):
-        yield batch, batch_of_documents(batch, names)
+    return [PAYLOAD] if payload_column is None and PAYLOAD in (types or ()) else names
 
 
 def _raise(row: Rejected) -> None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from neardup.documents.batch import Rejected
 from neardup.documents.corpus import describe_rejected
 from neardup.errors import InputError, SettingError
+from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
 from neardup.formats.reading import Task
 from neardup.index import meta
@@ -152,7 +153,8 @@ def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
 
 
 def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: str | Sequence[str] | None) -> None:
-    named = (name(task, batch) for task in tasks for _, batch in read_batches(task, payload_column, _raise))
+    read = read_batches(tasks, payload_column, _raise, count_threads(None))
+    named = (name(task, batch) for task, _, batch in read if batch is not None)
     for batch in map(Batch.join, group_batches(named, lambda batch: batch)):
         index.add(batch, if_new=False)
 
