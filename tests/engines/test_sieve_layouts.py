@@ -89,7 +89,7 @@ def test_what_threads_measure_ahead_of_the_sieve_changes_no_row(monkeypatch, opt
     assert rows[0].removed.num_rows > 100
 
 
-@pytest.mark.parametrize("bytes_of_bands", [0, 1 << 30])
+@pytest.mark.parametrize("bytes_of_bands", [0, 1 << 26])
 def test_threads_find_the_same_pairs_in_the_same_order(monkeypatch, bytes_of_bands):
     table = runs.table_of(alike(2))
     pairs = neardup.find_pairs(table, method=METHOD, threads=1)

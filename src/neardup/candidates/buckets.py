@@ -50,7 +50,7 @@ def fill_buckets(
 
     Parameters
     ----------
-    keys : uint64 (num_members,), the key of each of `positions`.
+    keys : uint64 (num_members,), the key of each of `positions`; written over.
     positions : uint32 (num_members,), rising.
     num_positions : the number of all documents, members or not.
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.

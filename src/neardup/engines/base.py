@@ -120,7 +120,7 @@ def find_repeated_id(hashes: npt.NDArray[np.uint64], corpus: Corpus, locations: 
     if len(hashes) == 0:
         return None
     bits = np.uint64(bits_for(len(hashes)))
-    packed = pack_keys(hashes, np.arange(len(hashes), dtype=np.uint32), len(hashes))
+    packed = pack_keys(hashes.copy(), np.arange(len(hashes), dtype=np.uint32), len(hashes))
     same = np.flatnonzero(packed[1:] >> bits == packed[:-1] >> bits)
     mask = (np.uint64(1) << bits) - np.uint64(1)
     left, right = (packed[same] & mask).astype(np.uint32), (packed[same + 1] & mask).astype(np.uint32)

@@ -37,7 +37,7 @@ _STRETCH = 8192  # documents between two releases of the mapped pages
 _FEW = 16_384  # documents that one thread settles without others
 _STRETCH_AHEAD, _PAIRS_AHEAD = 1024, 1 << 16  # documents that a thread measures before their turn; pairs it may find
 _PAIRS_AT_ONCE = 65_536
-_BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 30, 28  # of the bands grouped at once; of one, for each document
+_BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 26, 20  # of the bands grouped at once; of one, for each document
 # Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as `propose` needs. With
 # less, most sets of 10 million short documents are released before they are compared again, which doubles the time.
 _MAPPED_BYTES = 44
