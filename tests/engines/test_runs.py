@@ -212,6 +212,23 @@ def test_a_run_takes_no_more_memory_than_planned(tmp_path: Path, count: int, wor
     assert run["peak_memory_bytes"] > plan.memory_bytes - plan.cache_bytes
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [8, 32])
+def test_more_threads_take_no_more_memory_than_planned(tmp_path: Path, threads: int) -> None:
+    rng = np.random.default_rng(1)
+    paragraphs = [" ".join(map(str, rng.integers(0, 100_000, 100).tolist())) for _ in range(3000)]
+    count = 100_000
+    with open(tmp_path / "in.jsonl", "w") as file:
+        for number, drawn in enumerate(rng.integers(0, len(paragraphs), (count, 8)).tolist()):
+            text = " ".join(paragraphs[place] for place in drawn)
+            file.write(json.dumps({"id": str(number), "text": text}) + "\n")
+    command = [sys.executable, "-m", "neardup", "dedup", "in.jsonl", "-o", "out", "--json", "--cache-bytes", "0"]
+    command += ["--threads", str(threads)]
+    run = json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
+    plan = neardup.plan(documents=count, document_bytes=run["bytes"] / count, threads=threads)
+    assert run["peak_memory_bytes"] <= plan.memory_bytes - plan.cache_bytes < run["bytes"] + 2.2e9
+
+
 def test_half_a_surrogate_pair_is_no_text() -> None:
     with pytest.raises(neardup.InputError, match="right text contains a lone surrogate at position 1"):
         neardup.compare("a", "b\ud800")

@@ -29,6 +29,9 @@ _BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
 _DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8 + 8, 8 + 4, 8
 _MEMORY_DOCUMENT = 64
 _MEMORY_BASE = 500e6
+# Beyond two threads, for each: a stretch of a file that is decoded ahead, and documents that are described. Measured
+# with 16 and 64 threads on 1.9 GB: 60 MB each where a file of JSON lines is read in stretches, 30 for Parquet.
+_MEMORY_THREAD = 64e6
 # A cached document: its text, and the row that is written if it is kept. Besides, a row number, offsets, and its id.
 _CACHE_COPIES, _CACHE_DOCUMENT = 2, 64
 # On Spark, measured by tools/measure_spark.py on windows of documentation, compressed as Spark does. A document in a
@@ -108,6 +111,7 @@ def plan(
     storage: Storage | None = None,
     document_features: float | None = None,
     memory_bytes: float | None = None,
+    threads: int | None = None,
     plot: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """Estimate a run or an index: its bands or blocks, false candidates, memory and disk.
@@ -123,6 +127,7 @@ def plan(
     storage : of an index, as in `Index.create`. Default: features.
     document_features : of an index, the average number of distinct features of a text; estimated for English when None.
     memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen; no limit when None.
+    threads : of a local run; 2 when None.
     plot : of a local run, an SVG file for the plot of the S-curve, the probability of a comparison by similarity. An
         existing file is replaced.
 
@@ -145,11 +150,11 @@ def plan(
     1048576.0
     """
     numbers = {"documents": documents, "document_bytes": document_bytes}
-    optional = {"document_features": document_features, "memory_bytes": memory_bytes}
+    optional = {"document_features": document_features, "memory_bytes": memory_bytes, "threads": threads}
     _check(numbers | {name: value for name, value in optional.items() if value is not None})
     _check_engine(
         engine,
-        local={"plot": plot},
+        local={"plot": plot, "threads": threads},
         index={"storage": storage, "document_features": document_features},
         memory={"memory_bytes": memory_bytes},
     )
@@ -162,7 +167,9 @@ def plan(
     bands = MinHashMethod(chosen).bands
     if plot is not None:
         save_drawing(s_curve(*bands, chosen.threshold), check_output(plot, (".svg",), overwrite=True))
-    return (_plan_spark if engine == "spark" else _plan_local)(chosen, bands, count, document_bytes)
+    if engine == "spark":
+        return _plan_spark(chosen, bands, count, document_bytes)
+    return _plan_local(chosen, bands, count, document_bytes, 2 if threads is None else threads)
 
 
 def _check(numbers: Mapping[str, float]) -> None:
@@ -191,14 +198,14 @@ def _plan_run(engine: str, method: MinHash, bands: Bands, documents: int, docume
     return Plan(documents, size, engine, bands.num_bands, bands, method.threshold, recall)
 
 
-def _plan_local(method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
+def _plan_local(method: MinHash, bands: Bands, documents: int, document_bytes: float, threads: int) -> Plan:
     steps = [i / 20 for i in range(21)]
     cache = documents * (_CACHE_COPIES * document_bytes + _CACHE_DOCUMENT)
     cache = cache if cache <= default_cache_bytes() else 0
     return replace(
         _plan_run("local", method, bands, documents, document_bytes),
         false_candidates=documents * expected_false_candidates(bands, method.threshold),
-        memory_bytes=_MEMORY_BASE + _MEMORY_DOCUMENT * documents + cache,
+        memory_bytes=_MEMORY_BASE + _MEMORY_THREAD * max(0, threads - 2) + _MEMORY_DOCUMENT * documents + cache,
         cache_bytes=cache,
         parts={
             "documents": _DISK_FIXED * documents,

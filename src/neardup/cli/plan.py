@@ -10,7 +10,7 @@ import neardup
 from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import show
-from neardup.cli.settings import PRINTING, SettingType, command, option
+from neardup.cli.settings import COUNT, PRINTING, SettingType, command, option
 from neardup.cli.sources import json_option
 from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.index import IndexSettings
@@ -52,6 +52,7 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 @option(
     "--memory-bytes N", "Engine", "The maximum memory of fingerprints, such as 16e9. Default: no limit.", type=_COUNT
 )
+@option("--threads N", "Engine", "The worker threads of a local run. Default: 2.", type=COUNT)
 @method_options
 @option("--plot FILE", PRINTING, "Plot the S-curve of a local run to this SVG file.")
 @json_option
@@ -61,6 +62,7 @@ def plan(as_json: bool, **values: Any) -> None:
     \b
     Examples:
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
+      neardup plan --documents 1e8 --threads 64
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
       neardup plan --documents 1e9 --engine spark
       neardup plan --documents 1e8 --engine index --method simhash --storage text
