@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock, Semaphore, Thread
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -16,6 +17,7 @@ _AHEAD = 8  # waiting items, enough to continue reading while the compiler is lo
 _LEAST_BYTES_AHEAD, _BYTES_AHEAD_PER_THREAD = 64 << 20, 8 << 20
 STREAM_BYTES = 32 << 20
 """How many bytes may wait of one of several iterators that run ahead, unless a single item is larger."""
+_ENCODED_BYTES = 1 << 30
 _ITEM_BYTES = 4096  # of the objects around the data of an item
 _SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
 
@@ -266,3 +268,84 @@ def chain_ahead(
         yield from chain.items()
     finally:
         chain.stop()
+
+
+class Encoders:
+    """Threads that encode for the writers of files, as many as the writers leave idle.
+
+    Parameters
+    ----------
+    pool : of `threads` threads.
+    threads : of the pool; writers and encoders at work together are no more.
+    max_bytes : that each writer may have waiting, encoded or not.
+    """
+
+    def __init__(self, pool: Executor, threads: int, max_bytes: int) -> None:
+        self._pool, self._idle, self.max_bytes = pool, Semaphore(threads), max_bytes
+
+    def __enter__(self) -> None:
+        self._idle.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._idle.release()
+
+    def start(self, job: Callable[[], Result]) -> Future[Result]:
+        """Run a job on an idle thread, or on the caller's if there is none."""
+        if self._idle.acquire(blocking=False):
+            future = self._pool.submit(job)
+            future.add_done_callback(lambda _: self._idle.release())
+        else:
+            future = Future()
+            future.set_result(job())
+        return future
+
+
+@contextmanager
+def open_encoders(threads: int, writers: int) -> Iterator[Encoders | None]:
+    """Open the encoders of some writers at once; None for two threads, which a writer and its reader keep busy."""
+    if threads <= 2:
+        yield None
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="neardup-encode") as pool:
+        yield Encoders(pool, threads, _ENCODED_BYTES // writers)
+
+
+class InOrder(Generic[Result]):
+    """Runs jobs of a writer on encoders, and passes their results to a function in the order of the jobs.
+
+    Pattern: `put` any number of times, then `finish`. Both raise the errors of jobs.
+
+    Parameters
+    ----------
+    take : called with each result, on the caller's thread.
+
+    Attributes
+    ----------
+    encoders : None, until set, to run each job at once.
+    """
+
+    def __init__(self, take: Callable[[Result], object]) -> None:
+        self.encoders: Encoders | None = None
+        self._take, self._num_bytes = take, 0
+        self._waiting: deque[tuple[Future[Result], int]] = deque()
+
+    def put(self, job: Callable[[], Result], num_bytes: int) -> None:
+        """Run a job, whose data take some memory; wait for earlier ones if there is too little."""
+        if self.encoders is None:
+            self._take(job())
+            return
+        most = self.encoders.max_bytes - num_bytes
+        while self._waiting and (self._num_bytes > most or self._waiting[0][0].done()):
+            self._take_first()
+        self._waiting.append((self.encoders.start(job), num_bytes))
+        self._num_bytes += num_bytes
+
+    def finish(self) -> None:
+        """Wait for all jobs."""
+        while self._waiting:
+            self._take_first()
+
+    def _take_first(self) -> None:
+        future, num_bytes = self._waiting.popleft()
+        self._num_bytes -= num_bytes
+        self._take(future.result())

@@ -192,7 +192,7 @@ def dedup(
             return Deduplication(None, None, None, report, folder.path, None)
         with open_stages(progress) as stages, workspace(folder, scratch) as files:
             decided = performer.decide(folder, files, stages)
-            shown = None if folder is None else _write(folder, decided, wanted, stages)
+            shown = None if folder is None else _write(folder, decided, wanted, stages, run.threads)
             warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
             report = build_report("dedup", decided.tasks, decided.method, selection, decided.outcome, stages, warnings)
             report |= {"write": wanted, "by_value": decided.by_value, "lang": lang}
@@ -264,7 +264,7 @@ def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
     )
 
 
-def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages) -> list[Example]:
+def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, threads: int) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
     removals, result = run.outcome.removals, folder.result
     shown = writing.pick_examples(removals, run.method.strength(removals.measured))
@@ -273,7 +273,7 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages) -
         writing.write_parquet(batches, removed_schema(run.method.measures), result / "removed.parquet")
         writing.write_rejected(folder.scratch, result / "rejected.jsonl")
         if wanted == "kept":
-            writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress)
+            writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress, threads)
         else:
             ends = run.outcome.corpus.part_ends
             shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents))

@@ -17,8 +17,9 @@ from neardup.atomic import AtomicFile
 from neardup.decide.edits import Edits, cut_texts
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import Pages, Payload, select_payload
-from neardup.documents.sinks import Sink
+from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
+from neardup.executor import Encoders
 from neardup.formats.input_file import Part
 from neardup.formats.reading import Task
 
@@ -68,6 +69,7 @@ class KeptWriter:
     directory : the folder of the file.
     name : of the file, in place of `relative_name`.
     overwrite : whether it may replace a file.
+    encoders : the threads that encode it, besides the caller's. Default: none.
 
     Raises
     ------
@@ -76,11 +78,18 @@ class KeptWriter:
     """
 
     def __init__(
-        self, part: Part, directory: str | os.PathLike[str], *, name: str | None = None, overwrite: bool = False
+        self,
+        part: Part,
+        directory: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        overwrite: bool = False,
+        encoders: Encoders | None = None,
     ) -> None:
         self.path = Path(directory) / (name or part.relative_name)
         self._file = AtomicFile(self.path)
         self._sink: Sink | None = None
+        self._encoders = encoders
         if self.path.exists() and not overwrite:
             raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
         try:
@@ -135,6 +144,8 @@ class KeptWriter:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._sink = self._make_sink(str(self._file.partial))
+                if self._encoders is not None and isinstance(self._sink, ParallelSink):
+                    self._sink.encode_on(self._encoders)
             except _DAMAGE as error:
                 raise self._file.cannot_write(error) from error
         return self._sink

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
-from operator import attrgetter
+from contextlib import closing, nullcontext
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +22,9 @@ from neardup.decide.edits import Edits
 from neardup.decide.outcome import Outcome, Removals
 from neardup.documents.batch import DocumentBatch
 from neardup.documents.payload import filter_rows
-from neardup.executor import chain_ahead, group_small
+from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
-from neardup.formats.reading import Task
+from neardup.formats.reading import Task, read_tasks
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import DocumentLocations, as_rows
@@ -33,6 +35,7 @@ from neardup.schemas import DISTANCE, SIMILARITY
 
 MAX_EXAMPLES = 100
 REPORT = "report.json"
+_MAX_FILES, _FEW, _LARGE = 16, 16, 4 << 20
 
 
 class Shown(NamedTuple):
@@ -72,55 +75,67 @@ def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: 
     return Shown(chosen, documents, {}, sizes[family[rows]], near_sizes[family[rows]])
 
 
-def write_kept(tasks: list[Task], outcome: Outcome, directory: Path, shown: Shown, progress: Progress) -> None:
+def write_kept(
+    tasks: list[Task], outcome: Outcome, directory: Path, shown: Shown, progress: Progress, threads: int
+) -> None:
     """Read the new documents again and write the kept ones; collect the texts of the examples.
+
+    Several files are written at once; the first error in their order ends all.
 
     Raises
     ------
     InputError
         If an input has changed since the first pass.
     """
-    num_against = sum(task.against for task in tasks)
-    ends = outcome.corpus.part_ends[:num_against]
-    shown.texts.update(read_texts(tasks[:num_against], ends, shown.documents))
-    items = _items(tasks[num_against:], outcome.corpus.num_against)
-    groups = chain_ahead(
-        [lambda: group_small(items, _num_bytes)], 2, bytes_of=lambda group: sum(map(_num_bytes, group))
-    )
-    ahead = chain.from_iterable(groups)
-    for index, items_of_part in groupby(ahead, attrgetter("part_index")):
-        with KeptWriter(tasks[num_against + index].part, directory) as writer:
-            for item in items_of_part:
-                if item.batch is None:
+    num_against, ends = sum(task.against for task in tasks), outcome.corpus.part_ends
+    shown.texts.update(read_texts(tasks[:num_against], ends[:num_against], shown.documents))
+    parts = [_Part(task, first) for task, first in zip(tasks, [0, *ends.tolist()], strict=False)][num_against:]
+    groups = list(group_small(parts, _Part.num_bytes, _LARGE))
+    # Many small files, such as pages, take time in Python, which more threads would only share.
+    files = max(1, min(threads, _MAX_FILES, sum(len(group) <= _FEW for group in groups)))
+    with open_encoders(threads, files) as encoders:
+
+        def write(group: list[_Part]) -> Iterator[tuple[int, int]]:
+            with encoders or nullcontext():
+                yield from _write_parts(group, outcome, directory, shown, encoders, threads // files)
+
+        streams = [partial(write, group) for group in groups]
+        with closing(chain_ahead(streams, files, bytes_of=lambda _: 0)) as written:
+            for num_documents, num_bytes in written:
+                progress.advance(num_documents, num_bytes)
+
+
+class _Part(NamedTuple):
+    """An input to write, of which the first document has the number `first`."""
+
+    task: Task
+    first: int
+
+    def num_bytes(self) -> int:
+        return _LARGE if self.task.identity is None else self.task.identity[1]
+
+
+def _write_parts(
+    parts: list[_Part], outcome: Outcome, directory: Path, shown: Shown, encoders: Encoders | None, threads: int
+) -> Iterator[tuple[int, int]]:
+    """Write the kept documents of inputs; yield how many documents and bytes of text each batch has."""
+    for part in parts:
+        part.task.refuse_changed()
+    readers = threads if len(parts) == 1 else min(threads, 2)
+    entries = read_tasks([part.task for part in parts], readers, with_payload=True)
+    for index, entries_of_part in groupby(entries, itemgetter(0)):
+        task, start = parts[index]
+        with KeptWriter(task.part, directory, encoders=encoders) as writer:
+            for _, batch in entries_of_part:
+                if not isinstance(batch, DocumentBatch):
                     continue
-                edits = outcome.edits.between(item.start, item.start + len(item.batch.rows))
-                edited, kept = apply_edits(tasks[num_against + index], item.batch, edits)
+                edits = outcome.edits.between(start, start + len(batch.rows))
+                edited, kept = apply_edits(task, batch, edits)
                 assert edited.payload is not None  # read with payload
                 writer.write(edited.payload, kept)
-                shown.texts.update(_texts_in(item.batch, item.start, shown.documents))
-                progress.advance(len(kept), item.batch.text.nbytes)
-
-
-class _Item(NamedTuple):
-    """A batch of a part, of which the first document has the number `start`; none at the beginning of the part."""
-
-    part_index: int
-    start: int
-    batch: DocumentBatch | None
-
-
-def _num_bytes(item: _Item) -> int:
-    return 0 if item.batch is None else int(item.batch.text.nbytes)
-
-
-def _items(tasks: list[Task], first: int) -> Iterator[_Item]:
-    """Yield the beginning of each part, and its batches with their payload."""
-    for index, task in enumerate(tasks):
-        task.refuse_changed()
-        yield _Item(index, first, None)
-        for start, batch in _numbered(task, first, with_payload=True):
-            yield _Item(index, start, batch)
-            first = start + len(batch.rows)
+                shown.texts.update(_texts_in(batch, start, shown.documents))
+                start += len(batch.rows)
+                yield len(kept), batch.text.nbytes
 
 
 def read_texts(
@@ -149,8 +164,8 @@ def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint3
             break
 
 
-def _numbered(task: Task, first: int, *, with_payload: bool) -> Iterator[tuple[int, DocumentBatch]]:
-    for batch in task.read(with_payload=with_payload):
+def _numbered(task: Task, first: int, *, with_payload: bool, threads: int = 1) -> Iterator[tuple[int, DocumentBatch]]:
+    for batch in task.read(with_payload=with_payload, threads=threads):
         yield first, batch
         first += len(batch.rows)
 
