@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Rejected
 from neardup.documents.sources import Source
-from neardup.documents.stretches import Stretch, lines_of
+from neardup.documents.stretches import lines_of
 from neardup.executor import group_small
 
 MAX_LINE_BYTES = 1 << 30
@@ -70,9 +70,7 @@ def line_offsets(data: bytes) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def read_line_blocks(
-    source: Source, reject: Callable[[Rejected], None], stretch: Stretch | None = None
-) -> Iterator[LineBlock]:
+def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
 
     A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole lines before the
@@ -80,6 +78,7 @@ def read_line_blocks(
     """
     pending: list[bytes] = []  # of a line that has not ended
     line, byte, skips = 0, 0, False
+    stretch = source.stretch
     is_head = stretch is None or stretch.begin == 0
     lines = _pieces(source) if stretch is None else lines_of(source, stretch)
     try:

@@ -9,9 +9,9 @@ import io
 import lzma
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import IO, Any
 from urllib.parse import quote, urlsplit
@@ -150,13 +150,34 @@ class BoundedStream(io.RawIOBase):
         super().close()
 
 
+@dataclass
+class Stretch:
+    """A stretch of a file, and what its reader found.
+
+    begin, ends : bytes of the file, or row groups. The first of `ends` behind `begin` is where it usually ends; if the
+    reader finds that nothing begins there, it goes on to a later one. rows, num_bytes : in the stretch, from which
+    those of the next count. reached : the end.
+    """
+
+    begin: int
+    ends: Collection[int]
+    rows: int = 0
+    num_bytes: int = 0
+    reached: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where it usually ends."""
+        return min(end for end in self.ends if end > self.begin)
+
+
 @dataclass(frozen=True)
 class Source:
     """A file that can be read again and again.
 
     name : as the user wrote it; location : path or address that is opened; compression : of the whole file. format : a
     key of `formats.registry.FORMATS`. unit : what a document is: "row", or for text files "line" or "file", for HTML
-    files "file".
+    files "file". stretch : what is read of the file, all if None.
     """
 
     name: str
@@ -164,6 +185,7 @@ class Source:
     compression: str | None = None
     format: str = "text"
     unit: str = "row"
+    stretch: Stretch | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def is_local(self) -> bool:

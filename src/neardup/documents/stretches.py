@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES
-from neardup.documents.sources import BoundedStream, Source, check_expansion
+from neardup.documents.sources import BoundedStream, Source, Stretch, check_expansion
 
 STRETCH_BYTES = 16 << 20
 """Of a stretch of an uncompressed file; of a compressed one, a quarter."""
 _GZIP_MAGIC, _ZSTD_MAGIC, _ZSTD_SKIPPED = b"\x1f\x8b\x08", 0xFD2FB528, 0x184D2A50
 _GZIP, _MAX_SEARCHED = 31, 8
 _TRIAL_BYTES, _READ_BYTES = 1 << 14, 1 << 16
-
-
-@dataclass
-class Stretch:
-    """A stretch of a file, and what its reader found.
-
-    begin, ends : bytes of the file, or row groups. The first of `ends` behind `begin` is where it usually ends; if the
-    reader finds that nothing begins there, it goes on to a later one. rows, num_bytes : in the stretch, from which
-    those of the next count. reached : the end.
-    """
-
-    begin: int
-    ends: Collection[int]
-    rows: int = 0
-    num_bytes: int = 0
-    reached: int = 0
-
-    @property
-    def end(self) -> int:
-        """Where it usually ends."""
-        return min(end for end in self.ends if end > self.begin)
 
 
 def cut(starts: Collection[int], size: int) -> list[Stretch]:
@@ -111,8 +89,10 @@ def _frame_starts(file: pa.NativeFile) -> list[int]:
 
 
 def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
-    """Yield the decompressed bytes of the lines of a stretch in pieces; those of the file's first stretch include its
-    first line, and any includes the rest of the line that its end cuts."""
+    """Yield the decompressed bytes of the lines of a stretch in pieces.
+
+    Its lines are those that begin behind a line end in it, and in the first stretch the first line, too.
+    """
     is_inside = stretch.begin > 0
     for piece in _pieces(source, stretch):
         if isinstance(piece, int):

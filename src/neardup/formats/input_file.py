@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -14,8 +14,7 @@ from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.payload import Payload
 from neardup.documents.sinks import Sink
-from neardup.documents.sources import Source
-from neardup.documents.stretches import Stretch
+from neardup.documents.sources import Source, Stretch
 from neardup.errors import OutputError
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
@@ -56,34 +55,24 @@ class InputFile(Source):
             return FORMATS[self.format].handler.num_rows(self)
         return None
 
-    def stretches(self) -> Sequence[Stretch | None]:
-        """Return the stretches in which the file can be read; None is the whole file."""
-        handler = FORMATS[self.format].handler
+    def stretches(self) -> list[InputFile]:
+        """Return the stretches in which the file can be read; itself if it is read whole."""
         found: list[Stretch] = []
-        if handler.stretches is not None:
-            with suppress(*_DAMAGE):
-                found = handler.stretches(self)
-        return found if len(found) > 1 else [None]
+        with suppress(*_DAMAGE):
+            found = FORMATS[self.format].handler.stretches(self)
+        return [replace(self, stretch=stretch) for stretch in found] if len(found) > 1 else [self]
 
     def read(
-        self,
-        columns: Columns,
-        reject: Callable[[Rejected], None],
-        *,
-        with_payload: bool = False,
-        stretch: Stretch | None = None,
+        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
-        """Yield the documents of the file, or of a stretch, in order; call `reject` once for each row left out.
+        """Yield the documents of the file, or of its stretch, in order; call `reject` once for each row left out.
 
         Raises
         ------
         InputError
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
-        handler = FORMATS[self.format].handler
-        if stretch is None or handler.read_stretch is None:
-            return handler.read(self, columns, reject, with_payload=with_payload)
-        return handler.read_stretch(self, columns, reject, with_payload=with_payload, stretch=stretch)
+        return FORMATS[self.format].handler.read(self, columns, reject, with_payload=with_payload)
 
     def replace_texts(self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> Payload:
         """Return the payload of a batch in which some documents have another text, and all else is as it was.

@@ -26,7 +26,7 @@ from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
-from neardup.documents.stretches import Stretch, stretches_of_lines
+from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import NO_RANK, documents_of, rank_of
 from neardup.formats.registry import Handler
 
@@ -63,7 +63,7 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
 @lru_cache(maxsize=64)
 def _types_of(source: Source, _: tuple[int, float]) -> dict[str, pa.DataType]:
     """Return the types of a file of this size and time of last change, which all of its stretches need."""
-    return column_types(source)
+    return column_types(replace(source, stretch=None))
 
 
 def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]:
@@ -85,17 +85,12 @@ def _arrow_type(seen: set[str]) -> pa.DataType:
 
 
 def read(
-    source: Source,
-    columns: Columns,
-    reject: Callable[[Rejected], None],
-    *,
-    with_payload: bool = False,
-    stretch: Stretch | None = None,
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
     types = _types_of(source, source.stat()) if len(columns.names) > len(columns.texts) else {}
     wanted = _Wanted(columns, _schema(types, columns))
-    for block in read_line_blocks(source, reject, stretch):
+    for block in read_line_blocks(source, reject):
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
@@ -356,5 +351,4 @@ HANDLER = Handler(
     read_table=_read_table,
     replace_texts=_replace_texts,
     stretches=stretches_of_lines,
-    read_stretch=read,
 )

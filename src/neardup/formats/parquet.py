@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.sources import Source
-from neardup.documents.stretches import STRETCH_BYTES, Stretch, cut
+from neardup.documents.sources import Source, Stretch
+from neardup.documents.stretches import STRETCH_BYTES, cut
 from neardup.documents.texts import documents_of, replace_column, slices_of
 from neardup.documents.views import without_views
 from neardup.errors import InputError
@@ -68,12 +68,7 @@ def stretches(source: Source) -> list[Stretch]:
 
 
 def read(
-    source: Source,
-    columns: Columns,
-    reject: Callable[[Rejected], None],
-    *,
-    with_payload: bool = False,
-    stretch: Stretch | None = None,
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a Parquet file; damage is one rejection, and rows read before it remain.
 
@@ -85,32 +80,30 @@ def read(
     wanted = columns.names
     first_row = 0
     try:
-        for batch in _record_batches(source, None if with_payload else wanted, columns.text, stretch):
+        for batch in _record_batches(source, None if with_payload else wanted, columns.text):
             rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
             first_row += batch.num_rows
             yield documents_of(batch, rows, columns, source.name, reject, payload=batch if with_payload else None)
     except _DamagedFile as error:
-        if with_payload and _readable_rows(source, wanted, stretch) > first_row:
+        if with_payload and _readable_rows(source, wanted) > first_row:
             raise InputError(
                 f"A column of {source.name} other than {', '.join(wanted)} is damaged after row {first_row}, so "
                 f"its rows cannot be copied: {error}. Replace the file, or leave it out."
             ) from error
         reason = f"the Parquet file cannot be read: {error}"
         reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
-    if stretch is not None:
-        stretch.rows, stretch.reached = first_row, stretch.end
+    if source.stretch is not None:
+        source.stretch.rows, source.stretch.reached = first_row, source.stretch.end
 
 
 class _DamagedFile(Exception):
     """An error of pyarrow while decoding, as opposed to errors of the code that uses the rows."""
 
 
-def _record_batches(
-    source: Source, wanted: list[str] | None, text: str, stretch: Stretch | None
-) -> Iterator[pa.RecordBatch]:
+def _record_batches(source: Source, wanted: list[str] | None, text: str) -> Iterator[pa.RecordBatch]:
     num_rows = 0
     with source.open_file() as handle:
-        for batch in _decoded_batches(handle, source, wanted, None, stretch):
+        for batch in _decoded_batches(handle, source, wanted, None):
             index = batch.schema.get_field_index(text)
             if index >= 0 and batch.column(index).nbytes > _MAX_DECODED_BYTES:
                 break
@@ -119,7 +112,7 @@ def _record_batches(
         else:
             return
         del batch
-        for batch in _decoded_batches(handle, source, wanted, text, stretch):
+        for batch in _decoded_batches(handle, source, wanted, text):
             fresh = batch.slice(min(num_rows, batch.num_rows))
             num_rows -= batch.num_rows - fresh.num_rows
             for piece in slices_of(fresh, text, BLOCK_BYTES):
@@ -130,7 +123,7 @@ def _record_batches(
 
 
 def _decoded_batches(
-    handle: pa.NativeFile, source: Source, wanted: list[str] | None, dictionary: str | None, stretch: Stretch | None
+    handle: pa.NativeFile, source: Source, wanted: list[str] | None, dictionary: str | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file; dictionary : a column that is left as a dictionary."""
     try:
@@ -139,18 +132,20 @@ def _decoded_batches(
         buffer_size = _READ_BYTES if source.is_local else 0
         kept = [] if dictionary is None else [dictionary]
         file = pq.ParquetFile(handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept)
-        groups = range(file.metadata.num_row_groups) if stretch is None else range(stretch.begin, stretch.end)
-        for batch in file.iter_batches(_rows_per_batch(file.metadata), groups, wanted, use_threads=False):
+        stretch = source.stretch or cut([], file.metadata.num_row_groups)[0]
+        for batch in file.iter_batches(
+            _rows_per_batch(file.metadata), range(stretch.begin, stretch.end), wanted, use_threads=False
+        ):
             yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
 
 
-def _readable_rows(source: Source, wanted: list[str], stretch: Stretch | None) -> int:
+def _readable_rows(source: Source, wanted: list[str]) -> int:
     """Return how many rows can be read of the columns wanted."""
     count = 0
     with suppress(_DamagedFile):
-        for batch in _record_batches(source, wanted, wanted[0], stretch):
+        for batch in _record_batches(source, wanted, wanted[0]):
             count += batch.num_rows
     return count
 
@@ -318,6 +313,4 @@ def _read_table(file: Source, _: Sequence[str]) -> pa.Table:
         return pq.read_table(handle)
 
 
-HANDLER = Handler(
-    read, _make_sink, column_types, num_rows, _read_table, replace_column, stretches=stretches, read_stretch=read
-)
+HANDLER = Handler(read, _make_sink, column_types, num_rows, _read_table, replace_column, stretches=stretches)

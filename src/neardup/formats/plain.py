@@ -12,8 +12,8 @@ from neardup.documents.batch import Columns, DocumentBatch, Rejected, replace_li
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
 from neardup.documents.payload import RawLines
 from neardup.documents.sinks import sink_of_lines
-from neardup.documents.sources import Source
-from neardup.documents.stretches import Stretch, stretches_of_lines
+from neardup.documents.sources import Source, Stretch
+from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import invalid_utf8_rows
 from neardup.formats.registry import Handler
 
@@ -22,24 +22,19 @@ MAX_FILE_BYTES = 1 << 30
 
 
 def read(
-    file: Source,
-    columns: Columns,
-    reject: Callable[[Rejected], None],
-    *,
-    with_payload: bool = False,
-    stretch: Stretch | None = None,
+    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
     if file.unit == "file":
         return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
-    return read_lines(file, reject, stretch, with_payload=with_payload)
+    return read_lines(file, reject, with_payload=with_payload)
 
 
 def read_lines(
-    source: Source, reject: Callable[[Rejected], None], stretch: Stretch | None = None, *, with_payload: bool = False
+    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
-    for block in read_line_blocks(source, reject, stretch):
+    for block in read_line_blocks(source, reject):
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
         payload = RawLines(block.data, block.offsets) if with_payload else None
         batch = DocumentBatch(_texts(block), rows, payload=payload)
@@ -119,4 +114,4 @@ def _stretches(file: Source) -> list[Stretch]:
     return [] if file.unit == "file" else stretches_of_lines(file)
 
 
-HANDLER = Handler(read, sink_of_lines, replace_texts=_replace_texts, stretches=_stretches, read_stretch=read)
+HANDLER = Handler(read, sink_of_lines, replace_texts=_replace_texts, stretches=_stretches)

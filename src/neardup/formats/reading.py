@@ -14,8 +14,7 @@ from neardup.arrays import flatten_strings
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.documents.batch_cache import BatchCache, Entry, bytes_of
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.sources import CannotOpen
-from neardup.documents.stretches import Stretch
+from neardup.documents.sources import CannotOpen, Stretch
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
 from neardup.formats.input_file import InputFile, Part
@@ -77,24 +76,19 @@ class Task(NamedTuple):
         """Return the documents if they are in memory."""
         return None if self.cache is None or isinstance(self.part, TablePart) else self.cache.stored(self._key)
 
-    def _decode(self, stretch: Stretch | None, *, with_payload: bool) -> Iterator[_Raw]:
+    def _decode(self, part: Part, *, with_payload: bool) -> Iterator[_Raw]:
         """Yield the documents and the rejected rows of a stretch as they are in it, and None in the end."""
         rejected: list[Rejected] = []
         with_payload = with_payload or (self.cache is not None and self.cache.with_payload and not self.against)
         try:
-            if stretch is None:
-                batches = self.part.read(self.columns, rejected.append, with_payload=with_payload)
-            else:
-                assert isinstance(self.part, InputFile)
-                batches = self.part.read(self.columns, rejected.append, with_payload=with_payload, stretch=stretch)
-            for batch in batches:
-                yield from ((stretch, row) for row in rejected)
+            for batch in part.read(self.columns, rejected.append, with_payload=with_payload):
+                yield from ((part.stretch, row) for row in rejected)
                 rejected.clear()
-                yield stretch, batch
+                yield part.stretch, batch
         except CannotOpen as error:
             rejected.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
-        yield from ((stretch, row) for row in rejected)
-        yield stretch, None
+        yield from ((part.stretch, row) for row in rejected)
+        yield part.stretch, None
 
     def _joined(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
         """Yield the documents and the rejected rows of all stretches as those of the part; keep them in memory."""
@@ -177,9 +171,9 @@ def read_tasks(
 
     def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
         for task, known in zip(tasks, stored, strict=True):
-            stretches = [] if known is not None else task.part.stretches()
-            yield from (partial(task._decode, stretch, with_payload=with_payload) for stretch in stretches)
-            if stretches and stretches[-1] is not None:
+            parts = [] if known is not None else task.part.stretches()
+            yield from (partial(task._decode, part, with_payload=with_payload) for part in parts)
+            if parts and parts[0].stretch is not None:
                 yield partial(iter, [_END])
 
     # Two processors have enough to do with what is read: more threads cost 9 % of processor time and earned nothing.

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from neardup.documents.batch import Columns, DocumentBatch, Rejected
     from neardup.documents.payload import Payload
     from neardup.documents.sinks import Sink
-    from neardup.documents.sources import Source
-    from neardup.documents.stretches import Stretch
+    from neardup.documents.sources import Source, Stretch
 
 
 class Read(Protocol):
@@ -30,23 +29,6 @@ class Read(Protocol):
         self, file: Source, columns: Columns, reject: Callable[[Rejected], None], /, *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
         """Return the batches. Damage in the file is rejected; CannotOpen is raised if the file is gone."""
-        ...
-
-
-class ReadStretch(Protocol):
-    """As `Read`, of one stretch of a file: rows and bytes count from its begin, and its end is noted in it."""
-
-    def __call__(
-        self,
-        file: Source,
-        columns: Columns,
-        reject: Callable[[Rejected], None],
-        /,
-        *,
-        with_payload: bool = False,
-        stretch: Stretch | None = None,
-    ) -> Iterator[DocumentBatch]:
-        """Return the batches, as `Read` does."""
         ...
 
 
@@ -61,8 +43,8 @@ class Handler(NamedTuple):
     num_rows : the number of rows, if known without reading the file.
     read_table : all rows as a table, the columns named second as strings; None for a format without columns.
     replace_texts : as `InputFile.replace_texts`; None if the text of a document cannot be replaced in its payload.
-    stretches, read_stretch : the stretches of a file, which may raise as `column_types`, and their reader; None where a
-        file is read from its begin only.
+    stretches : those that `read` can read of a file, its `stretch`: rows and bytes count from its begin, and its end is
+        noted in it. It may raise as `column_types`; none where a file is read whole.
     """
 
     read: Read
@@ -71,8 +53,7 @@ class Handler(NamedTuple):
     num_rows: Callable[[Source], int | None] = lambda file: None
     read_table: Callable[[Source, Sequence[str]], pa.Table] | None = None
     replace_texts: Callable[[DocumentBatch, str, np.ndarray, pa.LargeStringArray], Payload] | None = None
-    stretches: Callable[[Source], list[Stretch]] | None = None
-    read_stretch: ReadStretch | None = None
+    stretches: Callable[[Source], list[Stretch]] = lambda file: []
 
 
 @dataclass(frozen=True)

@@ -194,9 +194,11 @@ class TablePart:
         """Return the number of rows."""
         return int(self.table.num_rows)
 
-    def stretches(self) -> list[None]:
+    stretch = None
+
+    def stretches(self) -> list[TablePart]:
         """Return the only stretch, the whole table."""
-        return [None]
+        return [self]
 
     def read(
         self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False

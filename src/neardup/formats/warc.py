@@ -28,8 +28,8 @@ from neardup.documents.pages import (
 )
 from neardup.documents.payload import Pages
 from neardup.documents.sinks import open_compressed
-from neardup.documents.sources import Source
-from neardup.documents.stretches import Stretch, cut, member_starts
+from neardup.documents.sources import Source, Stretch
+from neardup.documents.stretches import cut, member_starts
 from neardup.executor import group_small
 from neardup.formats.http_response import BadResponse, TooLong, decoded_body, parse_response
 from neardup.formats.registry import Handler
@@ -61,26 +61,19 @@ def stretches(source: Source) -> list[Stretch]:
 
 
 def read(
-    source: Source,
-    columns: Columns,
-    reject: Callable[[Rejected], None],
-    *,
-    with_payload: bool = False,
-    stretch: Stretch | None = None,
+    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the pages of a WARC file; a response without one is rejected, other records are no documents."""
-    for items in group_small(_items(source, reject, with_payload, stretch), _bytes_of, BLOCK_BYTES):
+    for items in group_small(_items(source, reject, with_payload), _bytes_of, BLOCK_BYTES):
         pages = [item.page for item in items if item.page is not None]
         rows = np.array([item.row for item in items if item.page is not None], np.int64)
         payload = _payload(items, pages) if with_payload else None
         yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
 
 
-def _items(
-    source: Source, reject: Callable[[Rejected], None], with_payload: bool, stretch: Stretch | None
-) -> Iterator[_Item]:
+def _items(source: Source, reject: Callable[[Rejected], None], with_payload: bool) -> Iterator[_Item]:
     # Gzip members are handled here; other compressions apply to the whole file.
-    is_gzip = source.compression == "gzip"
+    is_gzip, stretch = source.compression == "gzip", source.stretch
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
         if stretch is not None:
             stream.seek(stretch.begin)
@@ -195,4 +188,4 @@ def _make_sink(source: Source) -> Callable[[str], WarcSink]:
     return partial(WarcSink, compression=source.compression)
 
 
-HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["warc"]), stretches=stretches, read_stretch=read)
+HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["warc"]), stretches=stretches)

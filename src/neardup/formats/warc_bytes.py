@@ -14,7 +14,7 @@ from typing import IO
 import pyarrow as pa
 
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.stretches import Stretch
+from neardup.documents.sources import Stretch
 
 RECORD_MAGIC = b"WARC/"
 
