@@ -314,6 +314,10 @@ SIGNED = _schema(
 """Documents and rejected rows, with their sketches."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
 """Documents with features, in the order of priority."""
+CONTENTS = _schema(_HASH, _POSITION)
+"""Documents with features, by which copies are found."""
+COPIES = _schema(_POSITION, _FIRST, _LAST)
+"""Documents that share their content with others."""
 SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS, _CELLS)
 """The features of documents, by which pairs are measured."""
 ENTRIES = _schema(

@@ -90,6 +90,14 @@ def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
     assert removed or name == "pages by both"  # pages of one template there have different texts
 
 
+@pytest.mark.parametrize("name", ["texts of many formats", "licences by simhash", "crowded clusters"])
+def test_a_run_of_more_documents_than_the_driver_collects_gives_the_same(spark, tmp_path, monkeypatch, name):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
+    source, options = CASES[name]
+    monkeypatch.setattr("neardup.engines.spark.engine.decide_here", lambda *_, **__: pytest.fail("the driver decides"))
+    assert compare(spark, tmp_path, source, options)["counts"]["removed"]
+
+
 @pytest.mark.parametrize("method", ["minhash", "simhash"])
 def test_generated_texts_in_shuffled_files_give_the_folder_of_a_local_run(spark, tmp_path, method):
     texts = random_texts(9, 240)

@@ -16,13 +16,16 @@ def choose_cells(left: Positions, right: Positions, num_cells: int) -> tuple[Pos
 
     Parameters
     ----------
-    left, right : int64 (num_documents,), the earliest candidate of each document that has an earlier one.
+    left, right : int64 (num_documents,), the earliest candidate of each document; one that is not earlier than it, of
+        which a copy is, is left out.
 
     Notes
     -----
     Each document joins the group of its earliest candidate, round by round, unless the group would be larger than a
     quarter of a cell. Documents that are similar to each other mostly have the same earliest candidate.
     """
+    earlier = left < right
+    left, right = left[earlier], right[earlier]
     positions, ends = np.unique(np.concatenate([left, right]), return_inverse=True)
     numbers = np.arange(len(positions))
     parent, group = numbers.copy(), numbers

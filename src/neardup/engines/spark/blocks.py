@@ -98,7 +98,7 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
     """Return a table as a stream of Arrow: int64 as differences, each integer as narrow as its column allows."""
     columns, first = [], {}
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        if pa.types.is_integer(column.type):
+        if pa.types.is_integer(column.type) and not column.null_count:
             values = column.to_numpy()
             if column.type == pa.int64():
                 first[name] = str(values[0])

@@ -17,7 +17,7 @@ from neardup.decide.sieve import decide
 from neardup.documents.corpus import Corpus
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import Search
+from neardup.engines.spark.pipeline import LISTED, PLACES, Search
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
@@ -71,8 +71,7 @@ class _Found(NamedTuple):
 
 def decide_here(search: Search, tasks: list[Task], method: Method, *, all_pairs: bool) -> Decisions:
     """Collect the documents, without their texts, and the pairs of a run, and decide."""
-    names = ["document", "id", "row", "bytes", "size", "count_by", "rejected"]
-    light = search.light.select(*names).toArrow()
+    light = collect(search.listed, LISTED)
     rejected, light = (light.filter(mask) for mask in (light["rejected"].is_valid(), light["rejected"].is_null()))
     light = light.sort_by("document")
     keys, num_bytes, sizes = (light[name].to_numpy() for name in ("document", "bytes", "size"))
@@ -115,7 +114,7 @@ def _in_order(rejected: pa.Table) -> list[str]:
 
 
 def _queue(search: Search, keys: Places) -> _Queue:
-    placed = search.documents.select("document", "position", "first").toArrow().sort_by("position")
+    placed = collect(search.placed, PLACES).sort_by("position")
     document, positions, first = (column.to_numpy() for column in placed.columns)
     numbers = np.searchsorted(keys, document).astype(np.uint32)
     return _Queue(positions, numbers, np.searchsorted(positions, first), int(np.searchsorted(positions, NEW)))

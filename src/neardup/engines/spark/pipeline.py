@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
@@ -22,13 +22,15 @@ from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import sort_keys
 from neardup.engines.spark import decide
-from neardup.engines.spark.blocks import Cells, Integers, Place, collect, exchange, gather, hashed, scatter
+from neardup.engines.spark.blocks import Cells, Integers, Place, cells_of, collect, exchange, gather, hashed, scatter
+from neardup.engines.spark.copies import LIGHT, PLACED, find_copies, list_contents, place_documents
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
+from neardup.features.binary import rows_of
 from neardup.features.idf import IdfTable, describe_features
 from neardup.methods import stages
 from neardup.methods.base import Method
-from neardup.methods.stages import Batches, batch_of
+from neardup.methods.stages import Batches, Read, batch_of
 from neardup.progress import Progress, Stages, compile_seconds
 from neardup.settings.run import SelectionSettings
 from neardup.settings.shingling import Shingling
@@ -41,6 +43,9 @@ _ROW_BYTES, _ENTRY_BYTES = 500, 40  # of a document besides its features, and of
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _POLL_S = 1.0
+LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected")))
+PLACES = pa.schema(map(PLACED.field, ("document", "position", "first")))
+"""The columns of documents that the driver collects."""
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
 _WORDS = {
     pa.int64(): "long",
@@ -57,7 +62,8 @@ _WORDS = {
 class Search(NamedTuple):
     """The pairs of a run.
 
-    light : all documents and rejected rows, schemas.DESCRIBED. documents : those with features, schemas.PLACED.
+    light : all documents and rejected rows, schemas.DESCRIBED. documents : those with features, schemas.PLACED. listed,
+    placed : columns of these for the driver, as blocks.
     compared : the number of pairs measured. num_documents, num_pairs : documents and duplicate pairs. Blocks of pairs
     are : hidden, schemas.CANDIDATES, documents that a bucket does not list; confirmed, schemas.confirmed_schema, the
     duplicates; clusters, the same, the first of each cluster with the others, or None in a sieve.
@@ -65,6 +71,8 @@ class Search(NamedTuple):
 
     light: DataFrame
     documents: DataFrame
+    listed: DataFrame
+    placed: DataFrame
     compared: int
     num_documents: int
     num_pairs: int
@@ -117,7 +125,10 @@ class Run:
         self.spark, self.corpus, self.selection, self.timed = spark, corpus, selection, timed
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
+        self.num_features = spark.sparkContext.accumulator(0)
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
+        self._by_size = all_pairs and method.directed  # the larger document of a pair contains the other
+        self._packed = corpus.in_order and not sort_keys(selection.keep) and not self._by_size
         self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
             with self.named("count"):
@@ -136,15 +147,24 @@ class Run:
     def search(self) -> Search:
         """Describe all documents, and find and measure pairs."""
         with self.named("describe"):
-            describe = partial(stages.describe_documents, read=self.corpus.read)
-            described = f"document {self.corpus.key_type}, {declare(schemas.DESCRIBED)}"
-            light = self._map(self.corpus.all(), describe, described).persist()
-            total = light.agg(F.count("*"), F.coalesce(F.sum("distinct"), F.lit(0))).first()
-            assert total is not None  # an aggregate of all rows
-            self.num_documents, num_features = total
-            self._fit_partitions(num_features)
-            self.documents = self._collapse(light).persist()
-            self.nodes = self.documents.filter("position = first")
+            describe = partial(_describe, read=self.corpus.read, num_features=self.num_features)
+            if self._packed:
+                light = self._to_blocks(self.corpus.all(), describe, _place_by_file).persist()
+                self.num_documents = _num_rows(light)
+            else:
+                described = f"document {self.corpus.key_type}, {declare(schemas.DESCRIBED)}"
+                light = self._map(self.corpus.all(), describe, described).persist()
+                self.num_documents = light.count()
+            self._fit_partitions(self.num_features.value)
+            documents = self._place_blocks(light) if self._packed else self._collapse(light).persist()
+            listed, placed = self._pick(light, LISTED.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
+            self.entered = documents
+            if self._packed:
+                light, documents = (
+                    self._map(blocks, _same, declare(table), table)
+                    for blocks, table in ((light, LIGHT), (documents, PLACED))
+                )
+            self.documents, self.nodes = documents, documents.filter("position = first")
         with self.named("propose"):
             proposed = self._propose().persist()
             pairs, hidden = proposed.filter("cell = 0"), proposed.filter("cell = 1")
@@ -156,7 +176,8 @@ class Run:
         if self.connected:
             with self.named("decide"):
                 clusters = self._join_clusters(confirmed).persist()
-        return Search(light, self.documents, compared, self.num_documents, num_pairs, hidden, confirmed, clusters)
+        counts = compared, self.num_documents, num_pairs
+        return Search(light, documents, listed, placed, *counts, hidden, confirmed, clusters)
 
     def decide(self, search: Search) -> Outcome:
         """Decide with rows of Spark, about more documents than the driver can collect."""
@@ -191,6 +212,10 @@ class Run:
             self.spark.conf.set(_PARTITIONS, str(fit_partitions(num_bytes, num_cores)))
         self.num_cells = fit_partitions(_COPIES * 8 * num_features, num_cores)
 
+    @property
+    def _num_partitions(self) -> int:
+        return int(str(self.spark.conf.get(_PARTITIONS)))
+
     def _map(
         self, frame: DataFrame, stage: Stage, columns: str, *reads: pa.Schema, place: Place | None = None
     ) -> DataFrame:
@@ -216,6 +241,23 @@ class Run:
         num_documents, counts = int(documents[hashes == 0].sum()), documents[order].astype(np.uint32)
         return IdfTable(num_documents, hashes[order], counts, describe_features(counted))
 
+    def _pick(self, frame: DataFrame, names: Sequence[str], table: pa.Schema) -> DataFrame:
+        """Return columns of documents as blocks. table : of the documents, where they are in blocks."""
+        if self._packed:
+            return self._to_blocks(frame, partial(_select, names=names), _in_one, table)
+        return self._to_blocks(frame.select(*names), _same, _in_one)
+
+    def _place_blocks(self, light: DataFrame) -> DataFrame:
+        """Return the same as `_collapse`, as blocks of PLACED. light : blocks of LIGHT."""
+        assert isinstance(self.corpus, Files)
+        both = light
+        if not self.all_pairs:
+            num_cells = self._num_partitions
+            contents = self._to_blocks(light, list_contents, partial(_place_contents, num_cells=num_cells), LIGHT)
+            copies = self._to_blocks(exchange(contents, num_cells), find_copies, _place_by_part, schemas.CONTENTS)
+            both = exchange(light.unionByName(copies), self.corpus.num_slices)
+        return self._to_blocks(both, place_documents, _place_by_file, LIGHT, schemas.COPIES).persist()
+
     def _collapse(self, light: DataFrame) -> DataFrame:
         """Return the documents with features, as schemas.PLACED."""
         documents = self._number(light.filter("size > 0").drop("rejected"))
@@ -232,25 +274,26 @@ class Run:
             value = {"length": F.col("bytes"), "source": F.expr(PART), "column": F.col("ranks")[key.column]}[key.of]
             value += F.lit(0.0)  # -0 equals 0
             order.append(F.when(new, -value if key.descending else value))
-        if self.all_pairs and self.method.value.directed:  # the larger document of a pair contains the other
+        if self._by_size:
             order = [F.col("distinct").desc()]
-        is_sorted = self.corpus.in_order and not order
-        rank = document if is_sorted else F.monotonically_increasing_id()
-        self._reads_listed = is_sorted and self.method.value.confirms_sets and not self.method.value.lookup.by_sets
-        documents = documents if is_sorted else documents.orderBy(new, *order, document)
+        documents = documents.orderBy(new, *order, document)
+        rank = F.monotonically_increasing_id()
         return documents.withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))
 
     def _propose(self) -> DataFrame:
         """Return the candidates as blocks of schemas.CANDIDATES, those that are measured in the cell 0."""
-        lookup = self.method.value.lookup
-        nodes = self.nodes.withColumn("last", F.col("position")) if self.connected else self.nodes
-        if lookup.radius is not None:
-            members, listing = self._list_near(nodes, lookup.radius), _same
+        lookup, num_cells = self.method.value.lookup, self._num_partitions
+        place = hashed("bucket", num_cells)
+        if self._packed and lookup.radius is None and not lookup.by_sets:
+            listing = partial(_list_entries, connected=self.connected)
+            entries = self._to_blocks(self.entered, listing, place, PLACED)
         else:
-            self.heavy = self._describe_again(nodes).persist() if lookup.by_sets else nodes
-            members, listing = self.heavy, stages.list_entries
-        num_cells = int(str(self.spark.conf.get(_PARTITIONS)))
-        entries = self._to_blocks(members, listing, hashed("bucket", num_cells))
+            nodes = self.nodes.withColumn("last", F.col("position")) if self.connected else self.nodes
+            if lookup.radius is not None:
+                entries = self._to_blocks(self._list_near(nodes, lookup.radius), _same, place)
+            else:
+                self.heavy = self._describe_again(nodes).persist() if lookup.by_sets else nodes
+                entries = self._to_blocks(self.heavy, stages.list_entries, place)
         pairing = partial(stages.pair_entries, most=self.most)
         pairs = self._to_blocks(exchange(entries, num_cells), pairing, hashed("right", num_cells), schemas.ENTRIES)
         pairs = exchange(pairs, num_cells)
@@ -295,7 +338,7 @@ class Run:
         shared = self.spark.sparkContext.broadcast(cells)
         listing = partial(_list_needed, cells=shared)
         describe: Stage = _same
-        if self._reads_listed:
+        if self._packed and self.method.value.confirms_sets and not self.method.value.lookup.by_sets:
             assert isinstance(self.corpus, Files)
             needed = self._to_blocks(pairs, listing, _place_by_part, schemas.CANDIDATES)
             needed = exchange(needed, self.corpus.num_slices)
@@ -421,6 +464,35 @@ def run_stage(
     with timing(seconds):
         made = stage(gather(batches, *reads) if reads else batches, method.value)
         yield from made if place is None else scatter(made, place)
+
+
+def _describe(batches: Batches, method: Method, read: Read, num_features: Accumulator[int]) -> Iterator[pa.RecordBatch]:
+    """Describe documents, and count their features; tasks that are run again count twice."""
+    for rows in stages.describe_documents(batches, method, read):
+        num_features.add(int(rows["distinct"].to_numpy().sum()))
+        yield rows
+
+
+def _select(batches: Batches, method: Method, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.select(names)
+
+
+def _list_entries(batches: Batches, method: Method, connected: bool) -> Iterator[pa.RecordBatch]:
+    """Return the buckets of the first documents of each content, of PLACED. connected : copies do not query."""
+    for rows in batches:
+        nodes = rows.filter(pc.equal(rows["position"], rows["first"]))
+        if connected:
+            nodes = nodes.set_column(nodes.schema.get_field_index("last"), "last", nodes["position"])
+        yield from stages.list_entries([nodes], method)
+
+
+def _place_contents(rows: pa.RecordBatch, num_cells: int) -> tuple[Integers, Integers]:
+    return np.arange(len(rows)), cells_of(rows_of(rows["content"])[:, 0].view(np.int64), num_cells)
+
+
+def _place_by_file(rows: pa.RecordBatch) -> tuple[Integers, Integers]:
+    return np.arange(len(rows)), rows["document"].to_numpy() >> PART_SHIFT
 
 
 def _same(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
