@@ -61,7 +61,7 @@ def alike(seed: int, count: int = 500) -> list[str]:
     return [" ".join(words) for words in texts]
 
 
-@pytest.mark.parametrize("stretch", [1, 7, 64])
+@pytest.mark.parametrize("stretch", [pytest.param(1, marks=pytest.mark.slow), 7, 64])
 @pytest.mark.parametrize(
     "options",
     [
@@ -71,7 +71,7 @@ def alike(seed: int, count: int = 500) -> list[str]:
         {"linkage": "connected"},
         {"keep": "longest", "against": alike(5, 40), "max_bucket_size": 5},
     ],
-    ids=str,
+    ids=["", "against", "full buckets", "connected", "longest"],
 )
 def test_what_threads_measure_ahead_of_the_sieve_changes_no_row(monkeypatch, options, stretch):
     texts, method = alike(1), METHOD

@@ -73,7 +73,9 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "html" else ()) for kind in KINDS]
+)
 def test_the_files_are_the_same_with_any_number_of_threads(tmp_path: Path, monkeypatch, kind: str) -> None:
     monkeypatch.setattr(write, "_LARGE", 1000)  # so that all but the pages are files of their own
     monkeypatch.setattr(sinks, "_BLOCK_BYTES", 4000)

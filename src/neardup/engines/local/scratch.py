@@ -59,9 +59,13 @@ class Scratch:
         file = self._open.get(column.name)
         if file is None:
             file = self._open[column.name] = open(self.directory / column.name, "ab", buffering=0)  # noqa: SIM115
-        data = memoryview(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
-        while data:
-            data = data[file.write(data) :]
+        _write(file, values)
+
+    def write(self, column: Column, values: npt.NDArray[Any], first: int) -> None:
+        """Write numbers to a column from the number `first` on, as threads may side by side. Raises OSError."""
+        with open(self.directory / column.name, "r+b", buffering=0) as file:
+            file.seek(first * values.itemsize)
+            _write(file, values)
 
     def checkpoint(self, state: dict[str, Any]) -> None:
         """Record `state` and the lengths of all columns, in one step."""
@@ -176,6 +180,12 @@ class ScratchOfSearch(Scratch):
         """Release the pages of the mapped columns of both."""
         super().release_all_pages()
         self._documents.release_all_pages()
+
+
+def _write(file: FileIO, values: npt.NDArray[Any]) -> None:
+    data = memoryview(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
+    while data:
+        data = data[file.write(data) :]
 
 
 def _mapped_bytes() -> int:

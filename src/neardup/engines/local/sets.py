@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of
 from neardup.documents.batch import DocumentBatch
+from neardup.documents.batch_cache import BatchCache
 from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.executor import map_ordered
@@ -61,70 +62,95 @@ def build_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress
     InputError
         If texts are read again, and an input has changed since the first reading.
     """
-    columns = schemas.SHINGLES, schemas.SHINGLE_STARTS
-    lengths = np.diff(source.scratch.column(schemas.SHINGLE_STARTS), append=source.corpus.tally.shingles)
-    cache = source.tasks[0].cache if source.tasks else None
-    most = _most_words(lengths[wanted])
-    memory = np.empty(most, np.uint64) if cache is not None and cache.take(8 * most) else None
-    room = _Room(lengths, wanted, memory)
+    scratch, tally = source.scratch, source.corpus.tally
+    lengths = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=tally.shingles)
+    room = _Room(scratch, schemas.SET_HASHES.of(name), lengths, wanted)
+    room.take_memory(source.tasks[0].cache if source.tasks else None)
     if source.stored or not wanted.any():
-        sets = _from_columns(source, room, threads, columns, source.corpus.tally.shingles)
+        sets = _from_columns(source, room, threads, (schemas.SHINGLES, schemas.SHINGLE_STARTS), tally.shingles)
     else:
         sets = _from_texts(source, room, threads)
-    return _collect(source.scratch, sets, room, progress, name)
+    return _collect(sets, room, progress, schemas.SET_STARTS.of(name))
 
 
 def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress) -> Sets:
     """Write the runs of tags of the selected documents as `build_sets` does shingles. They are always stored."""
-    columns, room = (schemas.TAGS, schemas.TAG_STARTS), _Room(np.empty(0, np.int64), wanted, None)
-    sets = _from_columns(source, room, threads, columns, source.corpus.tally.structure)
-    return _collect(source.scratch, sets, room, progress, "structure-sets")
-
-
-class _Place(NamedTuple):
-    """Where the sets of a stretch of documents go: room for them in memory, from word `begin` on; or nowhere yet."""
-
-    room: npt.NDArray[np.uint64] | None
-    begin: int
+    scratch, total, name = source.scratch, source.corpus.tally.structure, "structure-sets"
+    lengths = np.diff(scratch.column(schemas.TAG_STARTS), append=total)
+    room = _Room(scratch, schemas.SET_HASHES.of(name), lengths, wanted)
+    sets = _from_columns(source, room, threads, (schemas.TAGS, schemas.TAG_STARTS), total)
+    return _collect(sets, room, progress, schemas.SET_STARTS.of(name))
 
 
 class _Room:
-    """The memory for all sets, if there is enough. lengths : of the lists, by document."""
+    """Where all sets go: a scratch column, or memory. Each stretch of documents has room for the longest sets.
 
-    def __init__(self, lengths: npt.NDArray[np.int64], wanted: Mask, memory: npt.NDArray[np.uint64] | None) -> None:
-        self.lengths, self.wanted, self.memory = lengths, wanted, memory
+    lengths : of the lists, by document.
+    """
+
+    def __init__(self, scratch: Scratch, column: Column, lengths: npt.NDArray[np.int64], wanted: Mask) -> None:
+        self.scratch, self.column, self.wanted, self._lengths = scratch, column, wanted, lengths
+        self.memory: npt.NDArray[np.uint64] | None = None
         self._used = 0
+        scratch.append(column, np.empty(0, column.dtype))
 
-    def take(self, these: slice) -> _Place:
-        """Return the place of the next documents."""
+    def take_memory(self, cache: BatchCache | None) -> None:
+        """Use memory if a cache has enough left."""
+        most = _most_words(self._lengths[self.wanted])
+        if cache is not None and cache.take(8 * most):
+            self.memory = np.empty(most, np.uint64)
+
+    def take(self, these: slice) -> slice:
+        """Return the words for the next documents."""
         begin = self._used
+        self._used += _most_words(self._lengths[these][self.wanted[these]])
+        return slice(begin, self._used)
+
+    def sort(
+        self,
+        words: slice,
+        shingles: npt.NDArray[np.uint64],
+        starts: npt.NDArray[np.int64],
+        stops: npt.NDArray[np.int64],
+        wanted: Mask,
+    ) -> _Places:
+        """Put the sets of wanted documents there; the shingles of document i are shingles[starts[i] : stops[i]]."""
+        hashes = np.empty(words.stop - words.start, np.uint64) if self.memory is None else self.memory[words]
+        out = _Places(np.empty(len(starts), np.int64), np.zeros(len(starts), np.uint32))
+        used = kernels.sorted_sets.write_sets(shingles, starts, stops, wanted, hashes, *out)
         if self.memory is None:
-            return _Place(None, 0)
-        self._used += _most_words(self.lengths[these][self.wanted[these]])
-        return _Place(self.memory[begin : self._used], begin)
+            self.scratch.write(self.column, hashes[:used], words.start)
+        return out._replace(starts=out.starts + words.start)
+
+
+class _Places(NamedTuple):
+    """Where the sets of documents begin, and their sizes."""
+
+    starts: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.uint32]
 
 
 def _from_columns(
     source: SetSource, room: _Room, threads: int, columns: tuple[Column, Column], num_shingles: int
-) -> Iterator[Sets]:
-    """Yield the sets of stored shingles, which stay unchanged, so that an interrupted run can resume."""
+) -> Iterator[_Places]:
+    """Sort stored shingles, which stay unchanged, so that an interrupted run can resume."""
     hashes, starts = (source.scratch.column(column) for column in columns)
 
-    def build(item: tuple[slice, _Place]) -> Sets:
-        these, place = item
+    def build(item: tuple[slice, slice]) -> _Places:
+        these, words = item
         stops = np.append(starts[these][1:], starts[these.stop] if these.stop < len(starts) else num_shingles)
-        return _sort(hashes, starts[these], stops, room.wanted[these], place)
+        return room.sort(words, hashes, starts[these], stops, room.wanted[these])
 
     items = ((these, room.take(these)) for these in stretches(len(starts), _STRETCH))
-    return (sets for _, sets in map_ordered(items, build, threads))
+    return (places for _, places in map_ordered(items, build, threads))
 
 
-def _from_texts(source: SetSource, room: _Room, threads: int) -> Iterator[Sets]:
-    """Yield the sets of texts that are read and cut again."""
+def _from_texts(source: SetSource, room: _Room, threads: int) -> Iterator[_Places]:
+    """Sort the shingles of texts that are read and cut again."""
     workspaces, content = Workspaces(), source.scratch.column(schemas.CONTENT)
 
-    def build(item: tuple[slice, _Place, pa.Array]) -> Sets:
-        these, place, texts = item
+    def build(item: tuple[slice, slice, pa.Array]) -> _Places:
+        these, words, texts = item
         chosen = room.wanted[these]
         starts, stops = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
         with workspaces.borrow() as workspace:
@@ -133,11 +159,12 @@ def _from_texts(source: SetSource, room: _Room, threads: int) -> Iterator[Sets]:
             featured = features.sets.sizes > 0
             if not np.array_equal(features.content[featured], content[these][chosen][featured]):
                 raise changed("An input")
-            return _sort(features.sets.hashes, starts, stops, chosen, place)
+            return room.sort(words, features.sets.hashes, starts, stops, chosen)
 
     numbered = _numbered(source.tasks, source.corpus, threads)
     items = ((these, room.take(these), batch.text) for these, batch in numbered)
-    return (sets for _, sets in map_ordered(items, build, threads, bytes_of=lambda item: int(item[2].nbytes)))
+    done = map_ordered(items, build, threads, bytes_of=lambda item: int(item[2].nbytes))
+    return (places for _, places in done)
 
 
 def _numbered(tasks: list[Task], corpus: Corpus, threads: int) -> Iterator[tuple[slice, DocumentBatch]]:
@@ -152,41 +179,23 @@ def _numbered(tasks: list[Task], corpus: Corpus, threads: int) -> Iterator[tuple
         first += num_documents
 
 
-def _sort(
-    shingles: npt.NDArray[np.uint64],
-    starts: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
-    wanted: Mask,
-    place: _Place,
-) -> Sets:
-    """Return the sets of wanted documents; the shingles of document i are shingles[starts[i] : stops[i]]."""
-    hashes = np.empty(_most_words((stops - starts)[wanted]), np.uint64) if place.room is None else place.room
-    out = np.empty(len(starts), np.int64), np.zeros(len(starts), np.uint32)
-    used = kernels.sorted_sets.write_sets(shingles, starts, stops, wanted, hashes, *out)
-    return kernels.sorted_sets.Sets(hashes[:used], out[0] + place.begin, out[1])
-
-
 def _most_words(lengths: npt.NDArray[np.int64]) -> int:
     """Return how long sets and sketches of lists of these lengths can be."""
     return int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum())
 
 
-def _collect(scratch: Scratch, results: Iterator[Sets], room: _Room, progress: Progress, name: str) -> Sets:
-    """Return all sets: those in memory, or put one after the other in a scratch column."""
-    set_hashes, set_starts = schemas.SET_HASHES.of(name), schemas.SET_STARTS.of(name)
-    sizes = np.zeros(len(room.wanted), np.uint32)
-    written = done = 0
-    for number, sets in enumerate(results, 1):
-        scratch.append(set_starts, sets.starts + written)
-        if room.memory is None:
-            scratch.append(set_hashes, sets.hashes)
-            written += len(sets.hashes)
-        sizes[done : done + len(sets.sizes)] = sets.sizes
-        done += len(sets.sizes)
-        progress.advance(len(sets.sizes), 0)
+def _collect(results: Iterator[_Places], room: _Room, progress: Progress, set_starts: Column) -> Sets:
+    """Return all sets, once they are where they go."""
+    scratch, sizes = room.scratch, np.zeros(len(room.wanted), np.uint32)
+    done = 0
+    for number, places in enumerate(results, 1):
+        scratch.append(set_starts, places.starts)
+        sizes[done : done + len(places.sizes)] = places.sizes
+        done += len(places.sizes)
+        progress.advance(len(places.sizes), 0)
         if number % _RELEASE_EVERY == 0:
             scratch.release_pages()
-    hashes = scratch.column(set_hashes) if room.memory is None else room.memory
+    hashes = scratch.column(room.column) if room.memory is None else room.memory
     return kernels.sorted_sets.Sets(hashes, scratch.column(set_starts), sizes)
 
 
