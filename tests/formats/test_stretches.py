@@ -229,6 +229,14 @@ def test_row_groups_in_stretches(tmp_path):
     assert [row.rest_of_file for row in found[0][1]] == [True]
 
 
+def test_a_file_without_row_groups_has_no_documents_and_no_damage(tmp_path):
+    path, schema = tmp_path / "in.parquet", pa.schema({"id": pa.string(), "text": pa.string()})
+    pq.ParquetWriter(path, schema).close()
+    assert pq.read_metadata(path).num_row_groups == 0
+    part = InputFile(str(path), str(path), None, "parquet", "row", "in.parquet")
+    assert side_by_side(part, Columns("text", "id"), 7) == ([], [])
+
+
 @pytest.mark.parametrize("cache_bytes", [0, pytest.param(None, marks=pytest.mark.slow)])
 def test_the_threads_change_no_decision(tmp_path, cache_bytes):
     table = pa.table({"id": [f"d{number}" for number in range(300)], "text": texts(300)})

@@ -154,21 +154,17 @@ class BoundedStream(io.RawIOBase):
 class Stretch:
     """A stretch of a file, and what its reader found.
 
-    begin, ends : bytes of the file, or row groups. The first of `ends` behind `begin` is where it usually ends; if the
-    reader finds that nothing begins there, it goes on to a later one. rows, num_bytes : in the stretch, from which
-    those of the next count. reached : the end.
+    begin, end : bytes of the file, or row groups. ends : of all stretches of the file; a reader that finds that nothing
+    begins at `end` goes on to a later one. rows, num_bytes : in the stretch, from which those of the next count.
+    reached : where it ended.
     """
 
     begin: int
+    end: int
     ends: Collection[int]
     rows: int = 0
     num_bytes: int = 0
     reached: int = 0
-
-    @property
-    def end(self) -> int:
-        """Where it usually ends."""
-        return min(end for end in self.ends if end > self.begin)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable, Collection, Iterator
 
@@ -19,8 +20,9 @@ _TRIAL_BYTES, _READ_BYTES = 1 << 14, 1 << 16
 
 def cut(starts: Collection[int], size: int) -> list[Stretch]:
     """Return the stretches of a file that begin at 0 and at `starts`; `size` : where the file ends."""
-    ends = frozenset((*starts, size))
-    return [Stretch(begin, ends) for begin in sorted({0, *starts})]
+    limits = [0, *sorted(starts), size]
+    ends = frozenset(limits[1:])
+    return [Stretch(begin, end, ends) for begin, end in itertools.pairwise(limits)]
 
 
 def stretches_of_lines(source: Source) -> list[Stretch]:
