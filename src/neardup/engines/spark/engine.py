@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -148,7 +148,7 @@ def dedup_files(
         with engine.open(tasks, method, stages, shared) as (flow, corpus):
             search = flow.search()
             finish = _finish_here if search.fits_driver else _finish_on_workers
-            totals, by_value, shown = finish(engine, flow, corpus, search, folder, shared, wanted)
+            totals, by_value, shown = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
         warnings += warn_of_losses(tasks, totals, by_value)
         report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
         report |= {"write": wanted, "by_value": by_value, "lang": lang}
@@ -168,14 +168,16 @@ def dedup_files(
 Finished = tuple[Totals, dict[str, Any] | None, list[Example]]
 
 
+class _Output(NamedTuple):
+    """Where the output of a run goes. wanted : as in `dedup_files`."""
+
+    folder: OutputDirectory
+    shared: output.SharedFolder
+    wanted: str
+
+
 def _finish_here(
-    engine: SparkEngine,
-    flow: pipeline.Run,
-    corpus: Files,
-    search: pipeline.Search,
-    folder: OutputDirectory,
-    shared: output.SharedFolder,
-    wanted: str,
+    engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
 ) -> Finished:
     """Decide on the driver, and write the output; workers write the kept documents."""
     tasks, method = corpus.tasks.value, flow.method.value
@@ -184,34 +186,28 @@ def _finish_here(
         removals = found.outcome.removals
     with flow.named("write"):
         rows = removed_batches(removals, found.locations, method.measures)
-        write.write_parquet(rows, schemas.removed_schema(method.measures), folder.result / "removed.parquet")
-        _write_rejected(found.rejected, folder)
-        if wanted == "kept":
+        write.write_parquet(rows, schemas.removed_schema(method.measures), to.folder.result / "removed.parquet")
+        _write_rejected(found.rejected, to.folder)
+        if to.wanted == "kept":
             keys = output.keys_of(removals.documents.astype(np.int64), found.outcome.corpus)
-            output.write_kept(corpus, output.lists_of_removed(corpus, keys), found.outcome, folder)
+            output.write_kept(corpus, output.lists_of_removed(corpus, keys), found.outcome, to.folder)
     with flow.named("report"):
         shown = output.show_examples(corpus, removals, found.locations, found.outcome, method)
     return found.outcome, count_by_value(engine.run, found.outcome, found.value_hashes), shown
 
 
 def _finish_on_workers(
-    engine: SparkEngine,
-    flow: pipeline.Run,
-    corpus: Files,
-    search: pipeline.Search,
-    folder: OutputDirectory,
-    shared: output.SharedFolder,
-    wanted: str,
+    engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
 ) -> Finished:
     """Decide about more documents than the driver can collect, and write the output."""
     tasks, method = corpus.tasks.value, flow.method.value
     outcome = flow.decide(search)
     with flow.named("write"):
         totals = output.summarise(outcome, tasks, method)
-        output.write_removed(outcome, totals, tasks, method, shared, folder.result / "removed.parquet")
-        _write_rejected(output.rejected_lines(outcome.light), folder)
-        if wanted == "kept":
-            output.write_kept(corpus, output.list_removed(outcome), totals, folder)
+        output.write_removed(outcome, totals, tasks, method, to.shared, to.folder.result / "removed.parquet")
+        _write_rejected(output.rejected_lines(outcome.light), to.folder)
+        if to.wanted == "kept":
+            output.write_kept(corpus, output.list_removed(outcome), totals, to.folder)
     with flow.named("report"):
         by_value = output.count_by_value(outcome, engine.run.counted)
         shown = output.show_examples(corpus, *output.sample_removals(outcome, totals, tasks, method), totals, method)
