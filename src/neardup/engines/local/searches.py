@@ -112,12 +112,13 @@ class LocalSearch(ABC):
     def _order_by_size(self, sizes: npt.NDArray[np.integer[Any]]) -> None:
         """Put the larger document of each pair first, so that a search for all pairs finds what it contains.
 
-        sizes : by document, of its set.
+        sizes : by document, of its set. Of equal sizes the content decides, since the sample of the later one counts.
         """
         if not (self.scope.all_pairs and self.method.directed):
             return
         order, representative, *_ = self.queue
-        by_size = np.argsort(-sizes[order].astype(np.int64), kind="stable")
+        content = self.scratch.column(schemas.CONTENT)[order, 0].byteswap()  # ordered as bytes, as on Spark
+        by_size = np.lexsort((content, -sizes[order].astype(np.int64)))
         position = np.empty_like(order)
         position[by_size] = np.arange(len(order), dtype=order.dtype)
         self.queue = self.queue._replace(order=order[by_size], representative=position[representative[by_size]])

@@ -275,7 +275,7 @@ class Run:
             value += F.lit(0.0)  # -0 equals 0
             order.append(F.when(new, -value if key.descending else value))
         if self._by_size:
-            order = [F.col("distinct").desc()]
+            order = [F.col("distinct").desc(), F.col("content")]
         documents = documents.orderBy(new, *order, document)
         rank = F.monotonically_increasing_id()
         return documents.withColumn("position", F.when(new, rank + F.lit(NEW)).otherwise(rank))
