@@ -2,17 +2,19 @@
 
     python run_processors.py FILE ... [--threads 16] [--job dedup] [--runs 3]
 
-A run with more threads than processors is sampled every two milliseconds: how many of its threads could run at that
-moment (states R and D of /proc), and how much processor time passed since the sample before. Time in which n threads
-could run takes max(n, 1) / min(n, p) as long on p processors as its processor time on n, so the samples of a stage add
-up to its time on any number of processors (Amdahl 1967), as far as memory and disk keep pace. Where the machine has 4
-processors or more, the same run is also timed on 1, 2, 4, ... of them.
+A run with more threads than processors is sampled every two milliseconds: how many threads of its processes could run
+at that moment (states R and D of /proc), and how much processor time passed since the sample before. Time in which n
+threads could run takes max(n, 1) / min(n, p) as long on p processors as its processor time on n, so the samples of a
+stage add up to its time on any number of processors (Amdahl 1967), as far as memory and disk keep pace. Where the
+machine has 4 processors or more, the same run is also timed on 1, 2, 4, ... of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
+import itertools
 import os
 import shutil
 import statistics
@@ -24,7 +26,7 @@ import time
 from pathlib import Path
 
 _PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
-_EVERY_S = 0.002
+_EVERY_S, _EVERY_TREE = 0.002, 10
 _CHILD = """
 import os, sys
 import neardup
@@ -63,11 +65,16 @@ def measure(job: str, files: list[str], threads: int) -> Samples:
         follower = threading.Thread(target=lambda: stages.extend(line.strip() for line in lines), daemon=True)
         follower.start()
         samples: Samples = collections.defaultdict(collections.Counter)
-        tasks, before = Path(f"/proc/{process.pid}/task"), 0
-        while process.poll() is None:
-            running, used = _look(tasks)
-            samples[stages[-1]][running] += max(0, used - before)
-            before = max(used, before)
+        used: dict[int, int] = {}  # nanoseconds of processor time, by process
+        for number in itertools.count():
+            if number % _EVERY_TREE == 0:
+                used |= dict.fromkeys(_children(process.pid) - set(used), 0)
+            looks = {process_id: _look(process_id) for process_id in (process.pid, *used)}
+            running = sum(threads for threads, _ in looks.values())
+            samples[stages[-1]][running] += sum(max(0, now - used.get(key, 0)) for key, (_, now) in looks.items())
+            used = {key: max(now, used.get(key, 0)) for key, (_, now) in looks.items()}
+            if process.poll() is not None:
+                break
             time.sleep(_EVERY_S)
         follower.join()
     if process.returncode:
@@ -75,15 +82,25 @@ def measure(job: str, files: list[str], threads: int) -> Samples:
     return samples
 
 
-def _look(tasks: Path) -> tuple[int, int]:
-    """Return how many threads could run, and the processor time of the process so far in nanoseconds."""
+def _children(parent: int) -> set[int]:
+    """Return the processes that a process has started."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_bytes().rpartition(b")")[2].split(None, 2)[1]) == parent:
+                found.add(int(stat.parent.name))
+    return found
+
+
+def _look(process_id: int) -> tuple[int, int]:
+    """Return how many threads of a process could run, and its processor time so far in nanoseconds."""
     running = 0
+    tasks = f"/proc/{process_id}/task"
     try:
         for name in os.listdir(tasks):
-            state = (tasks / name / "stat").read_bytes().rpartition(b")")[2].split(None, 1)[0]
-            running += state in (b"R", b"D")
-        clock = ~int(tasks.parent.name) << 3 | 2  # that of clock_getcpuclockid
-        return running, time.clock_gettime_ns(clock)
+            with open(f"{tasks}/{name}/stat", "rb") as file:
+                running += file.read().rpartition(b")")[2].split(None, 1)[0] in (b"R", b"D")
+        return running, time.clock_gettime_ns(~process_id << 3 | 2)  # the clock of clock_getcpuclockid
     except OSError:
         return 0, 0  # a thread, or the process, has just ended
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import flatten_strings, offsets_from_lengths
-from neardup.errors import MissingExtraError
+from neardup.arrays import arrow_of_bytes, flatten_strings, offsets_from_lengths
+from neardup.documents.page_content import PageParts, contents_of, extractor, find_contents
 from neardup.kernels.token_arrays import Text
 
 if TYPE_CHECKING:
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
 MAX_DEPTH = 256
 BYTES_PER_ELEMENT, FREE_ELEMENTS = 10, 200
 _LEVELS_PER_ELEMENT = 24
-
-# Main content this short, in a page that shows five times as much, is mostly a line of the frame around an article that
-# was missed ("Reader Interactions"), the same on all pages of a site. docs/decisions/0014 has the figures.
-SHORT, SHARE = 500, 5
-
-_LONG_NUMBER = re.compile("&#(?:[0-9]{32,}|[xX][0-9a-fA-F]{32,});?")
 
 
 def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
@@ -57,18 +49,19 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     to it. All visible text is returned instead if it finds none, if it finds less than 500 characters and less than a
     fifth of all, or if a page is nested deeper, or has more elements, than any page for people.
     """
-    extract = _extractor() if main else None
+    if main:
+        extractor()
     data, offsets = flatten_strings(pages)
     tags = kernels.html_tokens.tags_of(data, offsets)
-    texts = [_resolve(text) for text in _strings(_write(data, offsets, tags, short=False))]
-    if extract:
-        short = _write(data, offsets, tags, short=True)
-        cheap = _are_cheap(short, np.diff(offsets))
-        texts = [
-            _choose(extract(page), text) if is_cheap else text
-            for page, text, is_cheap in zip(_strings(short), texts, cheap, strict=True)
-        ]
-    return pa.array(texts, pa.large_string(), mask=pages.is_null().to_numpy(zero_copy_only=False))
+    text, reduced = _write(data, offsets, tags, short=False), Text(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    is_main = np.zeros(len(pages), np.bool_)
+    if main:
+        reduced = _write(data, offsets, tags, short=True)
+        is_main = _are_cheap(reduced, np.diff(offsets))
+    parts = PageParts(*_bytes_of(text), *_bytes_of(reduced), is_main.tobytes())
+    found, limits = contents_of(parts) if main else find_contents(parts)
+    texts = arrow_of_bytes(found, np.frombuffer(limits, np.int64)).view(pa.large_string())
+    return pc.if_else(pages.is_null(), None, texts) if pages.null_count else texts
 
 
 def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Tags, *, short: bool) -> Text:
@@ -79,17 +72,8 @@ def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Ta
     return text
 
 
-def _strings(text: Text) -> list[str]:
-    limits = zip(text.offsets[:-1], text.offsets[1:], strict=True)
-    return [text.data[first:stop].tobytes().decode("utf-8", "replace") for first, stop in limits]
-
-
-def _resolve(text: str) -> str:
-    """Return a text with its character references resolved."""
-    if "&" not in text:
-        return text
-    # Python refuses to read numbers of thousands of digits; no character has one of 32.
-    return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
+def _bytes_of(text: Text) -> tuple[bytes, bytes]:
+    return text.data[: text.offsets[-1]].tobytes(), text.offsets.tobytes()
 
 
 def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -103,35 +87,3 @@ def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool
     allowed = _LEVELS_PER_ELEMENT * (FREE_ELEMENTS + sizes // BYTES_PER_ELEMENT)
     cheap: npt.NDArray[np.bool_] = (work <= allowed) & ~too_deep
     return cheap
-
-
-def _choose(content: str, text: str) -> str:
-    """Return the main content of a page, or all its text where that cannot be it."""
-    return text if len(content) < SHORT and len(content) * SHARE < len(text) else content or text
-
-
-def _extractor() -> Callable[[str], str]:
-    """Return the function that finds the main content of a page."""
-    try:
-        from resiliparse.extract.html2text import extract_plain_text
-        from resiliparse.parse.html import HTMLTree
-    except ImportError as error:
-        raise MissingExtraError(
-            "The main content of HTML pages needs the package resiliparse, which is not installed. "
-            'Install it: pip install "neardup[web]". Or compare all text that pages show: html="all" (--html all).'
-        ) from error
-
-    def extract(page: str) -> str:
-        # resiliparse 2.0 holds the interpreter's lock all the time: two threads are not faster than one.
-        text: str = extract_plain_text(
-            HTMLTree.parse(page),
-            main_content=True,
-            preserve_formatting=True,
-            list_bullets=False,
-            alt_texts=False,
-            comments=False,
-            post_meta=False,
-        )
-        return text.strip()
-
-    return extract
