@@ -1,0 +1,308 @@
+"""Measure how well test items are found in documents, on the corpus of `contamination_corpus.py`; see README.md.
+
+    python benchmarks/run_contamination.py                         # neardup and the rules of others
+    python benchmarks/run_contamination.py --hits out/hits.parquet  # judge hits that are there
+
+Fails (exit code 1) if neardup misses what is asked of it: see `ASKED`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from time import process_time
+
+import contamination_corpus as corpus
+import pyarrow.parquet as pq
+from contamination_boilerplate import FAMILIES
+from contamination_peers import Decon, Hit, Question, gpt3
+from environment import HERE, machine
+from measure import run
+
+ASKED = dict.fromkeys(corpus.FORMS[:5], 0.99) | {"first half": 0.95, "separated": 0.99}
+"""The least recall of each form. Beside it: no hard negative, and at most one false hit in 1,000 clean items."""
+_FALSE_PER_1000 = 1.0
+_TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
+
+
+class Truth:
+    """The items, the documents, and where items are."""
+
+    def __init__(self, folder: Path) -> None:
+        with open(folder / "items.jsonl", encoding="utf-8") as lines:
+            self.items = {row["id"]: row for row in map(json.loads, lines)}
+        table = pq.read_table(folder / "corpus.parquet")
+        self.texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+        rows = pq.read_table(folder / "truth.parquet").to_pylist()
+        self.placed = {(row["item_id"], row["document_id"]): row for row in rows if row["form"] != "related"}
+        self.related = {(row["item_id"], row["document_id"]) for row in rows if row["form"] == "related"}
+        self.clean = [name for name, row in self.items.items() if row["role"] == "clean"]
+
+    @cache  # noqa: B019  lives as long as the program
+    def words(self, document_id: str) -> tuple[list[int], list[int]]:
+        """Return where the words of a document begin and end."""
+        spans = [match.span() for match in _TOKEN.finditer(self.texts[document_id])]
+        return [span[0] for span in spans], [span[1] for span in spans]
+
+    def words_between(self, document_id: str, start: int, end: int) -> tuple[int, int]:
+        """Return the numbers of the first word, and of the one after the last, of a span of characters."""
+        starts, ends = self.words(document_id)
+        return bisect_right(ends, start), bisect_left(starts, end)
+
+
+@dataclass
+class Score:
+    """The answers of one tool. found, asked, right : by form and kind; the last are spans right to the word."""
+
+    name: str
+    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    right: Counter[tuple[str, str]] = field(default_factory=Counter)
+    false_items: set[str] = field(default_factory=set)
+    hard: Counter[str] = field(default_factory=Counter)
+    strangers: int = 0
+    missed: list[dict] = field(default_factory=list)
+    wrong: list[Hit] = field(default_factory=list)
+    misplaced: list[tuple[dict, Hit]] = field(default_factory=list)
+    places: bool = True
+    seconds: float = 0.0
+
+    def recall(self, form: str, kind: str | None = None) -> float:
+        """Return the share of a form that was found, of one kind or of all."""
+        keys = [key for key in self.asked if key[0] == form and kind in (None, key[1])]
+        return sum(self.found[key] for key in keys) / max(1, sum(self.asked[key] for key in keys))
+
+
+def judge(name: str, hits: Iterable[Hit], truth: Truth) -> Score:
+    """Return what is right and wrong among hits."""
+    score, by_pair, flagged = Score(name), defaultdict(list), set()
+    for hit in hits:
+        by_pair[hit.item_id, hit.document_id].append(hit)
+    for pair, found in by_pair.items():
+        if pair in truth.placed or pair in truth.related:
+            continue
+        role = truth.items[pair[0]]["role"]
+        score.wrong.append(found[0])
+        if role == "clean":
+            score.false_items.add(pair[0])
+        elif role == "planted":
+            score.strangers += 1
+        elif pair[0] not in flagged:
+            flagged.add(pair[0])
+            score.hard[role] += 1
+    for pair, row in truth.placed.items():
+        key = row["form"], row["kind"]
+        score.asked[key] += 1
+        if pair not in by_pair:
+            score.missed.append(row)
+            continue
+        score.found[key] += 1
+        wanted = {truth.words_between(pair[1], row["start"], row[end]) for end in ("end", "question_end")}
+        if any(truth.words_between(pair[1], hit.start, hit.end) in wanted for hit in by_pair[pair]):
+            score.right[key] += 1
+        else:
+            score.misplaced.append((row, by_pair[pair][0]))
+    return score
+
+
+def read_hits(path: Path) -> list[Hit]:
+    """Return the hits that `neardup contamination` wrote."""
+    names = ["item_id", "document_id", "start", "end", "containment"]
+    return [Hit(*row.values()) for row in pq.read_table(path, columns=names).select(names).to_pylist()]
+
+
+def faults(score: Score, truth: Truth) -> list[str]:
+    """Return what is asked of neardup and not reached."""
+    found = [
+        f"{form}: recall {score.recall(form):.4f}, asked {least}"
+        for form, least in ASKED.items()
+        if score.recall(form) < least
+    ]
+    found += [f"hard negatives flagged: {dict(score.hard)}"] if score.hard else []
+    if 1000 * len(score.false_items) > _FALSE_PER_1000 * len(truth.clean):
+        found.append(f"false hits on {len(score.false_items)} of {len(truth.clean)} clean items")
+    return found
+
+
+def markdown(scores: list[Score], truth: Truth) -> str:
+    """Return the tables: all tools by form, then neardup by kind."""
+    head = ["", *corpus.FORMS, "spans right", "false hits per 1,000 clean items", "hard negatives", "other documents"]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    for score in scores:
+        right = sum(score.right.values()) / max(1, sum(score.found.values()))
+        cells = [score.name, *(f"{100 * score.recall(form):.1f} %" for form in corpus.FORMS), f"{100 * right:.1f} %"]
+        cells += [
+            f"{1000 * len(score.false_items) / len(truth.clean):.1f}",
+            f"{sum(score.hard.values())} of {_hard(truth)}",
+        ]
+        lines.append("| " + " | ".join([*cells, str(score.strangers)]) + " |")
+    first = scores[0]
+    lines += ["", f"{first.name}, by kind of item; in brackets, the spans that are right to the word:", ""]
+    lines += ["| | " + " | ".join(corpus.FORMS) + " |", "|---|" + "---:|" * len(corpus.FORMS)]
+    for kind in corpus.KINDS:
+        cells = []
+        for form in corpus.FORMS:
+            right = first.right[form, kind] / max(1, first.found[form, kind])
+            cells.append(f"{100 * first.recall(form, kind):.1f} % ({100 * right:.0f} %)")
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _hard(truth: Truth) -> int:
+    return sum(row["role"] in FAMILIES for row in truth.items.values())
+
+
+def peers(truth: Truth) -> list[Score]:
+    """Return the answers of the rules of others."""
+
+    def questions(*, answers: bool) -> list[Question]:
+        return [
+            Question(name, row["task"], row["question"], (row["answer"] or "") if answers else "")
+            for name, row in truth.items.items()
+        ]
+
+    rules = {
+        "13-grams, GPT-3": lambda: gpt3(questions(answers=False), truth.texts.items()),
+        "decon": lambda: Decon(questions(answers=True)).find(truth.texts.items()),
+        "decon, questions only": lambda: Decon(questions(answers=False)).find(truth.texts.items()),
+    }
+    scores = []
+    for name, rule in rules.items():
+        begin = process_time()
+        hits = list(rule())
+        scores.append(judge(name, hits, truth))
+        scores[-1].seconds = process_time() - begin
+    return scores
+
+
+_ASSAY = """benchmarks:
+  - name: items
+    dataset: json
+    data_files: {{test: {items}}}
+    splits: [test]
+    fields: [question, answer]
+ngram: 13
+min_hits: {min_hits}
+min_coverage: {min_coverage}
+"""
+
+
+def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_coverage: float) -> Score:
+    """Return the answers of corpus-assay, which names items and no places."""
+    work = folder / f"assay-{min_hits}"
+    work.mkdir(exist_ok=True)
+    items, config, index = work / "items.jsonl", work / "config.yaml", work / "items.native"
+    rows = list(truth.items.values())
+    lines = [json.dumps({"question": row["question"], "answer": row["answer"] or ""}) for row in rows]
+    items.write_text("\n".join(lines) + "\n")
+    config.write_text(_ASSAY.format(items=items, min_hits=min_hits, min_coverage=min_coverage))
+    build = [command, "build-index", "--config", str(config), "--out-index", str(index), "--allow-unpinned"]
+    subprocess.run(build, check=True, capture_output=True)
+    scan = [command, "scan", "--config", str(config), "--index", str(index), "--id-key", "id"]
+    scan += ["--input", str(folder / "corpus.parquet"), "--out-dir", str(work / "out")]
+    took = run([*scan, "--max-return-records", "1000000"], log=work / "scan.log")
+    hits = []
+    for path in sorted((work / "out" / "contaminated_docs").glob("*.ndjson")):
+        for row in map(json.loads, path.read_text().splitlines()):
+            document = row["doc_id"].rsplit("-part-", 1)[0]
+            hits += [Hit(rows[one["item_id"]]["id"], document, 0, 0, 1.0) for one in row["item_hits"]]
+    score = judge(f"corpus-assay, min_hits {min_hits}", hits, truth)
+    score.seconds, score.places = took.cpu_s, False
+    return score
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=HERE / "work" / "contamination", help="inputs and outputs")
+    parser.add_argument("--data", type=Path, default=corpus.SHARED, help="the real texts")
+    parser.add_argument("--hits", type=Path, help="judge these hits of neardup instead of running it")
+    parser.add_argument("--options", nargs="*", default=[], help="more options of neardup contamination")
+    parser.add_argument("--assay", help="the command corpus-assay, installed with Python 3.12")
+    parser.add_argument("--no-peers", action="store_true", help="neardup alone")
+    parser.add_argument("--results", type=Path, help="write the tables to this file")
+    parser.add_argument("--examples", type=int, default=3, help="faults shown of each sort")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = parse_arguments()
+    if not (args.work / "truth.parquet").exists():
+        corpus.main(["--out", str(args.work), "--data", str(args.data)])
+    truth, scores, hits = Truth(args.work), [], args.hits
+    if hits is None:
+        out = args.work / "out"
+        command = [sys.executable, "-m", "neardup", "contamination", str(args.work / "items.jsonl"), "--corpus"]
+        command += [str(args.work / "corpus.parquet"), "-o", str(out), "--overwrite", *args.options]
+        took = run(command, log=args.work / "run.log")
+        if took.code:
+            sys.exit((args.work / "run.log").read_text())
+        hits = out / "hits.parquet"
+        print(f"neardup: {took.wall_s:.1f} s, {took.cpu_s:.1f} CPU s, {took.peak_mb:.0f} MB")
+    scores = [judge("neardup", read_hits(hits), truth)]
+    if not args.no_peers:
+        scores += peers(truth)
+    if args.assay:
+        scores += [assay(args.assay, truth, args.work, min_hits=n, min_coverage=c) for n, c in ((3, 0.001), (1, 0.0))]
+    tables = markdown(scores, truth)
+    print(tables)
+    show(scores[0], truth, args.examples)
+    if args.results:
+        one = machine()
+        args.results.write_text(f"{INTRODUCTION.format(hard=_hard(truth), **one)}\n{tables}")
+    found = faults(scores[0], truth)
+    print("\n".join(found) or "All that is asked is reached.")
+    return 1 if found else 0
+
+
+def show(score: Score, truth: Truth, examples: int) -> None:
+    """Print some faults of each sort."""
+    counts = Counter((row["form"], row["kind"]) for row in score.missed)
+    for (form, kind), count in counts.most_common():
+        print(f"\nmissed: {form}, {kind}: {count}")
+        for row in [row for row in score.missed if (row["form"], row["kind"]) == (form, kind)][:examples]:
+            text = truth.texts[row["document_id"]]
+            print(f"  {row['item_id']} in {row['document_id']}: {text[row['start'] : row['end']][:160]!r}")
+    for hit in score.wrong[: 5 * examples]:
+        item = truth.items[hit.item_id]
+        print(f"\nwrong: {hit.item_id} ({item['role']}) in {hit.document_id}, {hit.score:.2f}")
+        print(f"  item: {item['question'][:160]!r}")
+        print(f"  document: {truth.texts[hit.document_id][hit.start : hit.end][:160]!r}")
+    for row, hit in score.misplaced[: 3 * examples]:
+        text = truth.texts[hit.document_id]
+        print(f"\nspan: {hit.item_id} in {hit.document_id}, {row['form']}, {row['kind']}")
+        print(f"  expected {row['start']}..{row['question_end']} or ..{row['end']}, got {hit.start}..{hit.end}")
+        print(f"  expected {text[row['start'] : row['end']][:160]!r}\n  got {text[hit.start : hit.end][:160]!r}")
+
+
+INTRODUCTION = """# Contamination: test items in documents
+
+Made by `benchmarks/run_contamination.py --results FILE`, which builds the corpus, judges every pair of an item and a
+document, and says what is asked of neardup. Read this first:
+
+- **The corpus is built** (`benchmarks/contamination_corpus.py`): 300 real items in each of seven forms, an item a
+  document; a fifth of them short (8 to 20 words), long (50 words or more), code, mathematics and Chinese. Half of them
+  have their choices and answer. *Words changed*: one word (character) of each twelve. *Separated*: question here,
+  answer some hundred words later. *Spans right*: of those found, the ones whose place is that of the question, or of
+  all that was placed, to the word.
+- **Clean items** are in no document; pairs that share a third of their 5-grams by nature are not judged. *Hard
+  negatives* are {hard} items of ten families that share nothing with the corpus but a text of 40 documents. *Other
+  documents*: pairs of a placed item with a document that does not contain it.
+- **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
+  GPT-3's asks for N words in a row, N from 8 to 13 by the task; words are what blanks separate, so that it finds no
+  Chinese. decon asks for the answer near the question by default; the second row looks for questions only.
+- **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
+  are as installed; it names documents and items, and no places.
+- Machine: {processor}, {cores} cores, {memory}, {system}.
+"""
+
+if __name__ == "__main__":
+    sys.exit(main())
