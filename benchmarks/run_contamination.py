@@ -138,13 +138,12 @@ def markdown(scores: list[Score], truth: Truth) -> str:
     head = ["", *corpus.FORMS, "spans right", "false hits per 1,000 clean items", "hard negatives", "other documents"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for score in scores:
+        cells = [score.name, *(f"{100 * score.recall(form):.1f} %" for form in corpus.FORMS)]
         right = sum(score.right.values()) / max(1, sum(score.found.values()))
-        cells = [score.name, *(f"{100 * score.recall(form):.1f} %" for form in corpus.FORMS), f"{100 * right:.1f} %"]
-        cells += [
-            f"{1000 * len(score.false_items) / len(truth.clean):.1f}",
-            f"{sum(score.hard.values())} of {_hard(truth)}",
-        ]
-        lines.append("| " + " | ".join([*cells, str(score.strangers)]) + " |")
+        cells += [f"{100 * right:.1f} %" if score.places else "not given"]
+        cells += [f"{1000 * len(score.false_items) / len(truth.clean):.1f}"]
+        cells += [f"{sum(score.hard.values())} of {_hard(truth)}", str(score.strangers)]
+        lines.append("| " + " | ".join(cells) + " |")
     first = scores[0]
     lines += ["", f"{first.name}, by kind of item; in brackets, the spans that are right to the word:", ""]
     lines += ["| | " + " | ".join(corpus.FORMS) + " |", "|---|" + "---:|" * len(corpus.FORMS)]
@@ -196,25 +195,35 @@ min_coverage: {min_coverage}
 """
 
 
-def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_coverage: float) -> Score:
-    """Return the answers of corpus-assay, which names items and no places."""
-    work = folder / f"assay-{min_hits}"
-    work.mkdir(exist_ok=True)
-    items, config, index = work / "items.jsonl", work / "config.yaml", work / "items.native"
-    rows = list(truth.items.values())
-    lines = [json.dumps({"question": row["question"], "answer": row["answer"] or ""}) for row in rows]
-    items.write_text("\n".join(lines) + "\n")
-    config.write_text(_ASSAY.format(items=items, min_hits=min_hits, min_coverage=min_coverage))
+ASSAY_SCAN = ["scan", "--id-key", "id", "--max-return-records", "1000000"]
+
+
+def build_assay_index(
+    command: str, items: Path, work: Path, *, min_hits: int, min_coverage: float
+) -> tuple[Path, Path]:
+    """Build the index of corpus-assay for items with a question and an answer; return its settings and the index."""
+    lines = [json.loads(line) for line in items.read_text("utf-8").splitlines()]
+    plain, config, index = (work / f"assay-{min_hits}.{end}" for end in ("jsonl", "yaml", "native"))
+    rows = [json.dumps({"question": row["question"], "answer": row["answer"] or ""}) for row in lines]
+    plain.write_text("\n".join(rows) + "\n")
+    config.write_text(_ASSAY.format(items=plain, min_hits=min_hits, min_coverage=min_coverage))
     build = [command, "build-index", "--config", str(config), "--out-index", str(index), "--allow-unpinned"]
     subprocess.run(build, check=True, capture_output=True)
-    scan = [command, "scan", "--config", str(config), "--index", str(index), "--id-key", "id"]
-    scan += ["--input", str(folder / "corpus.parquet"), "--out-dir", str(work / "out")]
-    took = run([*scan, "--max-return-records", "1000000"], log=work / "scan.log")
-    hits = []
-    for path in sorted((work / "out" / "contaminated_docs").glob("*.ndjson")):
+    return config, index
+
+
+def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_coverage: float) -> Score:
+    """Return the answers of corpus-assay, which names items and no places."""
+    limits = {"min_hits": min_hits, "min_coverage": min_coverage}
+    config, index = build_assay_index(command, folder / "items.jsonl", folder, **limits)
+    out = folder / f"assay-{min_hits}"
+    scan = [command, *ASSAY_SCAN, "--config", str(config), "--index", str(index)]
+    took = run([*scan, "--input", str(folder / "corpus.parquet"), "--out-dir", str(out)], log=folder / "scan.log")
+    names, hits = list(truth.items), []
+    for path in sorted((out / "contaminated_docs").glob("*.ndjson")):
         for row in map(json.loads, path.read_text().splitlines()):
             document = row["doc_id"].rsplit("-part-", 1)[0]
-            hits += [Hit(rows[one["item_id"]]["id"], document, 0, 0, 1.0) for one in row["item_hits"]]
+            hits += [Hit(names[one["item_id"]], document, 0, 0, 1.0) for one in row["item_hits"]]
     score = judge(f"corpus-assay, min_hits {min_hits}", hits, truth)
     score.seconds, score.places = took.cpu_s, False
     return score
