@@ -16,6 +16,7 @@ from neardup.version import __version__ as __version__
 if TYPE_CHECKING:
     from neardup.answers import Answer as Answer, Document as Document, Hit as Hit
     from neardup.api.cluster import cluster as cluster
+    from neardup.api.contamination import find_contamination as find_contamination
     from neardup.api.dedup import dedup as dedup
     from neardup.api.evaluate import compare_methods as compare_methods, evaluate as evaluate
     from neardup.api.features import document_frequencies as document_frequencies
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from neardup.fingerprints.fingerprints import Fingerprints as Fingerprints
     from neardup.fingerprints.signatures import Signatures as Signatures
     from neardup.progress import Progress as Progress
+    from neardup.results import Contamination as Contamination
     from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
     from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
     from neardup.settings.methods import MinHash as MinHash, SimHash as SimHash
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "neardup.answers": ("Answer", "Document", "Hit"),
     "neardup.api.cluster": ("cluster",),
+    "neardup.api.contamination": ("find_contamination",),
     "neardup.api.dedup": ("dedup",),
     "neardup.api.evaluate": ("compare_methods", "evaluate"),
     "neardup.api.features": ("document_frequencies",),
@@ -65,7 +68,15 @@ _HOMES = {
     "neardup.stores.base": ("Import",),
     "neardup.progress": ("Progress",),
     "neardup.settings.presets": ("method",),
-    "neardup.results": ("Clustering", "Comparison", "Deduplication", "DuplicatePairs", "Evaluation", "Sweep"),
+    "neardup.results": (
+        "Clustering",
+        "Comparison",
+        "Contamination",
+        "Deduplication",
+        "DuplicatePairs",
+        "Evaluation",
+        "Sweep",
+    ),
     "neardup.settings.shingling": ("Jieba",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

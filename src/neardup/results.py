@@ -177,6 +177,26 @@ class Clustering(_WithPage, page="clusters_html"):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
+class Contamination(_WithPage, page="contamination_html"):
+    """The result of `find_contamination`.
+
+    Attributes
+    ----------
+    hits : Arrow table, see schemas.found_items_schema: the items that were found, by item, the best document first.
+    items : Arrow table, see schemas.items_schema: all items.
+    boilerplate : Arrow table, see schemas.boilerplate_schema: the words of items that do not count.
+    report : the counts, settings and timings of the run, a dictionary; report.json has the same.
+    output : the folder it was written to, a str if it is an address; or None.
+    """
+
+    hits: pa.Table
+    items: pa.Table
+    boilerplate: pa.Table
+    report: dict[str, Any]
+    output: Path | str | None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class DuplicatePairs(_Reported):
     """The result of `find_pairs`.
 

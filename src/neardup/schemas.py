@@ -415,6 +415,14 @@ INDEX_ROWS = Column("index-rows", "int64", "The row of the document in the index
 PART_ENDS = Column("part-ends", "int64", "The number of documents up to the end of the input.")
 PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that could not be read.")
 REJECTED = Column("rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read.")
+# Of items that are looked for in a corpus.
+FOUND_KEYS = Column("found-keys", "int32", "The shingles of items that documents have, each once for each of them.")
+ENOUGH_ITEMS = Column("enough-items", "int32", "An item for each document that has enough of it, boilerplate included.")
+WHOLE_ITEMS = Column("whole-items", "int32", "An item for each document whose matches are kept and that has all of it.")
+FURTHER_ITEMS = Column("further-items", "int32", "The same for documents whose matches are not kept.")
+MATCHES = Column("matches", "int64", "By shingle: document, place in the items, token, first and last character.", 5)
+EXCERPTS = Column("excerpts", "int64", "By excerpt: document, item, first character, end in `excerpt-texts`.", 4)
+EXCERPT_TEXTS = Column("excerpt-texts", "uint8", "Texts around items that were found, in UTF-8, for the report.")
 # By position in the order of priority, and by entry of a bucket.
 BUCKETS = Column("buckets", "uint32", "Band after band: where the document's bucket begins among the members.")
 MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
@@ -434,3 +442,43 @@ PAIR_STRUCTURE = Column("pair-structure", "float64", STRUCTURE.meaning)
 PAIR_EXACT = Column("pair-exact", "uint8", EXACT.meaning)
 PAIR_BEST = Column("pair-best", "uint8", "1 on the pair that removed the later document.")
 PAIR = (PAIR_LEFT, PAIR_RIGHT, PAIR_SIMILARITY, PAIR_DISTANCE, PAIR_STRUCTURE, PAIR_EXACT, PAIR_BEST)
+
+
+def found_items_schema() -> pa.Schema:
+    """Return the schema of the items that were found: hits.parquet."""
+    return _schema(
+        _field("item_id", pa.string(), "The id of the item."),
+        _field("benchmark", pa.string(), "Its benchmark."),
+        _field("document_id", pa.string(), "The id of a document that contains it."),
+        *_PLACE,
+        _field("start", pa.int64(), "Where the passage begins in the document, in characters."),
+        _field("end", pa.int64(), "Where it ends."),
+        _field("containment", pa.float64(), "The share of the item's shingles that stand there; those that count."),
+        _field("rule", pa.string(), "What showed it: containment, whole or perfect."),
+        _field("missing", pa.string(), "Words of the item that do not stand there."),
+    )
+
+
+def items_schema() -> pa.Schema:
+    """Return the schema of the items: items.parquet."""
+    return _schema(
+        _field("item_id", pa.string(), "The id of the item."),
+        _field("benchmark", pa.string(), "Its benchmark."),
+        *_PLACE,
+        _field("status", pa.string(), "clean, contaminated, boilerplate (found, but only what many have) or short."),
+        _field("containment", pa.float64(), "The greatest of its hits; 0 if there are none."),
+        _field("documents", pa.int64(), "The number of documents that contain it."),
+        _field("shingles", pa.int64(), "Its distinct shingles."),
+        _field("common", pa.int64(), "Those of them that are boilerplate."),
+    )
+
+
+def boilerplate_schema() -> pa.Schema:
+    """Return the schema of what did not count: boilerplate.parquet."""
+    return _schema(
+        _field("item_id", pa.string(), "The id of the item."),
+        _field("benchmark", pa.string(), "Its benchmark."),
+        _field("text", pa.string(), "Words of it that do not count."),
+        _nullable("documents", pa.int64(), "The documents that have the rarest shingle of it; null if it has items."),
+        _nullable("items", pa.int64(), "The items that have the rarest shingle of it; null if it has documents."),
+    )

@@ -20,7 +20,7 @@ from neardup.version import __version__
 
 INTERRUPTED = 130
 _NAMES = (
-    *("dedup", "find-pairs", "cluster", "compare", "evaluate", "sweep", "plan", "sign"),
+    *("dedup", "find-pairs", "cluster", "contamination", "compare", "evaluate", "sweep", "plan", "sign"),
     *("document-frequencies", "index", "serve"),
 )
 
@@ -88,6 +88,7 @@ def cli() -> None:
       neardup dedup news.parquet more/*.jsonl.zst -o out/
       neardup find-pairs corpus.parquet -o pairs.parquet
       neardup cluster pages/ -o out/ --method structure
+      neardup contamination evals/*.jsonl --corpus train/ -o out/
       neardup compare a.txt b.txt
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99

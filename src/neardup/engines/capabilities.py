@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from neardup.errors import SettingError
 
-COMMANDS = ("dedup", "cluster", "find_pairs", "sign", "evaluate", "sweep", "document_frequencies")
+COMMANDS = ("dedup", "cluster", "find_pairs", "sign", "evaluate", "sweep", "document_frequencies", "find_contamination")
 """The functions that run over a collection, and the commands of the same names."""
 
 

@@ -5,19 +5,23 @@ The tokens come from the code that a run uses. For one or two documents, not for
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup.arrays import arrow_of_strings
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import Segmenter, cutter_of
+from neardup.features.shingles import shingle_documents
 from neardup.features.unicode_tables import SEPARATOR, TRANSPARENT, WHITESPACE, classes_of, code_points, load_tables
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
@@ -25,6 +29,10 @@ _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until the text has been read this many times without a match."""
 _NEAR = 1_000
 """How far ahead a token is searched after that, in characters."""
+
+_PIECE = 400  # characters, about
+# Where a text can be cut: before a character that combines with none before it and does not continue a word.
+_CUT = re.compile(r"(?<=[ \n])[A-Za-z0-9]|[\u4e00-\u9fff]")
 
 _Located = tuple[str, int, int]
 """A token and its range in the normalised text; an empty range if the token is not there."""
@@ -76,6 +84,25 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
         for token, start, end in located
         for stop in [ends[end - 1] if end else 0]
     ]
+
+
+def token_ranges(text: str, shingling: Shingling, tokens: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Return the ranges of some tokens of a text that a kernel cuts, int64 (num_tokens, 2) in code points.
+
+    tokens : numbers of tokens, in any order. Only the pieces of the text around them are cut in Python.
+    """
+    cuts = np.array([match.start() for match in _CUT.finditer(text)], np.int64)
+    chosen = np.unique(np.searchsorted(cuts, np.arange(_PIECE, len(text), _PIECE)))
+    limits = [0, *cuts[chosen[chosen < len(cuts)]].tolist(), len(text)]
+    pieces = [text[start:end] for start, end in pairwise(limits)]
+    firsts = shingle_documents(arrow_of_strings(pieces), replace(shingling, ngram=1, html=None)).offsets
+    found = np.empty((len(tokens), 2), np.int64)
+    numbers = np.searchsorted(firsts, tokens, "right") - 1
+    for number in np.unique(numbers).tolist():
+        inside = numbers == number
+        spans = np.array([span[:2] for span in token_spans(pieces[number], shingling)], np.int64)
+        found[inside] = spans[tokens[inside] - firsts[number]] + limits[number]
+    return found
 
 
 def _start_tags(page: str) -> list[TokenSpan]:

@@ -215,7 +215,7 @@ def _hash_characters(stream, length, ascii_hashes, tokens):
 
 
 @kernel
-def _roll(tokens, count, ngram, hashes, first):
+def roll(tokens, count, ngram, hashes, first):
     """Append the hashes of all n-grams of tokens from `first` on; return the new end.
 
     The hash of t1..tn is mix(t1 B^(n-1) + ... + tn) modulo 2^64. Fewer than n tokens make one shingle of all.
@@ -289,7 +289,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
     else:
         count = _find_edges(stream, length, edges)
         _hash_tokens(stream, edges, count, tokens)
-    return count, _roll(tokens, count, ngram, hashes, first), flagged
+    return count, roll(tokens, count, ngram, hashes, first), flagged
 
 
 @kernel
@@ -325,7 +325,7 @@ def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
                 tokens[count] = hash_at(base + start, stop - start, start)
                 count += 1
         _content(tokens, count, shingles.content[document])
-        end = _roll(tokens, count, ngram, shingles.hashes, end)
+        end = roll(tokens, count, ngram, shingles.hashes, end)
         shingles.offsets[document + 1] = end
 
 

@@ -329,6 +329,10 @@ class Method(ABC):
         chosen = {name: getattr(self.settings, name) for name in names}
         return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
+    def all_settings(self, selection: SelectionSettings) -> dict[str, Any]:
+        """Return both: the settings that a run must have had to be resumed."""
+        return self.scheme_settings() | self.other_settings(selection)
+
     def describe_search(self, outcome: Totals) -> dict[str, Any]:
         """Return the parts of a report about the search for candidates: bands, samples and fingerprints."""
         return {"bands": None, "samples": None, "fingerprints": None}

@@ -55,6 +55,16 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
     return items
 
 
+def hit_list(examples: Sequence[Example]) -> str:
+    """Return items, each with a document that contains it, as items of a list, in HTML."""
+    items, sides = "", (say("contamination.item"), say("contamination.document"))
+    for number, example in enumerate(examples, 1):
+        opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
+        shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
+        items += _item(f"hit-{number}", example, say("contamination.part"), shown, sides)
+    return items
+
+
 def _removed(number: int, example: Example) -> str:
     opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
     shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'

@@ -60,7 +60,7 @@ def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, w
     for source, is_against in ((inputs.against, True), (inputs.source, False)):
         if is_against and source is None:
             continue
-        parts = _parts(source, inputs, "against" if is_against else "source", skipped)
+        parts = parts_of(source, inputs, "against" if is_against else "source", skipped)
         if not is_against:
             _refuse_reserved(parts, inputs.reserved)
         try:
@@ -165,7 +165,7 @@ def _has_pages(task: Task) -> bool:
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
 
 
-def _parts(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]) -> Sequence[Part]:
+def parts_of(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]) -> Sequence[Part]:
     paths = named_paths(source)
     if paths:
         return list_inputs(

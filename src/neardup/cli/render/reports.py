@@ -59,7 +59,7 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     _add_losses(table, report)
     if "recall" in report:
         _add_recall(table, report)
-    _add_cost(table, report)
+    add_cost(table, report)
     table.line()
     files = dict(_FILES[command])
     written = _WRITTEN.get(report.get("write", ""))
@@ -202,7 +202,7 @@ def print_frequencies(report: dict[str, Any], output: Path) -> None:
     print_rejected(report, console)
 
 
-def _add_cost(table: Rows, report: dict[str, Any]) -> None:
+def add_cost(table: Rows, report: dict[str, Any]) -> None:
     """Add the time and memory of the run."""
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]

@@ -108,11 +108,11 @@ class IndexEngine(Engine):
         found, _, warnings = find(self.run)
         tasks = [task.identified() for task in found]
         selection, run_settings = self.run.selection, self.run.settings
-        resuming = prepare(scratch, tasks, method, selection, self.run.resume)
+        resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)
         state, note = [self.index.address, snapshot.num_rows, *snapshot.count()], scratch.directory / "index.json"
         if resuming and not (note.exists() and json.loads(note.read_text()) == state):
             warnings.append("The index has changed since the run was interrupted: all documents were decided again.")
-            resuming = prepare(scratch, tasks, method, selection, resume=False)
+            resuming = prepare(scratch, tasks, method.all_settings(selection), resume=False)
         note.write_text(json.dumps(state))
         if folder is not None:
             folder.begin(resume=resuming)

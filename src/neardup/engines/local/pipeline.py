@@ -62,7 +62,7 @@ class LocalEngine(Engine):
         tasks = [task.identified() for task in tasks]
         if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
-        resuming = prepare(scratch, tasks, method, selection, run.resume)
+        resuming = prepare(scratch, tasks, method.all_settings(selection), run.resume)
         if folder is not None:
             folder.begin(resume=resuming)
         source = _read(tasks, method, selection, run.settings, scratch, stages, resume=resuming)

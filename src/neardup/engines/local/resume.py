@@ -9,14 +9,10 @@ from typing import Any
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import ResumeError
 from neardup.formats.reading import Task
-from neardup.methods.base import Method
-from neardup.settings.run import SelectionSettings
 from neardup.version import __version__
 
 
-def prepare(
-    scratch: Scratch, tasks: Sequence[Task], method: Method, selection: SelectionSettings, resume: bool
-) -> bool:
+def prepare(scratch: Scratch, tasks: Sequence[Task], settings: dict[str, Any], resume: bool) -> bool:
     """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
 
     Raises
@@ -25,7 +21,7 @@ def prepare(
         If the scratch files belong to other inputs, settings or another version; the message lists the differences.
     """
     note = scratch.directory / "run.json"
-    this = json.loads(json.dumps(_describe(tasks, method, selection)))
+    this = json.loads(json.dumps(_describe(tasks, settings)))
     if resume and note.exists():
         other = json.loads(note.read_text())
         different = [*_differences(other, this)]
@@ -40,10 +36,10 @@ def prepare(
     return False
 
 
-def _describe(tasks: Sequence[Task], method: Method, selection: SelectionSettings) -> dict[str, Any]:
+def _describe(tasks: Sequence[Task], settings: dict[str, Any]) -> dict[str, Any]:
     return {
         "version": __version__,
-        "settings": method.scheme_settings() | method.other_settings(selection),
+        "settings": settings,
         "inputs": [task.identity for task in tasks],
         "reading": [
             [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit] for task in tasks

@@ -1,0 +1,279 @@
+"""A table of the shingles of short items, which documents of any number stream past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import kernels
+from neardup.arrays import offsets_from_lengths, ranges
+from neardup.features.feature_strings import token_strings
+from neardup.features.shingles import Scan, scan_flagged, scan_strings, shingle_documents
+from neardup.kernels.token_arrays import longest_of, make_buffers
+from neardup.settings.contamination import ContaminationSettings
+from neardup.settings.shingling import Shingling
+
+LONG = 20
+"""From so many shingles on, an item that stands in a document whole is found there, however many have it."""
+WHOLE = 0.95
+"""The share of the shingles of a long item that is all of it."""
+_BITS_PER_KEY = 16
+_LONG_CHARACTER = 0xE0  # the first byte of characters that are a word each, and of few others
+
+
+class Lookup(NamedTuple):
+    """Where hashes of shingles are found. slots : uint64, open addressing; numbers : int32, the key of each slot.
+
+    bits : uint64 words, a filter that the first bits of each hash are set in.
+    """
+
+    slots: npt.NDArray[np.uint64]
+    numbers: npt.NDArray[np.int32]
+    bits: npt.NDArray[np.uint64]
+
+
+class Matches(NamedTuple):
+    """Shingles of items found in documents: int32 arrays of the document, the place and the token number of each.
+
+    Rising by document, and by token number within a field of a document.
+    """
+
+    documents: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int32]
+    positions: npt.NDArray[np.int32]
+
+    def take(self, rows: npt.NDArray[Any]) -> Matches:
+        """Return some of the matches."""
+        return Matches(*(column[rows] for column in self))
+
+
+@dataclass
+class ItemTable:
+    """The shingles of all items.
+
+    A *field* is one text of an item. A *place* is a distinct shingle of an item, where it first stands. Places are
+    those of an item's *own* shingles: such as no more than `settings.common` different items have.
+
+    field_items : int32 by field, rising. ngrams, num_tokens : int64 by field. weights : float64 by field.
+    items, fields, positions, keys : int32 by place, in the order of the items; positions are token numbers.
+    shared : places of the same kind, int64 (num_shared, 3) of field, position and items, of shingles not own.
+    num_own : int64 by item.
+    """
+
+    settings: ContaminationSettings
+    shingling: Shingling
+    num_items: int
+    field_items: npt.NDArray[np.int32]
+    ngrams: npt.NDArray[np.int64]
+    num_tokens: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    items: npt.NDArray[np.int32]
+    fields: npt.NDArray[np.int32]
+    positions: npt.NDArray[np.int32]
+    keys: npt.NDArray[np.int32]
+    shared: npt.NDArray[np.int64]
+    num_own: npt.NDArray[np.int64]
+    lookup: Lookup
+    posting_offsets: npt.NDArray[np.int64]
+    posting_places: npt.NDArray[np.int32]
+
+    @property
+    def num_keys(self) -> int:
+        """The distinct shingles."""
+        return len(self.posting_offsets) - 1
+
+    @cached_property
+    def least_whole(self) -> npt.NDArray[np.int64]:
+        """Return by item how many of its own shingles are all of it."""
+        return np.where(self.num_own < LONG, self.num_own, np.ceil(WHOLE * self.num_own - 1e-9)).astype(np.int64)
+
+    @cached_property
+    def least_own(self) -> npt.NDArray[np.int32]:
+        """Return by item with how many of its own shingles a document is worth a look; at least 1."""
+        share = np.ceil(self.settings.threshold * self.num_own - 1e-9)
+        least = np.maximum(share, np.minimum(self.settings.min_shingles, self.num_own))
+        fewest: npt.NDArray[np.int32] = np.maximum(1, np.minimum(least, self.least_whole)).astype(np.int32)
+        return fewest
+
+    def widths(self, fields: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Return in how many positions the shingles of fields must begin: those of half as many words again."""
+        tokens = self.num_tokens[fields]
+        widths: npt.NDArray[np.int64] = tokens + np.maximum(tokens // 2, 5) - self.ngrams[fields] + 1
+        return widths
+
+
+def build_items(
+    texts: pa.LargeStringArray,
+    field_items: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.float64],
+    num_items: int,
+    settings: ContaminationSettings,
+    shingling: Shingling,
+) -> ItemTable:
+    """Return the table of items.
+
+    Parameters
+    ----------
+    texts : of all fields, in the order of their items. field_items, weights : by field.
+    """
+    ngrams, num_tokens = _ngrams(texts, settings, shingling)
+    hashes, fields, positions = _shingles(texts, ngrams, num_tokens, shingling)
+    items = field_items[fields]
+    # The first of each shingle of an item.
+    order = np.lexsort((np.arange(len(hashes)), items, hashes))
+    hashes, fields, positions, items = hashes[order], fields[order], positions[order], items[order]
+    first = np.ones(len(hashes), np.bool_)
+    first[1:] = (hashes[1:] != hashes[:-1]) | (items[1:] != items[:-1])
+    hashes, fields, positions, items = hashes[first], fields[first], positions[first], items[first]
+    starts_key = np.ones(len(hashes), np.bool_)
+    starts_key[1:] = hashes[1:] != hashes[:-1]
+    keys = np.cumsum(starts_key) - 1
+    num_keys = int(keys[-1]) + 1 if len(keys) else 0
+    content = _contents(hashes, items, num_items)
+    different = np.unique(np.stack([keys, content[items]], axis=1), axis=0)[:, 0]
+    num_different = np.bincount(different, minlength=num_keys)
+    own = num_different[keys] <= settings.common
+    shared = np.stack([fields[~own], positions[~own], num_different[keys[~own]]], axis=1).astype(np.int64)
+    kept = np.cumsum(num_different <= settings.common) - 1
+    hashes, fields, positions, items, keys = (array[own] for array in (hashes, fields, positions, items, kept[keys]))
+    by_item = np.lexsort((positions, fields))
+    places = np.empty(len(by_item), np.int32)
+    places[by_item] = np.arange(len(by_item))  # by posting: sorted by key
+    offsets = offsets_from_lengths(np.bincount(keys, minlength=int(keys[-1]) + 1 if len(keys) else 0))
+    return ItemTable(
+        settings,
+        shingling,
+        num_items,
+        field_items,
+        ngrams,
+        num_tokens,
+        weights,
+        items[by_item].astype(np.int32),
+        fields[by_item].astype(np.int32),
+        positions[by_item].astype(np.int32),
+        keys[by_item].astype(np.int32),
+        shared,
+        np.bincount(items, minlength=num_items),
+        _lookup(hashes[offsets[:-1]]),
+        offsets,
+        places,
+    )
+
+
+def _ngrams(
+    texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the length of the shingles of each field, and its tokens."""
+    tokens = token_strings(texts, shingling)
+    counts = np.diff(tokens.document_offsets)
+    first = np.append(tokens.data, np.uint8(0))[tokens.offsets[:-1]]
+    is_character = (first >= _LONG_CHARACTER) & (np.diff(tokens.offsets) <= 4)
+    of_field = np.repeat(np.arange(len(texts)), counts)
+    characters = np.bincount(of_field, is_character, minlength=len(texts))
+    return np.where(2 * characters > counts, 2 * settings.ngram - 1, settings.ngram), counts
+
+
+def _shingles(
+    texts: pa.LargeStringArray, ngrams: npt.NDArray[np.int64], num_tokens: npt.NDArray[np.int64], shingling: Shingling
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the hash, the field and the position of each shingle; fields of fewer words than one have none."""
+    parts = []
+    for ngram in np.unique(ngrams).tolist():
+        chosen = np.flatnonzero((ngrams == ngram) & (num_tokens >= ngram))
+        found = shingle_documents(texts.take(pa.array(chosen)), replace(shingling, ngram=ngram))
+        sizes = np.diff(found.offsets)
+        parts.append((found.hashes.copy(), np.repeat(chosen, sizes), ranges(0, sizes)))
+    if not parts:
+        return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64)
+    hashes, fields, positions = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return hashes, fields, positions
+
+
+def _contents(hashes: npt.NDArray[np.uint64], items: npt.NDArray[Any], num_items: int) -> npt.NDArray[np.int64]:
+    """Return a number for each item, the same for items with the same shingles."""
+    sums = np.zeros(num_items, np.uint64)
+    np.add.at(sums, items, hashes)  # modulo 2^64; the sets are of hashes already
+    return np.unique(sums, return_inverse=True)[1]
+
+
+def _lookup(hashes: npt.NDArray[np.uint64]) -> Lookup:
+    size = 1 << max(4, (2 * len(hashes)).bit_length())
+    words = 1 << max(4, (_BITS_PER_KEY * len(hashes) // 64).bit_length())
+    lookup = Lookup(np.zeros(size, np.uint64), np.full(size, -1, np.int32), np.zeros(words, np.uint64))
+    kernels.item_shingles.fill_table(hashes, *lookup)
+    return lookup
+
+
+class Finder:
+    """Finds the shingles of items in batches of documents; for one thread at a time."""
+
+    def __init__(self, table: ItemTable) -> None:
+        self._table = table
+        self._ngrams = np.unique(table.ngrams) if len(table.ngrams) else np.array([table.settings.ngram])
+        sizes = table.num_items, table.num_items, table.num_keys, table.num_items
+        self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
+
+    def find(self, texts: pa.Array, is_common: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], Matches]:
+        """Return the distinct keys of each document, one after the other, and the matches of items worth a look.
+
+        Parameters
+        ----------
+        texts : as `extract_text` returns them. is_common : by key, whether too many documents are known to have it.
+        """
+        table = self._table
+        scan = scan_strings(texts, table.shingling)
+        keys, positions, ends, flagged = self._look_up(scan)
+        if flagged.any():
+            keys, positions, ends = self._with_flagged(texts, keys, positions, ends, flagged)
+        postings = table.posting_offsets, table.posting_places, table.items
+        most = int((table.posting_offsets[keys + 1] - table.posting_offsets[keys]).sum())
+        distinct, found = np.empty(len(keys), np.int32), tuple(np.empty(most, np.int32) for _ in range(3))
+        num_distinct, num_found = kernels.item_shingles.gather(
+            keys,
+            positions,
+            ends,
+            is_common,
+            postings,
+            table.least_own,
+            table.settings.min_shingles,
+            self._workspace,
+            distinct,
+            found,
+        )
+        return distinct[:num_distinct], Matches(*(column[:num_found] for column in found))
+
+    def _look_up(self, scan: Scan) -> tuple[npt.NDArray[Any], ...]:
+        num_documents, ngrams = len(scan.text.offsets) - 1, self._ngrams
+        room = (3 * len(scan.text.data) + num_documents) * len(ngrams)  # never written, never given out
+        keys, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+        ends, flagged = np.empty(num_documents, np.int64), np.zeros(num_documents, np.bool_)
+        longest = longest_of(scan.text)
+        hashes = np.empty(3 * longest + 2, np.uint64)
+        kernels.item_shingles.look_up(
+            scan, ngrams, self._table.lookup, make_buffers(longest), hashes, keys, positions, ends, flagged
+        )
+        count = int(ends[-1]) if num_documents else 0
+        return keys[:count], positions[:count], ends, flagged
+
+    def _with_flagged(
+        self,
+        texts: pa.Array,
+        keys: npt.NDArray[np.int32],
+        positions: npt.NDArray[np.int32],
+        ends: npt.NDArray[np.int64],
+        flagged: npt.NDArray[np.bool_],
+    ) -> tuple[npt.NDArray[Any], ...]:
+        """Return the same with the shingles of the documents that are normalised as a whole."""
+        others, other_positions, other_ends, _ = self._look_up(scan_flagged(texts, flagged, self._table.shingling))
+        sizes = np.diff(ends, prepend=0)
+        documents = np.repeat(np.arange(len(ends)), sizes)
+        sizes[flagged] = np.diff(other_ends, prepend=0)
+        documents = np.append(documents, np.repeat(np.flatnonzero(flagged), sizes[flagged]))
+        order = np.argsort(documents, kind="stable")
+        both = np.append(keys, others)[order], np.append(positions, other_positions)[order]
+        return *both, np.cumsum(sizes)

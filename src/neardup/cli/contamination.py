@@ -1,0 +1,95 @@
+"""The command `neardup contamination`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+import neardup
+from neardup.cli import render
+from neardup.cli.config import config_option
+from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, show
+from neardup.cli.settings import SettingType, command, option, settings_options
+from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
+from neardup.settings.constraints import Constraint
+from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
+from neardup.settings.run import RunSettings
+
+ABOVE = 3
+"""The exit code if a benchmark is contaminated more than --fail-above allows."""
+
+
+@command(
+    "Find the items of test sets in a corpus.",
+    common="output overwrite resume corpus item_columns benchmark_column threshold write fail_above text_column",
+)
+@inputs_argument
+@folder_options
+@settings_options(ContaminationOutput, "Output")
+@option(
+    "--fail-above RATE",
+    "Output",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI.",
+    type=SettingType(Constraint("", float, low=0.0, high=1.0)),
+)
+@option(
+    "--corpus PATH...",
+    "Input",
+    "The documents to search; repeatable. Default: the inputs, each searched for the items of the others.",
+)
+@option(
+    "--item-columns NAME...",
+    "Input",
+    "The columns of an item, by commas or repeated; with weights: question,answer:0.5. Default: question, problem, "
+    "prompt, query, instruction, input or text, and the columns of choices and answers.",
+    callback=one_or_several,
+)
+@option("--item-id-column NAME", "Input", "The id column of the items. Default: as of a corpus.")
+@option("--benchmark-column NAME", "Input", "The column with the benchmark of an item. Default: the name of the input.")
+@source_options
+@settings_options(ContaminationSettings, "Decision")
+@settings_options(RunSettings, "Running", without=("cache_bytes",))
+@config_option
+@printing_options
+def contamination(
+    inputs: tuple[str, ...],
+    corpus: tuple[str, ...],
+    output: str,
+    fail_above: float | None,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Find which items of test sets stand in the documents of a corpus, and show where.
+
+    INPUT has the items: questions, with choices and answers in columns of their own, or texts. The corpus is read once.
+    The output folder DIR contains hits.parquet with the place of each item in each document, items.parquet with what
+    was found of each item, boilerplate.parquet with what did not count because many have it, rejected.jsonl,
+    report.json and report.html; it appears once it is complete.
+
+    \b
+    Examples:
+      neardup contamination evals/*.jsonl --corpus 'train/**/*.parquet' -o out/
+      neardup contamination evals/ --item-columns question,choices --benchmark-column task --corpus train/ -o out/
+      neardup contamination evals.jsonl --corpus train/ -o out/ --fail-above 0.01       exit code 3 above 1 %
+      neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
+      neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
+    """
+    report_discarded_run(output, values["resume"])
+    with running(lambda: message_of_folder(output)):
+        result = neardup.find_contamination(named(inputs), named(corpus), output=output, **values)
+    report = result.report
+    folder = os.fspath(result.output or output)
+    show(report, lambda: render.contamination.print_contamination(report, folder), quiet=quiet, as_json=as_json)
+    exit_if_incomplete(report["incomplete"], values["on_error"])
+    above = [row for row in report["benchmarks"] if fail_above is not None and row["rate"] > fail_above]
+    if above:
+        row = above[0]
+        click.echo(
+            f"neardup: contaminated: {row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}, above "
+            f"--fail-above {fail_above:g}.",
+            err=True,
+        )
+        raise click.exceptions.Exit(ABOVE)

@@ -1,0 +1,54 @@
+"""Print the result of a search for items: a table by benchmark, and where the files are."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from rich.console import Console
+
+from neardup.cli.render.reports import add_cost, print_rejected, print_warnings
+from neardup.cli.render.table import Rows, table_lines
+from neardup.report.wording import memory, noun, percent, visible
+
+_MOST = 12
+_FILES = {"Report": "report.html", "Hits": "hits.parquet", "Items": "items.parquet", "Left out": "boilerplate.parquet"}
+
+
+def print_contamination(report: dict[str, Any], output: str, console: Console | None = None) -> None:
+    """Print the counts, the benchmarks and the files of `output`."""
+    console = console or Console(highlight=False)
+    counts, table = report["counts"], Rows()
+    table.count(
+        "Items", counts["items"], f"of {len(report['benchmarks']):,} {noun(len(report['benchmarks']), 'benchmark')}"
+    )
+    table.count("Searched", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
+    share = percent(counts["contaminated"] / max(1, counts["items"]))
+    table.count(
+        "Contaminated", counts["contaminated"], f"{share}, in {counts['documents_with_items']:,} documents", "bold red"
+    )
+    table.count("Boilerplate", counts["boilerplate"], "found, but only words that many documents or items have")
+    table.count("Too short", counts["short"], "fewer words than a shingle: not looked for")
+    table.count("Clean", counts["clean"], "not found", "bold green")
+    if counts["rejected"] or counts["items_rejected"]:
+        table.count("Rejected", counts["rejected"] + counts["items_rejected"], "could not be read", "bold red")
+    table.line()
+    add_cost(table, report)
+    table.line()
+    written = {} if report["write"] == "none" else {"Kept": "kept/"}
+    for name, file in (_FILES | written).items():
+        table.line(name, visible(os.path.join(output, file)), "bold cyan")
+    table.print(console)
+    console.print()
+    heads = ("benchmark", "items", "contaminated", "boilerplate", "share")
+    rows = [
+        (visible(row["benchmark"]), *(f"{row[name]:,}" for name in heads[1:4]), percent(row["rate"]))
+        for row in report["benchmarks"][:_MOST]
+    ]
+    if not report["between"] or len(report["benchmarks"]) > 1:
+        for line in table_lines(heads, rows):
+            console.print(line, soft_wrap=True)
+    if len(report["benchmarks"]) > _MOST:
+        console.print(f"  ... and {len(report['benchmarks']) - _MOST:,} more; report.html lists them.")
+    print_warnings(report, console)
+    print_rejected(report, console)

@@ -1,0 +1,51 @@
+"""The settings of a search for items in a corpus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from neardup.settings.constraints import Validated, parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContaminationSettings(Validated):
+    """When an item counts as found in a document; docs/contamination.md explains the rule."""
+
+    threshold: float = parameter(
+        0.4,
+        "The minimum containment: the share of an item's shingles that stand within one stretch of a document.",
+        low=0.05,
+        high=1.0,
+    )
+    ngram: int = parameter(
+        3, "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.", low=1, high=32
+    )
+    min_shingles: int = parameter(
+        6, "The fewest shingles that show an item; one with fewer must be found whole.", low=1, high=1000
+    )
+    common: int = parameter(
+        10,
+        "The most documents of the corpus, and the most items, in which a shingle shows an item. What stands in more "
+        "is boilerplate, which is listed and does not count.",
+        low=1,
+        high=1_000_000,
+    )
+    max_documents: int = parameter(
+        100, "The most documents that are listed for one item, the best first; all are counted.", low=1, high=100_000
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContaminationOutput(Validated):
+    """What a search for items writes besides its tables."""
+
+    write: Literal["none", "items", "corpus"] = parameter(
+        "none",
+        "The clean copies to write: of the items without those that were found (items), of the corpus without the "
+        "documents that contain items (corpus), or none.",
+        choices=("none", "items", "corpus"),
+    )
+    lang: Literal["en", "zh"] = parameter(
+        "en", "The language of the report: English or simplified Chinese.", choices=("en", "zh")
+    )
