@@ -24,6 +24,7 @@ ABOVE = 3
 @command(
     "Find the items of test sets in a corpus.",
     common="output overwrite resume corpus item_columns benchmark_column threshold write fail_above text_column",
+    greedy="--corpus",
 )
 @inputs_argument
 @folder_options
@@ -37,7 +38,8 @@ ABOVE = 3
 @option(
     "--corpus PATH...",
     "Input",
-    "The documents to search; repeatable. Default: the inputs, each searched for the items of the others.",
+    "The documents to search: all paths up to the next option; repeatable. Default: the inputs, each searched for the "
+    "items of the others.",
 )
 @option(
     "--item-columns NAME...",
@@ -71,7 +73,7 @@ def contamination(
 
     \b
     Examples:
-      neardup contamination evals/*.jsonl --corpus 'train/**/*.parquet' -o out/
+      neardup contamination evals/*.jsonl --corpus train/*.parquet -o out/
       neardup contamination evals/ --item-columns question,choices --benchmark-column task --corpus train/ -o out/
       neardup contamination evals.jsonl --corpus train/ -o out/ --fail-above 0.01       exit code 3 above 1 %
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them

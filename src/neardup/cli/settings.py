@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import reduce
+from itertools import takewhile
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -89,17 +90,21 @@ class Command(click.Command):
     """A command whose --help shows the common options, and --help-all all of them below headings.
 
     common : the names of the parameters that --help shows beside those of printing; all if empty.
+    greedy : a flag that takes all words up to the next one, such as the files that a pattern of the shell names.
     """
 
-    def __init__(self, *args: Any, common: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, common: str = "", greedy: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.common = common.split()
+        self.common, self._greedy = common.split(), greedy
         if common:
             eager: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _print_help_all}
             option("--help-all", PRINTING, "Show all options and exit.", **eager)(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
+        for place in reversed([place for place, word in enumerate(args) if word == self._greedy]):
+            words = list(takewhile(lambda word: not word.startswith("-") or word == "-", args[place + 2 :]))
+            args[place + 2 : place + 2 + len(words)] = [word for one in words for word in (self._greedy, one)]
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for param, times in Counter(given).items():
             if times > 1 and isinstance(param, click.Option) and not (param.multiple or param.is_flag):
@@ -131,12 +136,12 @@ class Command(click.Command):
             formatter.write_text(f"{ctx.command_path} --help-all shows all options.")
 
 
-def command(short_help: str, *, common: str = "") -> Callable[[Callable[..., Any]], Command]:
+def command(short_help: str, *, common: str = "", greedy: str = "") -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
-    short_help : its line in the list of commands. common : as in `Command`.
+    short_help : its line in the list of commands. common, greedy : as in `Command`.
     """
-    return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common)
+    return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common, greedy=greedy)
 
 
 def commands_of(*modules: ModuleType) -> dict[str, click.Command]:

@@ -30,11 +30,14 @@ class ItemTexts:
 
     def __init__(self, items: Items, table: ItemTable) -> None:
         self._table, self._texts = table, items.fields()[0]
+        self._last: tuple[int, str, list[TokenSpan]] = -1, "", []
 
     def words(self, field: int) -> tuple[str, list[TokenSpan]]:
         """Return the text of a field, and its words."""
-        text = self._texts[field].as_py()
-        return text, token_spans(text, self._table.shingling)
+        if self._last[0] != field:
+            text = self._texts[field].as_py()
+            self._last = field, text, token_spans(text, self._table.shingling)
+        return self._last[1:]
 
     def runs(self, fields: npt.NDArray[np.integer], positions: npt.NDArray[np.integer]) -> Iterator[tuple[int, str]]:
         """Yield the text of each run of shingles that overlap, with its first shingle; rising by field and position."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ def examples_of(
     """Return the hits to show: the best of each item of which the text is at hand, the best items first."""
     _, first = np.unique(hits.items, return_index=True)
     chosen: list[int] = []
-    ends = np.append(first[1:], len(hits.items))
-    for start, end in zip(first.tolist(), ends.tolist(), strict=True):
+    for start, end in pairwise([*first.tolist(), len(hits.items)]):
         keys = ((int(hits.documents[row]), int(hits.items[row]), row) for row in range(start, end))
         chosen += [row for document, item, row in keys if (document, item) in excerpts][:1]
     chosen = sorted(chosen, key=lambda row: -hits.containment[row])[:MAX_SHOWN]

@@ -148,7 +148,9 @@ def _choose(shown: Sequence[Mapping[str, pa.DataType]], named: str | Sequence[st
 def _add(items: Items, number: int, batch: DocumentBatch, benchmark_column: str | None) -> None:
     """Add the items of a batch."""
     task = items.tasks[number]
-    name = task.part.relative_name.split("/")[-1].split(".")[0] if task.part.unit != "file" else "items"
+    name = task.part.relative_name.split("/")[-1].split(".")[0]
+    if task.part.unit == "file" or task.part.name == "source":
+        name = "items"
     ids = batch.ids.to_pylist() if batch.ids is not None else [None] * len(batch.rows)
     for row, (identifier, record) in enumerate(zip(ids, _records(batch, task), strict=True)):
         benchmark = name
