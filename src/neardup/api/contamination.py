@@ -51,7 +51,7 @@ def find_contamination(
     benchmark_column: str | None = None,
     threshold: float = 0.4,
     ngram: int = 3,
-    min_shingles: int = 6,
+    min_shingles: int = 5,
     common: int = 10,
     max_documents: int = 100,
     output: str | os.PathLike[str] | None = None,
@@ -75,7 +75,7 @@ def find_contamination(
     benchmark_column : the column with the name of an item's benchmark. Default: the name of the input.
     threshold : the minimum containment: the share of an item's shingles within one stretch of a document.
     ngram : words in a shingle; of an item in Chinese, Japanese or Thai, 2 ngram - 1 characters.
-    min_shingles : the fewest shingles that show an item; one with fewer must be found whole.
+    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be found whole.
     common : the most documents, and the most items, in which a shingle shows an item; what more have is boilerplate.
     max_documents : the most documents that are listed for one item.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, report.json and report.html to.
@@ -166,8 +166,8 @@ class _Tables:
         listed = hits.take(np.flatnonzero(place < table.settings.max_documents))
         self._listed, self._texts = listed, tables_of.ItemTexts(items, table)
         self.hits = tables_of.hits_table(items, self._texts, listed, found.locations)
-        self.items = tables_of.items_table(items, table, hits, documents, enough, found.num_documents)
-        self.boilerplate = tables_of.boilerplate_table(items, self._texts, table, found.num_documents)
+        self.items = tables_of.items_table(items, table, hits, documents, enough, found.num_documents, found.is_whole)
+        self.boilerplate = tables_of.boilerplate_table(items, self._texts, table, found.num_documents, found.is_whole)
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of items by status, of hits, and of documents that have some."""

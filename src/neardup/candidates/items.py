@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import offsets_from_lengths, ranges
+from neardup.features.described import Lists
 from neardup.features.feature_strings import token_strings
 from neardup.features.shingles import Scan, scan_flagged, scan_strings, shingle_documents
 from neardup.kernels.token_arrays import longest_of, make_buffers
@@ -62,7 +63,7 @@ class ItemTable:
     field_items : int32 by field, rising. ngrams, num_tokens : int64 by field. weights : float64 by field.
     items, fields, positions, keys : int32 by place, in the order of the items; positions are token numbers.
     shared : places of the same kind, int64 (num_shared, 3) of field, position and items, of shingles not own.
-    num_own : int64 by item.
+    num_own : int64 by item. words : the hashes of the words of each field.
     """
 
     settings: ContaminationSettings
@@ -78,6 +79,7 @@ class ItemTable:
     keys: npt.NDArray[np.int32]
     shared: npt.NDArray[np.int64]
     num_own: npt.NDArray[np.int64]
+    words: Lists
     lookup: Lookup
     posting_offsets: npt.NDArray[np.int64]
     posting_places: npt.NDArray[np.int32]
@@ -88,16 +90,34 @@ class ItemTable:
         return len(self.posting_offsets) - 1
 
     @cached_property
-    def least_whole(self) -> npt.NDArray[np.int64]:
-        """Return by item how many of its own shingles are all of it."""
-        return np.where(self.num_own < LONG, self.num_own, np.ceil(WHOLE * self.num_own - 1e-9)).astype(np.int64)
+    def is_first(self) -> npt.NDArray[np.bool_]:
+        """Return by field whether it is the first of its item."""
+        return np.diff(self.field_items, prepend=-1) != 0
+
+    @cached_property
+    def num_first(self) -> npt.NDArray[np.int64]:
+        """Return by item how many of its own shingles are of its first field."""
+        return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
+
+    def most_documents(self, is_whole: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return by place in how many documents it may stand and be no boilerplate.
+
+        Half of the setting if no document has the whole item: what several have without the rest of it, is a phrase.
+        """
+        common = self.settings.common
+        return np.where(is_whole, common, (common + 1) // 2)[self.items]
+
+    def least_of(self, num_own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how many of so many own shingles a document must have to be worth a look; at least 1."""
+        share = np.ceil(self.settings.threshold * num_own - 1e-9).astype(np.int64)
+        least = np.maximum(share, np.minimum(self.settings.min_shingles, num_own))
+        return np.maximum(1, np.minimum(least, least_whole(num_own)))
 
     @cached_property
     def least_own(self) -> npt.NDArray[np.int32]:
-        """Return by item with how many of its own shingles a document is worth a look; at least 1."""
-        share = np.ceil(self.settings.threshold * self.num_own - 1e-9)
-        least = np.maximum(share, np.minimum(self.settings.min_shingles, self.num_own))
-        fewest: npt.NDArray[np.int32] = np.maximum(1, np.minimum(least, self.least_whole)).astype(np.int32)
+        """Return by item how many of its shingles a document must have, be they of the first field alone."""
+        least = self.least_of(np.where(self.num_first > 0, self.num_first, self.num_own))
+        fewest: npt.NDArray[np.int32] = np.minimum(least, self.least_of(self.num_own)).astype(np.int32)
         return fewest
 
     def widths(self, fields: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
@@ -105,6 +125,11 @@ class ItemTable:
         tokens = self.num_tokens[fields]
         widths: npt.NDArray[np.int64] = tokens + np.maximum(tokens // 2, 5) - self.ngrams[fields] + 1
         return widths
+
+
+def least_whole(num_own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return how many of so many own shingles are all of an item."""
+    return np.where(num_own < LONG, num_own, np.ceil(WHOLE * num_own - 1e-9)).astype(np.int64)
 
 
 def build_items(
@@ -123,6 +148,7 @@ def build_items(
     """
     ngrams, num_tokens = _ngrams(texts, settings, shingling)
     hashes, fields, positions = _shingles(texts, ngrams, num_tokens, shingling)
+    words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
     items = field_items[fields]
     # The first of each shingle of an item.
     order = np.lexsort((np.arange(len(hashes)), items, hashes))
@@ -159,6 +185,7 @@ def build_items(
         keys[by_item].astype(np.int32),
         shared,
         np.bincount(items, minlength=num_items),
+        Lists(words.hashes.copy(), words.offsets),
         _lookup(hashes[offsets[:-1]]),
         offsets,
         places,
@@ -240,7 +267,7 @@ class Finder:
             is_common,
             postings,
             table.least_own,
-            table.settings.min_shingles,
+            table.settings.min_rare,
             self._workspace,
             distinct,
             found,

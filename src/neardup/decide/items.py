@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neardup import kernels
 from neardup.arrays import writable
-from neardup.candidates.items import LONG, ItemTable, Matches
+from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
 
 RULES = ("containment", "whole", "perfect")
 """What shows an item: enough of its rare shingles; all of a long one, however many have it; all of a short one."""
@@ -37,10 +37,15 @@ class Stretches(NamedTuple):
         values = self.counts[:, column] if weights is None else self.counts[:, column] * weights[self.fields]
         return np.add.reduceat(values, self.starts) if len(values) else values[:0]
 
-    def best(self, column: int) -> npt.NDArray[np.int64]:
-        """Return the stretch with the greatest number in a column for each item in a document, the first of equals."""
+    def shown(self, table: ItemTable, column: int) -> npt.NDArray[np.int64]:
+        """Return the stretch to show of each item in a document.
+
+        That of the first field of which enough was found, by a column of `counts`; else the one with most.
+        """
+        sizes = np.bincount(table.fields, minlength=len(table.field_items))[self.fields]
+        is_enough = self.counts[:, column] >= table.settings.threshold * np.maximum(sizes, 1)
         group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.items)))
-        order = np.lexsort((np.arange(len(group)), -self.counts[:, column], group))
+        order = np.lexsort((np.arange(len(group)), np.where(is_enough, 0, -self.counts[:, column]), ~is_enough, group))
         return order[self.starts]
 
 
@@ -99,6 +104,50 @@ class Kept(NamedTuple):
     enough: npt.NDArray[np.int32]
 
 
+class _Judged(NamedTuple):
+    """How much of a part of an item stands in a document, by item and document.
+
+    own : int64, the shingles in the stretches with most. rare, near : int64, the rare shingles, and all, in the
+    stretches with most rare ones. num_own, num_rare : those it has. weight, all_weight : float64, the rare shingles
+    there and of the item, weighted.
+    """
+
+    own: npt.NDArray[np.int64]
+    rare: npt.NDArray[np.int64]
+    near: npt.NDArray[np.int64]
+    num_own: npt.NDArray[np.int64]
+    num_rare: npt.NDArray[np.float64]
+    weight: npt.NDArray[np.float64]
+    all_weight: npt.NDArray[np.float64]
+
+    @property
+    def whole(self) -> npt.NDArray[np.bool_]:
+        """Whether it is all there; a short one needs a shingle that is rare."""
+        is_all = (self.num_own > 0) & (self.own >= least_whole(self.num_own))
+        return is_all & ((self.num_own >= LONG) | (self.num_rare > 0))
+
+
+def _judge(
+    table: ItemTable, own: Stretches, rare: Stretches, is_rare: npt.NDArray[np.bool_], is_part: npt.NDArray[np.bool_]
+) -> _Judged:
+    """Return how much of a part of each item stands in a document. is_rare : bool by place. is_part : bool by field."""
+    items, counts = own.items[own.starts], is_part[table.fields]
+    weights = table.weights * is_part
+
+    def sums(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.bincount(table.items, values, table.num_items)[items]
+
+    return _Judged(
+        own.total(1, is_part),
+        rare.total(0, is_part),
+        rare.total(1, is_part),
+        sums(counts).astype(np.int64),
+        sums(counts & is_rare),
+        rare.total(0, weights),
+        sums(weights[table.fields] * is_rare),
+    )
+
+
 def keep_matches(table: ItemTable, matches: Matches, is_common: npt.NDArray[np.bool_]) -> Kept:
     """Return which items may be found, however many documents are still to come.
 
@@ -107,15 +156,27 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: npt.NDArray[np.b
     is_rare = ~is_common[table.keys[matches.places]]
     rare = find_stretches(table, matches, is_rare, prefers_rare=True)
     own = find_stretches(table, matches, is_rare, prefers_rare=False)
-    items, num_own = own.items[own.starts], own.total(1)
-    whole = num_own >= table.least_whole[items]
-    kept = whole | (rare.total(0) >= table.settings.min_shingles)
+    items = own.items[own.starts]
+    short, whole, enough = (np.zeros(len(items), np.bool_) for _ in range(3))
+    for is_part, num_own in ((table.is_first, table.num_first), (np.ones_like(table.is_first), table.num_own)):
+        found, count = own.total(1, is_part), num_own[items]
+        is_whole = (count > 0) & (found >= least_whole(count))
+        whole |= is_whole & ((count >= LONG) | (count == table.num_own[items]))
+        short |= is_whole
+        enough |= (count > 0) & (found >= table.least_of(count))
+    num_rare = rare.total(0)
+    kept = whole & (table.num_own[items] >= LONG) | (short & (num_rare > 0))
+    kept |= (num_rare >= table.settings.min_rare) & (rare.total(1) >= table.settings.min_shingles)
     sizes = np.diff(own.begins[own.starts], append=len(matches.places))
-    return Kept(np.repeat(kept, sizes), items[kept], whole[kept], items[num_own >= table.least_own[items]])
+    return Kept(np.repeat(kept, sizes), items[kept], whole[kept], items[enough])
 
 
 def decide_hits(
-    table: ItemTable, matches: Matches, ranges: npt.NDArray[np.integer[Any]], num_documents: npt.NDArray[np.int64]
+    table: ItemTable,
+    matches: Matches,
+    ranges: npt.NDArray[np.integer[Any]],
+    num_documents: npt.NDArray[np.int64],
+    is_whole: npt.NDArray[np.bool_],
 ) -> Hits:
     """Return all hits.
 
@@ -123,33 +184,38 @@ def decide_hits(
     ----------
     matches : those kept of all documents, by document and field.
     ranges : (num_matches, 2), the characters of each.
-    num_documents : int64 by key, the documents that have it.
+    num_documents : int64 by key, the documents that have it. is_whole : bool by item, whether all of it was found.
     """
     settings = table.settings
-    is_rare = num_documents[table.keys] <= settings.common
-    weights = table.weights[table.fields] * is_rare
-    num_rare = np.bincount(table.items, is_rare, table.num_items)
-    all_rare = np.bincount(table.items, weights, table.num_items)
+    is_rare = num_documents[table.keys] <= table.most_documents(is_whole)
     rare = find_stretches(table, matches, is_rare[matches.places], prefers_rare=True)
     own = find_stretches(table, matches, is_rare[matches.places], prefers_rare=False)
     items = own.items[own.starts]
-    is_long = table.num_own[items] >= LONG
-    whole = (own.total(1) >= table.least_whole[items]) & (is_long | (num_rare[items] > 0))
-    weight = rare.total(0, table.weights)
-    enough = (rare.total(0) >= settings.min_shingles) & (weight >= settings.threshold * all_rare[items] - 1e-9)
-    containment = np.where(whole, own.total(1) / table.num_own[items], weight / np.maximum(all_rare[items], 1e-300))
-    rules = np.where(whole, np.where(is_long, 1, 2), 0).astype(np.int32)
+    whole, enough = (np.zeros(len(items), np.bool_) for _ in range(2))
+    containment, rules = np.zeros(len(items)), np.zeros(len(items), np.int32)
+    for is_part in (table.is_first, np.ones_like(table.is_first)):
+        part = _judge(table, own, rare, is_rare, is_part)
+        is_enough = (part.rare >= settings.min_rare) & (part.near >= settings.min_shingles)
+        is_enough &= part.weight >= settings.threshold * part.all_weight - 1e-9
+        share = np.where(
+            part.whole, part.own / np.maximum(part.num_own, 1), part.weight / np.maximum(part.all_weight, 1e-300)
+        )
+        better = (part.whole | is_enough) & (share > containment)
+        containment[better] = share[better]
+        rules[better] = np.where(part.whole, np.where(part.num_own >= LONG, 1, 2), 0)[better]
+        whole[better] = part.whole[better]
+        enough |= better
     starts, ends = np.empty((2, len(items)), np.int64)
     for which, stretches, column in ((whole, own, 1), (~whole, rare, 0)):
-        first, last = stretches.counts[stretches.best(column)[which], 2:].T
+        first, last = stretches.counts[stretches.shown(table, column)[which], 2:].T
         starts[which], ends[which] = ranges[first, 0], ranges[last, 1]
     documents = matches.documents[own.begins[own.starts]]
     limits = np.append(own.starts, len(own.items)).tolist()
     found = []
-    for row, is_whole in enumerate(whole.tolist()):
-        counts = (own if is_whole else rare).counts[limits[row] : limits[row + 1]]
+    for row, shows_own in enumerate(whole.tolist()):
+        counts = (own if shows_own else rare).counts[limits[row] : limits[row + 1]]
         inside = [matches.places[first : last + 1] for _, _, first, last in counts.tolist()]
         found.append(np.unique(np.concatenate(inside)))
     order = np.lexsort((documents, -containment, items))
     hits = Hits(documents.astype(np.uint32), items, rules, containment, starts, ends, found)
-    return hits.take(order[(whole | enough)[order]])
+    return hits.take(order[enough[order]])

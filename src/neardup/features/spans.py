@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,19 @@ from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import Segmenter, cutter_of
-from neardup.features.shingles import shingle_documents
-from neardup.features.unicode_tables import SEPARATOR, TRANSPARENT, WHITESPACE, classes_of, code_points, load_tables
+from neardup.features.unicode_tables import (
+    COMPOSE,
+    EXPAND,
+    RANK_SHIFT,
+    SEPARATOR,
+    SINGLE,
+    TRANSPARENT,
+    WHITESPACE,
+    WORD,
+    classes_of,
+    code_points,
+    load_tables,
+)
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
 
 _SEARCH_BUDGET = 64
@@ -86,23 +96,39 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
     ]
 
 
-def token_ranges(text: str, shingling: Shingling, tokens: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """Return the ranges of some tokens of a text that a kernel cuts, int64 (num_tokens, 2) in code points.
+def word_ranges(text: str, shingling: Shingling) -> npt.NDArray[np.int64]:
+    """Return the ranges of all words of a text, int64 (num_words, 2), as `token_spans` has them; tokens are words.
 
-    tokens : numbers of tokens, in any order. Only the pieces of the text around them are cut in Python.
+    Without an object for each word, but where normalisation does more than replace a character by another.
     """
+    entries = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False).entries
+    entries = entries[code_points(text)]
+    is_plain = (entries & np.uint32(COMPOSE | EXPAND) == 0) & (entries >> np.uint32(RANK_SHIFT) == 0)
+    if is_plain.all():
+        return _plain_ranges(classes_of(entries))
     cuts = np.array([match.start() for match in _CUT.finditer(text)], np.int64)
     chosen = np.unique(np.searchsorted(cuts, np.arange(_PIECE, len(text), _PIECE)))
-    limits = [0, *cuts[chosen[chosen < len(cuts)]].tolist(), len(text)]
-    pieces = [text[start:end] for start, end in pairwise(limits)]
-    firsts = shingle_documents(arrow_of_strings(pieces), replace(shingling, ngram=1, html=None)).offsets
-    found = np.empty((len(tokens), 2), np.int64)
-    numbers = np.searchsorted(firsts, tokens, "right") - 1
-    for number in np.unique(numbers).tolist():
-        inside = numbers == number
-        spans = np.array([span[:2] for span in token_spans(pieces[number], shingling)], np.int64)
-        found[inside] = spans[tokens[inside] - firsts[number]] + limits[number]
-    return found
+    limits = np.concatenate([[0], cuts[chosen[chosen < len(cuts)]], [len(text)]])
+    plain = np.logical_and.reduceat(is_plain, limits[:-1])
+    keep = np.append(True, ~(plain[1:] & plain[:-1]))  # neighbours are joined
+    found = []
+    for start, end in pairwise([*limits[:-1][keep].tolist(), len(text)]):
+        if is_plain[start:end].all():
+            found.append(_plain_ranges(classes_of(entries[start:end])) + start)
+        else:
+            spans = [span[:2] for span in token_spans(text[start:end], shingling)]
+            found.append(np.array(spans, np.int64).reshape(-1, 2) + start)
+    return np.concatenate(found)
+
+
+def _plain_ranges(kinds: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """Return the ranges of words by the classes of the characters."""
+    places = np.flatnonzero(kinds != TRANSPARENT)
+    kinds = kinds[places]
+    is_word, is_single = kinds == WORD, kinds == SINGLE
+    starts = is_single | (is_word & ~np.append(False, is_word[:-1]))
+    ends = is_single | (is_word & ~np.append(is_word[1:], False))
+    return np.stack([places[starts], places[ends] + 1], axis=1)
 
 
 def _start_tags(page: str) -> list[TokenSpan]:

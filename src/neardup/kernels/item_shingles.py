@@ -166,3 +166,40 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, prefe
         for i in range(first, end):
             counts[places[i]] = 0
         begin = end
+
+
+@kernel
+def extend(words, item_words, item_starts, item_ends, positions, item_positions, ngrams, edges):
+    """Extend matches over the words beside them that the item has there, too, as far as 256 words.
+
+    A word that differs is passed over if two that agree follow, or the item's first or last one; that may differ.
+
+    Parameters
+    ----------
+    words, item_words : uint64, the words of the document, and of the fields of items.
+    item_starts, item_ends : int64 by match, where the words of its field begin and end.
+    positions, item_positions : int64 by match, its first word in the document and in its field. ngrams : its words.
+    edges : int64 (num_matches, 2), set to the first and the last word of the document.
+    """
+    for match in range(len(positions)):
+        for side in range(2):
+            step = 1 if side else -1
+            last = ngrams[match] - 1 if side else 0
+            first = item_starts[match] + item_positions[match] + last
+            here, reached, agreed, has_gap = positions[match] + last, 0, 0, False
+            for i in range(1, 257):
+                word, other = here + step * i, first + step * i
+                if not (item_starts[match] <= other < item_ends[match] and 0 <= word < len(words)):
+                    break
+                is_edge = other == item_ends[match] - 1 if side else other == item_starts[match]
+                if words[word] == item_words[other]:
+                    agreed += 1
+                    if not has_gap or agreed >= 2 or is_edge:
+                        reached, has_gap = i, False
+                elif is_edge and reached == i - 1:
+                    reached = i
+                elif has_gap:
+                    break
+                else:
+                    has_gap, agreed = True, 0
+            edges[match, side] = here + step * reached

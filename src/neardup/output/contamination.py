@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup.arrays import arrow_of
 from neardup.candidates.items import ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.features.spans import TokenSpan, token_spans
+from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import DocumentLocations
@@ -30,14 +30,11 @@ class ItemTexts:
 
     def __init__(self, items: Items, table: ItemTable) -> None:
         self._table, self._texts = table, items.fields()[0]
-        self._last: tuple[int, str, list[TokenSpan]] = -1, "", []
 
-    def words(self, field: int) -> tuple[str, list[TokenSpan]]:
-        """Return the text of a field, and its words."""
-        if self._last[0] != field:
-            text = self._texts[field].as_py()
-            self._last = field, text, token_spans(text, self._table.shingling)
-        return self._last[1:]
+    def words(self, field: int) -> tuple[str, npt.NDArray[np.int64]]:
+        """Return the text of a field, and the ranges of its words."""
+        text = self._texts[field].as_py()
+        return text, word_ranges(text, self._table.shingling)
 
     def runs(self, fields: npt.NDArray[np.integer], positions: npt.NDArray[np.integer]) -> Iterator[tuple[int, str]]:
         """Yield the text of each run of shingles that overlap, with its first shingle; rising by field and position."""
@@ -47,7 +44,7 @@ class ItemTexts:
         for start, end in pairwise(limits):
             text, spans = self.words(int(fields[start]))
             last = min(len(spans), int(positions[end - 1] + ngrams[end - 1])) - 1
-            yield start, text[spans[int(positions[start])].start : spans[last].end]
+            yield start, text[spans[int(positions[start]), 0] : spans[last, 1]]
 
     def missing(self, item: int, found: npt.NDArray[np.int32]) -> str:
         """Return the words of an item in no shingle that was found."""
@@ -60,7 +57,7 @@ class ItemTexts:
             covered = np.zeros(int(table.num_tokens[field]), np.bool_)
             covered[(table.positions[places][:, None] + np.arange(ngram)).ravel()] = True
             text, spans = self.words(field)
-            words += [text[spans[word].start : spans[word].end] for word in np.flatnonzero(~covered).tolist()]
+            words += [text[start:end] for start, end in spans[~covered].tolist()]
         return " ".join(words[:_MOST_WORDS]) + (" …" if len(words) > _MOST_WORDS else "")
 
 
@@ -87,19 +84,21 @@ def items_table(
     documents: npt.NDArray[np.int64],
     enough: npt.NDArray[np.int64],
     num_documents: npt.NDArray[np.int64],
+    is_whole: npt.NDArray[np.bool_],
 ) -> pa.Table:
     """Return the items; see schemas.items_schema.
 
     Parameters
     ----------
     hits : all of them. documents : int64 by item, those that contain it. enough : int64 by item, those that have
-    enough of it, boilerplate included. num_documents : int64 by key.
+    enough of it, boilerplate included. num_documents : int64 by key. is_whole : as of `decide_hits`.
     """
     count = table.num_items
     best = np.zeros(count)
     np.maximum.at(best, hits.items, hits.containment)
     shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=count)
-    common = np.bincount(table.items[num_documents[table.keys] > table.settings.common], minlength=count) + shared
+    is_common = num_documents[table.keys] > table.most_documents(is_whole)
+    common = np.bincount(table.items[is_common], minlength=count) + shared
     conditions = [documents > 0, enough > 0, table.num_own + shared == 0]
     status = np.select(conditions, [CONTAMINATED, BOILERPLATE, SHORT], CLEAN)
     names = [task.part.name for task in items.tasks]
@@ -118,10 +117,14 @@ def items_table(
 
 
 def boilerplate_table(
-    items: Items, texts: ItemTexts, table: ItemTable, num_documents: npt.NDArray[np.int64]
+    items: Items,
+    texts: ItemTexts,
+    table: ItemTable,
+    num_documents: npt.NDArray[np.int64],
+    is_whole: npt.NDArray[np.bool_],
 ) -> pa.Table:
     """Return what did not count; see schemas.boilerplate_schema."""
-    common = np.flatnonzero(num_documents[table.keys] > table.settings.common)
+    common = np.flatnonzero(num_documents[table.keys] > table.most_documents(is_whole))
     shared = table.shared[np.lexsort((table.shared[:, 1], table.shared[:, 0]))]
     rows: list[dict[str, object]] = []
     for fields, positions, counts, name in (

@@ -22,7 +22,10 @@ class ContaminationSettings(Validated):
         3, "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.", low=1, high=32
     )
     min_shingles: int = parameter(
-        6, "The fewest shingles that show an item; one with fewer must be found whole.", low=1, high=1000
+        5,
+        "The fewest shingles that show an item, at least half of them rare; one with fewer must be found whole.",
+        low=1,
+        high=1000,
     )
     common: int = parameter(
         10,
@@ -34,6 +37,11 @@ class ContaminationSettings(Validated):
     max_documents: int = parameter(
         100, "The most documents that are listed for one item, the best first; all are counted.", low=1, high=100_000
     )
+
+    @property
+    def min_rare(self) -> int:
+        """The fewest rare shingles among those that show an item."""
+        return (self.min_shingles + 1) // 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from queue import Empty, LifoQueue
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup import schemas
+from neardup import kernels, schemas
 from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.items import Hits, Kept, decide_hits, keep_matches
 from neardup.documents.batch import DocumentBatch
@@ -20,8 +21,8 @@ from neardup.engines.local.pipeline import locations
 from neardup.engines.local.reading import Reading, read_all
 from neardup.engines.local.resume import prepare
 from neardup.engines.local.scratch import Scratch
-from neardup.features.shingles import extract_text
-from neardup.features.spans import token_ranges
+from neardup.features.shingles import extract_text, shingle_documents
+from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
 from neardup.output.directory import OutputDirectory
@@ -44,7 +45,8 @@ class Excerpt(NamedTuple):
 class Found(NamedTuple):
     """Items in a corpus.
 
-    num_documents : int64 by key of the table, the documents that have it. hits : all of them. further : int64 by item,
+    num_documents : int64 by key of the table, the documents that have it. is_whole : bool by item, whether a document
+    has all of it. hits : all of them. further : int64 by item,
     the documents that have all of it besides those of the hits. enough : int64 by item, the documents that have enough
     of it, boilerplate included. excerpts : by document and item.
     """
@@ -53,6 +55,7 @@ class Found(NamedTuple):
     corpus: Corpus
     locations: DocumentLocations
     num_documents: npt.NDArray[np.int64]
+    is_whole: npt.NDArray[np.bool_]
     hits: Hits
     further: npt.NDArray[np.int64]
     enough: npt.NDArray[np.int64]
@@ -77,6 +80,7 @@ class _Search:
 
     def __init__(self, table: ItemTable, reading: Reading) -> None:
         self._table, self._reading, self._scratch = table, reading, reading.scratch
+        self._words = replace(table.shingling, ngram=1, html=None)
         self._free: LifoQueue[Finder] = LifoQueue()
         self._num_documents = self._count(schemas.FOUND_KEYS, table.num_keys)
         self._is_common = self._num_documents > table.settings.common
@@ -107,16 +111,18 @@ class _Search:
         kept = keep_matches(table, matches, self._is_common)
         matches = matches.take(kept.matches)
         ranges, excerpts = np.empty((len(matches.places), 2), np.int64), []
-        ngrams = table.ngrams[table.fields[matches.places]]
+        fields, places = table.fields[matches.places], matches.places
+        starts, ends, ngrams = table.words.offsets[fields], table.words.offsets[fields + 1], table.ngrams[fields]
         for document in np.unique(matches.documents).tolist():
             low, high = np.searchsorted(matches.documents, [document, document + 1])
             text = texts[document].as_py()
-            begins = matches.positions[low:high]
-            tokens = np.unique(np.append(begins, begins + ngrams[low:high] - 1))
-            found = token_ranges(text, table.shingling, tokens)
-            ranges[low:high, 0] = found[np.searchsorted(tokens, begins), 0]
-            ranges[low:high, 1] = found[np.searchsorted(tokens, begins + ngrams[low:high] - 1), 1]
-            items = table.items[matches.places[low:high]]
+            one, edges = slice(low, high), np.empty((high - low, 2), np.int64)
+            words = shingle_documents(texts[document : document + 1], self._words).hashes
+            at = matches.positions[one].astype(np.int64), table.positions[places[one]].astype(np.int64)
+            kernels.item_shingles.extend(words, table.words.hashes, starts[one], ends[one], *at, ngrams[one], edges)
+            found = word_ranges(text, table.shingling)
+            ranges[one, 0], ranges[one, 1] = found[edges[:, 0], 0], found[edges[:, 1], 1]
+            items = table.items[places[one]]
             for item in np.unique(items).tolist():
                 # Around the middle of the shingles that were found.
                 middle = int(np.median(ranges[low:high][items == item]))
@@ -157,7 +163,7 @@ class _Search:
         rows, table = self._scratch.column(schemas.MATCHES), self._table
         matches = Matches(*(np.ascontiguousarray(column) for column in rows[:, :3].astype(np.int64).T))
         matches = Matches(matches.documents, *(column.astype(np.int32) for column in matches[1:]))
-        hits = decide_hits(table, matches, rows[:, 3:], self._num_documents)
+        hits = decide_hits(table, matches, rows[:, 3:], self._num_documents, self._num_whole > 0)
         excerpts, texts = self._scratch.column(schemas.EXCERPTS), self._scratch.column(schemas.EXCERPT_TEXTS).tobytes()
         shown, end = {}, 0
         for document, item, start, size in excerpts.tolist():
@@ -166,7 +172,7 @@ class _Search:
         further, enough = (self._count(one, table.num_items) for one in (schemas.FURTHER_ITEMS, schemas.ENOUGH_ITEMS))
         tasks = self._reading.tasks
         located = locations(tasks, corpus, self._scratch)
-        return Found(tasks, corpus, located, self._num_documents, hits, further, enough, shown)
+        return Found(tasks, corpus, located, self._num_documents, self._num_whole > 0, hits, further, enough, shown)
 
 
 def find_items(
