@@ -92,7 +92,8 @@ class ItemTable:
     @cached_property
     def is_first(self) -> npt.NDArray[np.bool_]:
         """Return by field whether it is the first of its item."""
-        return np.diff(self.field_items, prepend=-1) != 0
+        first: npt.NDArray[np.bool_] = np.diff(self.field_items, prepend=-1) != 0
+        return first
 
     @cached_property
     def num_first(self) -> npt.NDArray[np.int64]:
@@ -105,7 +106,8 @@ class ItemTable:
         Half of the setting if no document has the whole item: what several have without the rest of it, is a phrase.
         """
         common = self.settings.common
-        return np.where(is_whole, common, (common + 1) // 2)[self.items]
+        most: npt.NDArray[np.int64] = np.where(is_whole, common, (common + 1) // 2)[self.items]
+        return most
 
     def least_of(self, num_own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return how many of so many own shingles a document must have to be worth a look; at least 1."""
@@ -161,7 +163,7 @@ def build_items(
     keys = np.cumsum(starts_key) - 1
     num_keys = int(keys[-1]) + 1 if len(keys) else 0
     content = _contents(hashes, items, num_items)
-    different = np.unique(np.stack([keys, content[items]], axis=1), axis=0)[:, 0]
+    different = np.unique(keys * num_items + content[items]) // max(1, num_items)
     num_different = np.bincount(different, minlength=num_keys)
     own = num_different[keys] <= settings.common
     shared = np.stack([fields[~own], positions[~own], num_different[keys[~own]]], axis=1).astype(np.int64)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, ranges
 from neardup.candidates.items import ItemTable
 from neardup.decide.items import RULES, Hits
 from neardup.features.spans import word_ranges
@@ -26,39 +26,34 @@ _MOST_WORDS = 30
 
 
 class ItemTexts:
-    """The words of items, field by field, for tables and reports."""
+    """The words of all items, for tables."""
 
     def __init__(self, items: Items, table: ItemTable) -> None:
-        self._table, self._texts = table, items.fields()[0]
+        self._table = table
+        self._text = "\n".join(items.fields()[0].to_pylist())
+        self._ranges = word_ranges(self._text, table.shingling)  # of the words of all fields, numbered through
 
-    def words(self, field: int) -> tuple[str, npt.NDArray[np.int64]]:
-        """Return the text of a field, and the ranges of its words."""
-        text = self._texts[field].as_py()
-        return text, word_ranges(text, self._table.shingling)
-
-    def runs(self, fields: npt.NDArray[np.integer], positions: npt.NDArray[np.integer]) -> Iterator[tuple[int, str]]:
-        """Yield the text of each run of shingles that overlap, with its first shingle; rising by field and position."""
-        ngrams = self._table.ngrams[fields]
-        is_next = (np.diff(fields, prepend=-1) == 0) & (np.diff(positions, prepend=0) <= np.append(0, ngrams[:-1]))
-        limits = [*np.flatnonzero(~is_next).tolist(), len(fields)]
-        for start, end in pairwise(limits):
-            text, spans = self.words(int(fields[start]))
-            last = min(len(spans), int(positions[end - 1] + ngrams[end - 1])) - 1
-            yield start, text[spans[int(positions[start]), 0] : spans[last, 1]]
+    def runs(self, fields: npt.NDArray[Any], positions: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[str]]:
+        """Return the first of each run of shingles that overlap, and its text. They rise by field and position."""
+        begins = self._table.words.offsets[fields] + positions
+        ends = begins + self._table.ngrams[fields]
+        is_next = (np.diff(fields, prepend=-1) == 0) & (begins <= np.append(0, ends[:-1]))
+        firsts = np.flatnonzero(~is_next)
+        lasts = np.append(firsts[1:], len(fields))[: len(firsts)] - 1
+        limits = zip(self._ranges[begins[firsts], 0].tolist(), self._ranges[ends[lasts] - 1, 1].tolist(), strict=True)
+        return firsts, [self._text[start:end] for start, end in limits]
 
     def missing(self, item: int, found: npt.NDArray[np.int32]) -> str:
-        """Return the words of an item in no shingle that was found."""
-        table, words = self._table, []
-        for field in range(*np.searchsorted(table.field_items, [item, item + 1]).tolist()):
-            ngram = int(table.ngrams[field])
-            if table.num_tokens[field] < ngram:
-                continue
-            places = found[table.fields[found] == field]
-            covered = np.zeros(int(table.num_tokens[field]), np.bool_)
-            covered[(table.positions[places][:, None] + np.arange(ngram)).ravel()] = True
-            text, spans = self.words(field)
-            words += [text[start:end] for start, end in spans[~covered].tolist()]
-        return " ".join(words[:_MOST_WORDS]) + (" …" if len(words) > _MOST_WORDS else "")
+        """Return the words of an item in no shingle that was found; of fields without a shingle none."""
+        table = self._table
+        fields = np.arange(*np.searchsorted(table.field_items, [item, item + 1]))
+        first, end = table.words.offsets[fields[0]], table.words.offsets[fields[-1] + 1]
+        is_left = np.repeat(table.num_tokens[fields] >= table.ngrams[fields], table.num_tokens[fields])
+        starts = table.words.offsets[table.fields[found]] - first + table.positions[found]
+        sizes = table.ngrams[table.fields[found]]
+        is_left[ranges(starts, sizes)] = False
+        words = [self._text[begin:stop] for begin, stop in self._ranges[first:end][is_left][:_MOST_WORDS].tolist()]
+        return " ".join(words) + (" …" if np.count_nonzero(is_left) > _MOST_WORDS else "")
 
 
 def hits_table(items: Items, texts: ItemTexts, hits: Hits, locations: DocumentLocations) -> pa.Table:
@@ -131,10 +126,9 @@ def boilerplate_table(
         (table.fields[common], table.positions[common], num_documents[table.keys[common]], "documents"),
         (shared[:, 0], shared[:, 1], shared[:, 2], "items"),
     ):
-        starts = [*texts.runs(fields, positions)]
-        least = np.minimum.reduceat(counts, [start for start, _ in starts]).tolist() if starts else []
-        for (start, text), number in zip(starts, least, strict=True):
-            item = int(table.field_items[fields[start]])
+        firsts, found = texts.runs(fields, positions)
+        least = np.minimum.reduceat(counts, firsts).tolist() if found else []
+        for item, text, number in zip(table.field_items[fields[firsts]].tolist(), found, least, strict=True):
             row = {"item_id": items.ids[item], "benchmark": items.benchmarks[item], "text": text, name: number}
             rows.append({"documents": None, "items": None} | row)
     return pa.Table.from_pylist(rows, boilerplate_schema())
