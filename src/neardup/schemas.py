@@ -453,9 +453,9 @@ def found_items_schema() -> pa.Schema:
         *_PLACE,
         _field("start", pa.int64(), "Where the passage begins in the document, in characters."),
         _field("end", pa.int64(), "Where it ends."),
-        _field("containment", pa.float64(), "The share of the item's shingles that stand there; those that count."),
+        _field("containment", pa.float64(), "The share of the item's shingles that are there, of those that count."),
         _field("rule", pa.string(), "What showed it: containment, whole or perfect."),
-        _field("missing", pa.string(), "Words of the item that do not stand there."),
+        _field("missing", pa.string(), "Words of the item that are not there."),
     )
 
 

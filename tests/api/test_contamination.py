@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import neardup
 from neardup.candidates.items import LONG, WHOLE
-from neardup.errors import ColumnError, InputError, SettingError
 from neardup.settings.contamination import ContaminationSettings
 
 SMALL = ContaminationSettings(ngram=2, min_shingles=3, common=4, threshold=0.5)

@@ -157,6 +157,17 @@ def test_sweep():
     assert untimed(report) == untimed(result.report)
 
 
+def test_contamination():
+    record = {"question": "Which planet of the solar system has the shortest year of all eight planets?"}
+    Path("items.jsonl").write_text(json.dumps(record) + "\n")
+    Path("pages.jsonl").write_text(json.dumps({"text": f"Quiz. {record['question']} Mercury!"}) + "\n")
+    report = printed("contamination", "items.jsonl", "--corpus", "pages.jsonl", "in.jsonl", "-o", "out")
+    result = neardup.find_contamination("items.jsonl", ["pages.jsonl", "in.jsonl"])
+    assert untimed(report) == untimed(result.report)
+    assert report["counts"]["contaminated"] == 1
+    assert pq.read_table("out/hits.parquet").equals(result.hits)
+
+
 def test_every_command_is_named_here():
     tests = " ".join(name for name in globals() if name.startswith("test_"))
     elsewhere = {"index", "serve"}  # test_cli_index.py, test_service.py

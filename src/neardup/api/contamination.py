@@ -23,7 +23,7 @@ from neardup.output import write as writing
 from neardup.output.contamination import CONTAMINATED, STATUSES
 from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
-from neardup.report.contamination_html import examples_of, render_contamination
+from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete
 from neardup.report.items import Example
 from neardup.report.stages import open_stages
@@ -61,7 +61,7 @@ def find_contamination(
     resume: bool = False,
     **options: Unpack[BatchOptions],
 ) -> Contamination:
-    """Find which items of benchmarks stand in the documents of a corpus, and where.
+    """Find which items of benchmarks are in the documents of a corpus, and where.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class _Tables:
 
     def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
         hits, further, enough = found.hits, found.further, found.enough
-        if between:  # an item is not looked for in its own input, where it stands
+        if between:  # an item is not looked for in its own input
             parts = np.searchsorted(found.corpus.part_ends, hits.documents, "right")
             hits = hits.take(np.flatnonzero(parts != np.array(items.parts)[hits.items]))
             further, enough = np.zeros_like(further), enough - 1
@@ -191,7 +191,7 @@ class _Tables:
         return sorted(rows, key=lambda row: -row["rate"])
 
     def between(self) -> list[dict[str, Any]]:
-        """Return how many items of each input stand in each input of the corpus."""
+        """Return how many items of each input are in each input of the corpus."""
         names = [task.part.name for task in self._found.tasks]
         parts = np.searchsorted(self._found.corpus.part_ends, self._hits.documents, "right").tolist()
         pairs = {
@@ -226,7 +226,7 @@ class _Tables:
 
     def examples(self, table: ItemTable) -> list[Example]:
         """Return the hits for the report, the best first."""
-        return examples_of(self._items, table, self._listed, self._found.excerpts, self._found.locations)
+        return tables_of.examples_of(self._items, table, self._listed, self._found.excerpts, self._found.locations)
 
 
 def _report(

@@ -20,7 +20,7 @@ from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.shingling import Shingling
 
 LONG = 20
-"""From so many shingles on, an item that stands in a document whole is found there, however many have it."""
+"""From so many shingles on, an item that a document has whole is found there, however many have it."""
 WHOLE = 0.95
 """The share of the shingles of a long item that is all of it."""
 _BITS_PER_KEY = 16
@@ -57,7 +57,7 @@ class Matches(NamedTuple):
 class ItemTable:
     """The shingles of all items.
 
-    A *field* is one text of an item. A *place* is a distinct shingle of an item, where it first stands. Places are
+    A *field* is one text of an item. A *place* is a distinct shingle of an item, at its first occurrence. Places are
     those of an item's *own* shingles: such as no more than `settings.common` different items have.
 
     field_items : int32 by field, rising. ngrams, num_tokens : int64 by field. weights : float64 by field.
@@ -101,7 +101,7 @@ class ItemTable:
         return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
 
     def most_documents(self, is_whole: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return by place in how many documents it may stand and be no boilerplate.
+        """Return by place how many documents may have it before it is boilerplate.
 
         Half of the setting if no document has the whole item: what several have without the rest of it, is a phrase.
         """
@@ -113,7 +113,8 @@ class ItemTable:
         """Return how many of so many own shingles a document must have to be worth a look; at least 1."""
         share = np.ceil(self.settings.threshold * num_own - 1e-9).astype(np.int64)
         least = np.maximum(share, np.minimum(self.settings.min_shingles, num_own))
-        return np.maximum(1, np.minimum(least, least_whole(num_own)))
+        fewest: npt.NDArray[np.int64] = np.maximum(1, np.minimum(least, least_whole(num_own)))
+        return fewest
 
     @cached_property
     def least_own(self) -> npt.NDArray[np.int32]:

@@ -64,7 +64,7 @@ def contamination(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Find which items of test sets stand in the documents of a corpus, and show where.
+    """Find which items of test sets are in the documents of a corpus, and show where.
 
     INPUT has the items: questions, with choices and answers in columns of their own, or texts. The corpus is read once.
     The output folder DIR contains hits.parquet with the place of each item in each document, items.parquet with what

@@ -105,7 +105,7 @@ class Kept(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """How much of a part of an item stands in a document, by item and document.
+    """How much of a part of an item a document has, by item and document.
 
     own : int64, the shingles in the stretches with most. rare, near : int64, the rare shingles, and all, in the
     stretches with most rare ones. num_own, num_rare : those it has. weight, all_weight : float64, the rare shingles
@@ -130,7 +130,7 @@ class _Judged(NamedTuple):
 def _judge(
     table: ItemTable, own: Stretches, rare: Stretches, is_rare: npt.NDArray[np.bool_], is_part: npt.NDArray[np.bool_]
 ) -> _Judged:
-    """Return how much of a part of each item stands in a document. is_rare : bool by place. is_part : bool by field."""
+    """Return how much of a part of each item a document has. is_rare : bool by place. is_part : bool by field."""
     items, counts = own.items[own.starts], is_part[table.fields]
     weights = table.weights * is_part
 

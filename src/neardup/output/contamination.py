@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,20 @@ import pyarrow as pa
 from neardup.arrays import arrow_of, ranges
 from neardup.candidates.items import ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.features.spans import word_ranges
+from neardup.features.spans import token_spans, word_ranges
 from neardup.formats.reading import Task
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress
+from neardup.report.items import Example
+from neardup.report.marked_pairs import MarkedPair
 from neardup.runs.items import Items
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
+from neardup.verify.passages import mark_passages
 
 STATUSES = CONTAMINATED, BOILERPLATE, SHORT, CLEAN = "contaminated", "boilerplate", "short", "clean"
 _MOST_WORDS = 30
+_MAX_SHOWN, _CHARACTERS = 100, 2000
 
 
 class ItemTexts:
@@ -118,7 +123,7 @@ def boilerplate_table(
     num_documents: npt.NDArray[np.int64],
     is_whole: npt.NDArray[np.bool_],
 ) -> pa.Table:
-    """Return what did not count; see schemas.boilerplate_schema."""
+    """Return the words that did not count; see schemas.boilerplate_schema."""
     common = np.flatnonzero(num_documents[table.keys] > table.most_documents(is_whole))
     shared = table.shared[np.lexsort((table.shared[:, 1], table.shared[:, 0]))]
     rows: list[dict[str, object]] = []
@@ -132,6 +137,34 @@ def boilerplate_table(
             row = {"item_id": items.ids[item], "benchmark": items.benchmarks[item], "text": text, name: number}
             rows.append({"documents": None, "items": None} | row)
     return pa.Table.from_pylist(rows, boilerplate_schema())
+
+
+def examples_of(
+    items: Items,
+    table: ItemTable,
+    hits: Hits,
+    excerpts: Mapping[tuple[int, int], tuple[int, str]],
+    locations: DocumentLocations,
+) -> list[Example]:
+    """Return the hits to show: the best of each item of which the text is at hand, the best items first."""
+    _, first = np.unique(hits.items, return_index=True)
+    chosen: list[int] = []
+    for start, end in pairwise([*first.tolist(), len(hits.items)]):
+        keys = ((int(hits.documents[row]), int(hits.items[row]), row) for row in range(start, end))
+        chosen += [row for document, item, row in keys if (document, item) in excerpts][:1]
+    chosen = sorted(chosen, key=lambda row: -hits.containment[row])[:_MAX_SHOWN]
+    places = locations.places(hits.documents[chosen]) if chosen else ()
+    result = []
+    for row, place in zip(chosen, places, strict=True):
+        item, document = int(hits.items[row]), int(hits.documents[row])
+        text, excerpt = items.text(item)[:_CHARACTERS], excerpts[document, item][1]
+        spans = [token_spans(one, table.shingling) for one in (text, excerpt)]
+        passages = mark_passages(text, spans[0], excerpt, spans[1], table.settings.ngram)
+        part = items.tasks[items.parts[item]].part.name, items.rows[item]
+        pair = MarkedPair(text, excerpt, *passages, truncated=True)
+        containment = float(hits.containment[row])
+        result.append(Example((items.ids[item], *part), place, pair, containment, exact=False))
+    return result
 
 
 def write_without(

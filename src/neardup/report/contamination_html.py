@@ -2,55 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from neardup.candidates.items import ItemTable
-from neardup.decide.items import Hits
-from neardup.features.spans import token_spans
-from neardup.output.tables import DocumentLocations
 from neardup.report.items import Example, hit_list
-from neardup.report.marked_pairs import MarkedPair
 from neardup.report.page import Report, render_fragment, render_page, table
 from neardup.report.sections import inputs_table, settings_tables
 from neardup.report.wording import document_id, percent, say, speaking
-from neardup.runs.items import Items
-from neardup.verify.passages import mark_passages
 
-MAX_SHOWN = 100
-_CHARACTERS = 2000
 _STATUSES = ("contaminated", "boilerplate", "short", "clean")
-
-
-def examples_of(
-    items: Items,
-    table: ItemTable,
-    hits: Hits,
-    excerpts: Mapping[tuple[int, int], tuple[int, str]],
-    locations: DocumentLocations,
-) -> list[Example]:
-    """Return the hits to show: the best of each item of which the text is at hand, the best items first."""
-    _, first = np.unique(hits.items, return_index=True)
-    chosen: list[int] = []
-    for start, end in pairwise([*first.tolist(), len(hits.items)]):
-        keys = ((int(hits.documents[row]), int(hits.items[row]), row) for row in range(start, end))
-        chosen += [row for document, item, row in keys if (document, item) in excerpts][:1]
-    chosen = sorted(chosen, key=lambda row: -hits.containment[row])[:MAX_SHOWN]
-    places = locations.places(hits.documents[chosen]) if chosen else ()
-    result = []
-    for row, place in zip(chosen, places, strict=True):
-        item, document = int(hits.items[row]), int(hits.documents[row])
-        text, excerpt = items.text(item)[:_CHARACTERS], excerpts[document, item][1]
-        spans = [token_spans(one, table.shingling) for one in (text, excerpt)]
-        passages = mark_passages(text, spans[0], excerpt, spans[1], table.settings.ngram)
-        part = items.tasks[items.parts[item]].part.name, items.rows[item]
-        pair = MarkedPair(text, excerpt, *passages, truncated=True)
-        containment = float(hits.containment[row])
-        result.append(Example((items.ids[item], *part), place, pair, containment, exact=False))
-    return result
 
 
 def render_contamination(report: dict[str, Any], examples: Sequence[Example]) -> str:

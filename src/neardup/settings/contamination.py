@@ -14,7 +14,7 @@ class ContaminationSettings(Validated):
 
     threshold: float = parameter(
         0.4,
-        "The minimum containment: the share of an item's shingles that stand within one stretch of a document.",
+        "The minimum containment: the share of an item's shingles within one stretch of a document.",
         low=0.05,
         high=1.0,
     )
@@ -29,7 +29,7 @@ class ContaminationSettings(Validated):
     )
     common: int = parameter(
         10,
-        "The most documents of the corpus, and the most items, in which a shingle shows an item. What stands in more "
+        "The most documents of the corpus, and the most items, in which a shingle shows an item. What more have "
         "is boilerplate, which is listed and does not count.",
         low=1,
         high=1_000_000,
