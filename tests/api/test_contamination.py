@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import neardup
 from neardup.candidates.items import LONG, WHOLE
+from neardup.cli.main import cli
+from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 from neardup.settings.contamination import ContaminationSettings
 
 SMALL = ContaminationSettings(ngram=2, min_shingles=3, common=4, threshold=0.5)
@@ -150,3 +155,189 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
         assert wanted == rows, seed
         num_hits += len(rows)
     assert num_hits > 2 * len(seeds)
+
+
+ITEM = "Which planet of the solar system has the shortest year of all eight planets?"
+LONG_ITEM = " ".join(f"word{number}" for number in range(60))
+OTHERS = [f"A page about topic {number} and nothing else, number {number}." for number in range(30)]
+
+
+def hits_of(items, corpus, **options):
+    return neardup.find_contamination(items, corpus, **options).hits.to_pylist()
+
+
+@pytest.mark.parametrize("before", ["", "Seite: ½ ﬁne é́ ", "前言。", "x\u00ad\u200b "])
+@pytest.mark.parametrize("item", [ITEM, "中文的题目需要足够长才能被找到，哪一颗行星的一年最短，请问是哪一颗？"])
+def test_the_place_of_an_item_is_that_of_its_words_in_characters(before, item):
+    [hit] = hits_of([item], [f"{before}{item} And more."])
+    assert hit["start"] == len(before)
+    assert hit["end"] == len(before) + len(item) - 1  # without the question mark
+
+
+def test_the_place_covers_changed_words_and_boilerplate_at_the_ends():
+    animals = [
+        "aardvark",
+        "bongo",
+        "caracal",
+        "dingo",
+        "eland",
+        "fossa",
+        "gaur",
+        "hyrax",
+        "ibex",
+        "jerboa",
+        "kudu",
+        "lynx",
+    ]
+    stem = "Answer the following question carefully"
+    items = [f"{stem}: {name} is what sort of animal and where does it live?" for name in animals]
+    changed = items[3].replace("animal", "creature")
+    [hit] = hits_of(items, [f"Quiz 3. {changed} Yes."])
+    assert (hit["item_id"], hit["start"], hit["end"]) == ("3", 8, 8 + len(changed) - 1)
+    assert "animal" in hit["missing"]
+
+
+def test_text_that_more_documents_have_than_common_is_listed_and_does_not_count():
+    stem = "Construct a complete truth table for the following argument and then determine whether it is valid"
+    item = f"{stem}: brown foxes jump / lazy dogs sleep // quick cats run"
+    documents = [f"Exercise {number}. {stem}: p{number} or q{number}." for number in range(11)]
+    found = neardup.find_contamination([item], documents)
+    assert found.hits.num_rows == 0
+    assert found.items["status"].to_pylist() == ["boilerplate"]
+    [row] = found.boilerplate.to_pylist()
+    assert (row["text"], row["documents"]) == (stem, 11)
+    assert neardup.find_contamination([item], [*documents, item]).items["status"].to_pylist() == ["contaminated"]
+
+
+def test_a_long_item_that_many_documents_have_whole_is_found_in_all_and_listed_to_the_limit():
+    found = neardup.find_contamination([LONG_ITEM], [LONG_ITEM] * 50 + OTHERS, max_documents=7)
+    assert found.hits["rule"].to_pylist() == ["whole"] * 7
+    assert found.items["documents"].to_pylist() == [50]
+
+
+def test_columns_are_looked_for_apart_and_weigh_what_they_are_given():
+    table = pa.table({"question": [LONG_ITEM], "choices": [["alpha beta gamma delta", "one two three four five six"]]})
+    apart = f"{LONG_ITEM} {OTHERS[0] * 20} alpha beta gamma delta one two three four five six"
+    [hit] = hits_of(table, [apart])
+    assert (hit["start"], hit["end"], hit["missing"]) == (0, len(LONG_ITEM), "")
+    answers = ["alpha beta gamma delta one two three four five six"]
+    assert hits_of(table, answers, threshold=0.2) == []
+    assert len(hits_of(table, answers, threshold=0.2, item_columns=["question:0.1", "choices:10"])) == 1
+
+
+def test_the_splits_of_a_dataset_are_searched_for_the_items_of_each_other():
+    datasets = pytest.importorskip("datasets")
+    train = datasets.Dataset.from_dict({"question": [ITEM, OTHERS[0]]})
+    test = datasets.Dataset.from_dict({"question": [f"So {ITEM}", LONG_ITEM]})
+    found = neardup.find_contamination(datasets.DatasetDict(train=train, test=test))
+    assert found.items["status"].to_pylist() == ["contaminated", "clean", "contaminated", "clean"]
+    assert {(row["items_of"], row["found_in"], row["items"]) for row in found.report["between"]} == {
+        ("train", "test", 1),
+        ("test", "train", 1),
+    }
+    assert len(hits_of(test, train)) == 1
+
+
+def test_pages_are_searched_in_their_main_text():
+    page = f"<html><body><p>Some words before it.</p><p>{ITEM}</p></body></html>"
+    [hit] = hits_of([ITEM], pa.table({"html": [page]}))
+    assert (hit["document_id"], hit["containment"]) == ("0", 1.0)
+
+
+def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
+    items = [ITEM, "", None, "two words", "\0" * 50, "x" * 1_000_000, "🙂" * 100]
+    found = neardup.find_contamination(items, [ITEM, "", None])
+    assert found.items["status"].to_pylist() == ["contaminated", *["short"] * 6]
+    assert neardup.find_contamination([ITEM], []).items["status"].to_pylist() == ["clean"]
+
+
+@pytest.mark.parametrize(
+    ("items", "options", "error", "says"),
+    [
+        ([], {}, InputError, "no item"),
+        (pa.table({"foo": [ITEM]}), {}, ColumnError, "Looked for question"),
+        (pa.table({"question": [ITEM]}), {"item_columns": "qestion"}, ColumnError, "'qestion'"),
+        (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
+        (pa.table({"question": [ITEM]}), {"benchmark_column": "task"}, ColumnError, "benchmark_column"),
+        ([ITEM], {"threshold": 2}, SettingError, "threshold"),
+        ([ITEM], {"write": "items"}, SettingError, "output"),
+        ([ITEM], {"write": "all", "output": "out"}, SettingError, "write"),
+    ],
+)
+def test_errors_name_what_was_wrong(items, options, error, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=says):
+        neardup.find_contamination(items, [ITEM], **options)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Items in two files, and a corpus of two files; the first item of one benchmark is in each file of the corpus."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": "a", "question": ITEM, "task": "space"}, {"id": "b", "question": LONG_ITEM, "task": "words"}]
+    (tmp_path / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, text in (("one", f"Quiz. {ITEM} Mercury!"), ("two", f"{ITEM} again, elsewhere")):
+        pq.write_table(pa.table({"id": [f"{name}-0", f"{name}-1"], "text": [text, OTHERS[0]]}), f"{name}.parquet")
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["contamination", *arguments])
+
+
+def test_the_paths_behind_corpus_are_of_the_corpus_and_a_rate_above_the_limit_ends_with_3(files):
+    arguments = ["quiz.jsonl", "--benchmark-column", "task", "--corpus", "one.parquet", "two.parquet", "-o", "out"]
+    ended = run(*arguments, "--fail-above", "0.4")
+    assert ended.exit_code == 3
+    assert "1 of 1 items of space" in ended.output
+    assert run(*arguments, "--fail-above", "1", "--overwrite").exit_code == 0
+    hits = pq.read_table("out/hits.parquet").to_pylist()
+    assert [(hit["document_id"], hit["source_file"], hit["row"]) for hit in hits] == [
+        ("one-0", "one.parquet", 0),
+        ("two-0", "two.parquet", 0),
+    ]
+    assert "Which planet" in (files / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("write", "kept"), [("items", {"quiz.jsonl": ["b"]}), ("corpus", {"one": 1, "two": 1})])
+def test_clean_copies_leave_out_what_was_found(files, write, kept):
+    assert run("quiz.jsonl", "--corpus", "one.parquet", "two.parquet", "-o", "out", "--write", write).exit_code == 0
+    if write == "items":
+        lines = (files / "out/kept/quiz.jsonl").read_text().splitlines()
+        assert [json.loads(line)["id"] for line in lines] == kept["quiz.jsonl"]
+    else:
+        tables = {name: pq.read_table(f"out/kept/{name}.parquet")["id"].to_pylist() for name in kept}
+        assert tables == {"one": ["one-1"], "two": ["two-1"]}
+
+
+def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
+    from neardup.engines.local import contamination, reading
+
+    monkeypatch.setattr(reading, "_CHECKPOINT_EVERY", 1)
+    corpus = ["one.parquet", "two.parquet"]
+    whole = neardup.find_contamination("quiz.jsonl", corpus)
+    use, calls = contamination._Search.use, []
+
+    def stop_at_the_second(search, found):
+        calls.append(found)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        use(search, found)
+
+    monkeypatch.setattr(contamination._Search, "use", stop_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        neardup.find_contamination("quiz.jsonl", corpus, output="out", batch_rows=1)
+    monkeypatch.setattr(contamination._Search, "use", use)
+    resumed = neardup.find_contamination("quiz.jsonl", corpus, output="out", batch_rows=1, resume=True)
+    for name in ("hits", "items", "boilerplate"):
+        assert getattr(resumed, name).equals(getattr(whole, name))
+    with pytest.raises(NeardupError):
+        neardup.find_contamination("one.parquet", corpus, output="out")
+
+
+def test_rejected_items_are_named(files):
+    with open("quiz.jsonl", "a") as file:
+        file.write("{broken\n")
+    report = neardup.find_contamination("quiz.jsonl", "one.parquet").report
+    assert report["counts"]["items_rejected"] == 1
+    assert report["rejected"][0]["file"] == "quiz.jsonl"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from neardup.candidates.items import ItemTable, build_items
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import Found, find_items
 from neardup.engines.local.scratch import workspace
-from neardup.errors import SettingError
+from neardup.errors import ColumnError, SettingError
 from neardup.features.grouping import hash_strings
 from neardup.output import contamination as tables_of
 from neardup.output import write as writing
@@ -32,6 +33,7 @@ from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.inputs import Inputs, Source, named_paths
 from neardup.runs.items import Items, read_items
 from neardup.runs.run import BatchOptions, Run, run_of, spelled_out
+from neardup.runs.run import Found as FoundInputs
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
@@ -119,9 +121,7 @@ def find_contamination(
         with stages.stage("items"):
             inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
             read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
-            if corpus is None and run.inputs.text_column is None:
-                run = _of_items(run, read)
-            found = run.find()
+            found = _find(run, read, between=corpus is None)
             texts, field_items, weights = read.fields()
             table = build_items(texts, field_items, weights, len(read.ids), settings, found.settings.shingling)
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
@@ -145,9 +145,22 @@ def find_contamination(
     return Contamination(made.hits, made.items, made.boilerplate, report, None if folder is None else folder.path)
 
 
-def _of_items(run: Run, items: Items) -> Run:
-    """Return the run over a corpus of items, whose documents are the texts of all their columns."""
-    return replace(run, inputs=run.inputs._replace(text_column=items.text_columns or None))
+def _find(run: Run, items: Items, *, between: bool) -> FoundInputs:
+    """Find the corpus; between : whether it is the items, whose documents are then the texts of all their columns.
+
+    So are those of another corpus that has these columns, and none that is known as a column of texts.
+    """
+    as_items = replace(run, inputs=run.inputs._replace(text_column=items.text_columns or None))
+    if run.inputs.text_column is not None or not items.text_columns:
+        return run.find()
+    if between:
+        return as_items.find()
+    try:
+        return run.find()
+    except ColumnError:
+        with suppress(ColumnError):
+            return as_items.find()
+        raise
 
 
 class _Tables:
