@@ -17,7 +17,7 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import servers
-from neardup.candidates.entries import Entries, Layout
+from neardup.candidates.lookups import Entries, Layout
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, indexed_schema
 from neardup.stores.addresses import create_store
 from neardup.stores.base import Changes, Store, StoreSettings

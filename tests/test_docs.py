@@ -36,7 +36,7 @@ from neardup.schemas import (
     pairs_schema,
     removed_schema,
 )
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"

@@ -134,7 +134,7 @@ def test_every_stage_runs_in_a_bare_process_on_what_was_pickled(tmp_path):
     code = """
 import pickle
 import numpy as np
-from neardup.candidates.corpus import propose
+from neardup.candidates.sorted_members import propose
 from neardup.methods.base import Described
 methods, texts = pickle.load(open("in", "rb"))
 found = {}

@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from neardup.service.openapi import document
-from neardup.service.operations import OPERATIONS
+from neardup.service.operations import OPERATIONS, document
 from neardup.settings.constraints import constraints_of
 from neardup.settings.service import ServiceSettings
 from neardup.version import __version__

@@ -25,7 +25,7 @@ from make_examples import Record, draw_groups, read_records
 from measure_simhash import Labelled, judged_pairs, rewritten_answers
 
 import neardup
-from neardup.decide.connected import connect, roots
+from neardup.decide.clusters import connect, roots
 from neardup.features.normalise import normalise
 from neardup.features.shingles import shingle_documents
 from neardup.verify.scores import SAME, UNKNOWN, Judgements, Labels

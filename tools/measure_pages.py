@@ -27,7 +27,7 @@ from page_rivals import by_classes, by_html_similarity, by_tag_sequence, gryffin
 
 import neardup
 from neardup.features.page_structure import shingle_pages
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS
 from neardup.verify.scores import best_of, count_within
 
 SETS = ("recipes", "forms", "docs", "zh_news")  # and templates, where they are made

@@ -18,7 +18,7 @@ from neardup.formats import warc
 from neardup.formats.warc_bytes import GzipBytes
 from neardup.formats.warc_records import Record, read_records
 from neardup.kernels import html_tree
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS
 
 _REPEATS = 3
 

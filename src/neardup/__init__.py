@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from neardup.api.contamination import find_contamination as find_contamination
     from neardup.api.dedup import dedup as dedup
     from neardup.api.evaluate import compare_methods as compare_methods, evaluate as evaluate
-    from neardup.api.features import document_frequencies as document_frequencies
     from neardup.api.index import Index as Index
     from neardup.api.index_files import FileHits as FileHits
     from neardup.api.pairs import find_pairs as find_pairs
     from neardup.api.plan import Plan as Plan, plan as plan
-    from neardup.api.sign import sign as sign
+    from neardup.api.sign import document_frequencies as document_frequencies, sign as sign
     from neardup.api.sweep import sweep as sweep
     from neardup.api.texts import compare as compare
     from neardup.errors import InputError as InputError, NeardupError as NeardupError, SettingError as SettingError
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from neardup.results import Contamination as Contamination
     from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
     from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
-    from neardup.settings.methods import MinHash as MinHash, SimHash as SimHash
-    from neardup.settings.presets import method as method
+    from neardup.settings.methods import MinHash as MinHash, SimHash as SimHash, method as method
     from neardup.settings.shingling import Jieba as Jieba
     from neardup.sketches.hamming import HammingIndex as HammingIndex
     from neardup.sketches.lsh import LSHIndex as LSHIndex
@@ -49,15 +47,14 @@ _HOMES = {
     "neardup.api.contamination": ("find_contamination",),
     "neardup.api.dedup": ("dedup",),
     "neardup.api.evaluate": ("compare_methods", "evaluate"),
-    "neardup.api.features": ("document_frequencies",),
     "neardup.api.index": ("Index",),
     "neardup.api.index_files": ("FileHits",),
     "neardup.api.pairs": ("find_pairs",),
     "neardup.api.plan": ("Plan", "plan"),
-    "neardup.api.sign": ("sign",),
+    "neardup.api.sign": ("document_frequencies", "sign"),
     "neardup.api.sweep": ("sweep",),
     "neardup.api.texts": ("compare",),
-    "neardup.settings.methods": ("MinHash", "SimHash"),
+    "neardup.settings.methods": ("MinHash", "SimHash", "method"),
     "neardup.fingerprints.explain": ("explain",),
     "neardup.errors": ("InputError", "NeardupError", "SettingError"),
     "neardup.features.idf": ("IdfTable",),
@@ -67,7 +64,6 @@ _HOMES = {
     "neardup.sketches.lsh": ("LSHIndex",),
     "neardup.stores.base": ("Import",),
     "neardup.progress": ("Progress",),
-    "neardup.settings.presets": ("method",),
     "neardup.results": (
         "Clustering",
         "Comparison",

@@ -18,10 +18,9 @@ from neardup import answers
 from neardup.candidates.bands import Bands
 from neardup.errors import SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
-from neardup.report.marked_pairs import MarkedPair
+from neardup.report.items import MarkedPair
 from neardup.report.wording import percent, plural
-from neardup.verify.outlines import Outlines, align_outlines
-from neardup.verify.passages import Passage
+from neardup.verify.alignment import Outlines, Passage, align_outlines
 from neardup.verify.scores import Score
 
 if TYPE_CHECKING:

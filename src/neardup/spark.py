@@ -35,8 +35,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named
+from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings
 
 __all__ = ["Clustering", "Deduplication", "cluster", "dedup", "find_pairs", "sign"]

@@ -15,7 +15,7 @@ from neardup import Index, MinHash, SimHash, plan
 from neardup.candidates.blocks import choose_blocks
 from neardup.cli.main import cli
 from neardup.errors import InputError, SettingError
-from neardup.features.weights import distinct_lists
+from neardup.features.described import distinct_lists
 from neardup.methods.registry import method_of
 
 CASES = {

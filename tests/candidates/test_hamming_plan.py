@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.candidates.block_levels import make_masks
 from neardup.candidates.blocks import MAX_FINGERPRINTS, choose_blocks, choose_join_blocks, cut_blocks, plan_blocks
+from neardup.candidates.hamming_join import make_masks
 from neardup.errors import SettingError
 
 WIDTHS = (32, 64, 128, 256)

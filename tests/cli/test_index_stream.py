@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import neardup
 from neardup import Index, MinHash
 from neardup.api import index_lines
-from neardup.cli.index_stream import arriving_lines
+from neardup.cli.index_documents import arriving_lines
 from neardup.cli.main import cli
 
 FOX = "the quick brown fox jumps over the lazy dog near the river bank"

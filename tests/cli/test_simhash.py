@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import neardup
 from neardup.cli.main import cli
-from neardup.fingerprints.files import SCHEME_KEY
+from neardup.fingerprints.sketches import SCHEME_KEY
 from reference.signed import fingerprint_of, signature_of
 
 LICENSE = "permission is hereby granted free of charge to any person obtaining a copy of this software " * 4

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 import neardup.compat.datasketch as latest
 from neardup import InputError, NeardupError, SettingError
 from neardup.compat.datasketch import LeanMinHash, MinHash, v1
-from neardup.compat.datasketch.lsh_params import optimal_bands
-from neardup.compat.datasketch.lshensemble_partition import optimal_partitions
-from neardup.compat.datasketch.quadrature import integrate
+from neardup.compat.datasketch.lsh import integrate, optimal_bands
+from neardup.compat.datasketch.lshensemble import optimal_partitions
 from neardup.compat.datasketch.schemes import _draw_mersenne
 from neardup.errors import SchemeError
 from reference import datasketch_cases as cases

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from neardup import InputError, SettingError
 from neardup.compat.datasketch import LeanMinHash, MinHash, MinHashLSH, MinHashLSHEnsemble, MinHashLSHForest
-from neardup.compat.datasketch.lshensemble_partition import optimal_partitions
-from neardup.compat.datasketch.quadrature import integrate
+from neardup.compat.datasketch.lsh import integrate
+from neardup.compat.datasketch.lshensemble import optimal_partitions
 from neardup.errors import SchemeError
 from reference import datasketch_cases as cases
 

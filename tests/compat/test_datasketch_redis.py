@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.compat.datasketch import MinHash, MinHashLSH, MinHashLSHEnsemble
-from neardup.compat.datasketch.pickled_keys import read_key, write_key
+from neardup.compat.datasketch.storage import read_key, write_key
 from neardup.errors import InputError, SettingError
 
 TEXTS = ["the quick brown fox", "the quick brown dog", "something else entirely", "the quick brown fox jumps"]

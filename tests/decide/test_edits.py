@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.decide.edits import Cuts, Edits, cut_texts
+from neardup.decide.outcome import Cuts, Edits, cut_texts
 
 
 def cuts_of(rows: list[tuple[int, int, int]]) -> Cuts:

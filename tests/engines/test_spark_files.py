@@ -22,7 +22,7 @@ import servers
 from neardup.decide.outcome import Totals
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError
 from neardup.output.directory import OutputDirectory
-from neardup.runs.inputs import Inputs, tasks_of
+from neardup.runs.run import Inputs, tasks_of
 from reference.corpora import random_texts
 from reference.places import REPOSITORY, SHARED_DATA
 from spark_session import IGNORED, require_spark
@@ -270,7 +270,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
-from neardup.runs.inputs import Inputs, tasks_of
+from neardup.runs.run import Inputs, tasks_of
 from neardup.engines.spark.output import write_parts
 from neardup.output.kept import KeptWriter
 

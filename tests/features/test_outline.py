@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.features.common_lines import common_lines
 from neardup.features.outline import (
     MAX_DEPTH,
     MAX_ELEMENTS,
     MAX_LABEL,
     MAX_NAME,
     Line,
+    common_lines,
     common_places,
     fold_lines,
     outline,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.features.spans import TokenSpan
-from neardup.verify.passages import Passage, mark_passages
+from neardup.verify.alignment import Passage, mark_passages
 
 
 def locate(text: str) -> list[TokenSpan]:

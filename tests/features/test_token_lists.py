@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.features.token_lists import list_strings
+from neardup.features.segmenters import list_strings
 
 LISTS = pa.large_list(pa.large_string())
 STRINGS = st.one_of(st.text(max_size=20), st.text("ab\x80\u4e00", max_size=30), st.none(), st.sampled_from(["", "\0"]))

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup import Fingerprints, Signatures
-from neardup.fingerprints.files import SCHEME_KEY
 from neardup.fingerprints.fingerprints import is_fingerprint_file
+from neardup.fingerprints.sketches import SCHEME_KEY
 from neardup.sketches import row_store
 from reference import hamming
 from reference.signed import fingerprint_of

@@ -16,8 +16,7 @@ import pytest
 
 import neardup
 from neardup.arrays import arrow_of_bytes
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.payload import RawLines, select_lines
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, select_lines
 from neardup.documents.sinks import ByteSink, open_compressed
 from neardup.documents.sources import Source
 from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, Handler, format_of_bytes, register, split_name

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.documents import lines
-from neardup.documents.batch import Columns, Rejected
-from neardup.documents.payload import RawLines
+from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.sources import Source
 from neardup.documents.texts import NO_RANK
 from neardup.formats import jsonl

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup.documents.batch import Columns, Rejected
-from neardup.documents.payload import RawLines
+from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.texts import NO_RANK
 from neardup.errors import InputError, SettingError
 from neardup.formats import delimited

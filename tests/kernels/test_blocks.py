@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.candidates.block_levels import make_levels, make_masks, to_words
 from neardup.candidates.blocks import cut_blocks, num_words
+from neardup.candidates.hamming_join import make_levels, make_masks, to_words
+from neardup.kernels import blocks
 from neardup.kernels import blocks as kernel
-from neardup.kernels import radix_partition
 from neardup.kernels.blocks import choose_level
 from reference import hamming as reference
 
@@ -105,13 +105,13 @@ def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
     cut = min(cut, len(fingerprints))
     counts = np.zeros((2, num_parts), np.int64)
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        radix_partition.count_parts(words, span, mask, counts[thread])
+        blocks.count_parts(words, span, mask, counts[thread])
     assert counts.sum() == len(fingerprints)
     cursors = np.concatenate([[0], counts.T.ravel().cumsum()[:-1]]).reshape(num_parts, 2).T.copy()
     edges = [*cursors[0].tolist(), len(fingerprints)]
     copied = kernel.Records(np.zeros_like(words), np.zeros(len(fingerprints), np.uint32))
     for thread, span in enumerate([(0, cut), (cut, len(fingerprints))]):
-        radix_partition.scatter_parts(words, span, mask, (num_parts, 0), cursors[thread], copied)
+        blocks.scatter_parts(words, span, mask, (num_parts, 0), cursors[thread], copied)
     assert (copied.fingerprints == words[copied.positions]).all()
     part_of: dict[tuple[int, ...], int] = {}
     for part in range(num_parts):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.decide.connected import connect, roots
+from neardup.decide.clusters import connect, roots
 from reference import clusters as reference
 
 

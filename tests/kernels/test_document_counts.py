@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup import IdfTable, SimHash
-from neardup.features.document_counts import DocumentCounts
+from neardup.features.described import distinct_features
+from neardup.features.idf import DocumentCounts
 from neardup.features.shingles import shingle_documents
-from neardup.features.weights import distinct_features
 from reference import simhash as reference
 
 METHOD = SimHash()

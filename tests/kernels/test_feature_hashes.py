@@ -11,10 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup import InputError, SimHash
-from neardup.features.feature_hashes import hash_features
-from neardup.features.feature_strings import Strings, strings_of, token_strings
+from neardup.features.described import distinct_features
+from neardup.features.feature_strings import Strings, hash_features, strings_of, token_strings
 from neardup.features.shingles import shingle_documents
-from neardup.features.weights import distinct_features
 from neardup.fingerprints.explain import explain
 from neardup.fingerprints.simhash import to_integers
 from neardup.fingerprints.simhash_documents import describe, summarise_described

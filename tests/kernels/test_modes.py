@@ -28,7 +28,7 @@ def test_checked_bounds_are_checked_also_when_the_unchecked_code_is_cached():
     """Numba's cache does not ask whether bounds were checked; conftest.py keeps two caches."""
     code = (
         "import sys; sys.path.insert(0, 'tests'); import conftest; import numpy as np\n"
-        "from neardup.kernels.clusters import flatten\n"
+        "from neardup.kernels.decisions import flatten\n"
         "try: flatten(np.array([7], np.uint32))\n"
         "except IndexError: print('checked')\n"
     )

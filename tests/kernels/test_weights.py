@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.features.weights import choose, distinct_features, line_frequencies, replicate_rare_features, sum_weights
+from neardup.features.described import choose, distinct_features, line_frequencies, replicate_rare_features, sum_weights
 from reference import simhash as reference
 
 HASHES = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2, 2**63, 2**64 - 1]))

@@ -19,7 +19,7 @@ from vectors import GivenVectors
 
 import neardup
 from neardup.errors import ColumnError, InputError, SettingError
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS
 from reference.service import RunningService
 from spark_session import IGNORED, removed_by_spark, removed_locally, require_spark
 

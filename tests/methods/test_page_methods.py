@@ -24,7 +24,7 @@ from neardup.errors import InputError, SettingError
 from neardup.fingerprints import minhash
 from neardup.methods.registry import method_of
 from neardup.settings.constraints import constraints_of
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS
 from reference import html as html_twin
 from reference import shingles
 from reference.sets import cosine, jaccard

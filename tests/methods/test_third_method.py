@@ -22,7 +22,7 @@ from neardup.errors import SettingError
 from neardup.fingerprints import minhash
 from neardup.methods import MethodSettings, register
 from neardup.methods.registry import method_of
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS
 from reference.service import RunningService
 from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
 

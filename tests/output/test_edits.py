@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from neardup.decide.edits import Cuts, Edits
+from neardup.decide.outcome import Cuts, Edits
 from neardup.documents.batch import Columns
 from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source

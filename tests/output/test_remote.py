@@ -22,7 +22,7 @@ import servers
 from neardup.cli.main import cli
 from neardup.documents.sources import resolve
 from neardup.errors import MissingExtraError, NeardupError, OutputError
-from neardup.output import remote
+from neardup.output import directory
 
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text"]
 
@@ -144,13 +144,13 @@ def test_another_run_replaces_what_one_that_failed_has_left(
 
 
 def test_a_file_that_vanishes_while_others_are_copied_is_noticed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = remote.RemoteFolder._write
+    write = directory.RemoteFolder._write
 
-    def write_and_lose(self: remote.RemoteFolder, file: Path, name: str) -> None:
+    def write_and_lose(self: directory.RemoteFolder, file: Path, name: str) -> None:
         write(self, file, name)
         memory.store.pop("/bucket/out/kept/0.txt", None)
 
-    monkeypatch.setattr(remote.RemoteFolder, "_write", write_and_lose)
+    monkeypatch.setattr(directory.RemoteFolder, "_write", write_and_lose)
     with pytest.raises(OutputError, match=r"3 of 6 files were written, report.json was not: kept/0.txt is missing"):
         neardup.dedup(three_files(), output="memory://bucket/out")
     assert not memory.exists("/bucket/out/report.json")
@@ -243,7 +243,7 @@ def test_uploads_that_s3_refuses_end_a_run_with_an_error_until_it_is_resumed(
         assert "report.json" not in sizes()
         resumed = CliRunner().invoke(cli, [*command, "--resume"])
         assert resumed.exit_code == 0, resumed.output
-    assert sizes().keys() == {"kept/0.txt", "kept/2.txt", "rejected.jsonl", "removed.parquet", *remote._REPORTS}
+    assert sizes().keys() == {"kept/0.txt", "kept/2.txt", "rejected.jsonl", "removed.parquet", *directory._REPORTS}
     assert [sizes()["kept/0.txt"], sizes()["kept/2.txt"]] == [33, 12]
 
 

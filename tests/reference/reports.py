@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from neardup.report.dedup_html import render_notebook, render_report
-from neardup.report.items import Example
-from neardup.report.marked_pairs import MarkedPair
+from neardup.report.items import Example, MarkedPair
 from reference.page import Page
 
 HOSTILE = (

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.candidates.entries import Entries, Found, Layout
+from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer, join_changes
 
 MEASURES = (schemas.SIMILARITY, schemas.DISTANCE)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.candidates.entries import Entries, Layout
+from neardup.candidates.lookups import Entries, Layout
 from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes, Snapshot, Store
 from neardup.stores.packed_rows import pack_table

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 
-from neardup.candidates.entries import Entries, Layout
+from neardup.candidates.lookups import Entries, Layout
 from neardup.stores import embedded
 from neardup.stores.base import Changes
 from reference.store import document, table_of

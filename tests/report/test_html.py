@@ -19,8 +19,7 @@ import neardup
 from neardup.decide.outcome import Removals
 from neardup.output.write import pick_examples
 from neardup.report import charts, wording
-from neardup.report.cards import cards
-from neardup.report.dedup_html import headline, render_notebook, render_report
+from neardup.report.dedup_html import cards, headline, render_notebook, render_report
 from neardup.report.items import removed_list
 from neardup.verify.measured import Measured
 from reference.page import Page

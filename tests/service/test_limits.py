@@ -16,7 +16,7 @@ import neardup
 from neardup.cli.main import cli
 from neardup.client import Client, ServiceError
 from neardup.errors import InputError, MissingExtraError
-from neardup.service.tokens import read_tokens
+from neardup.service.security import read_tokens
 from neardup.settings.service import ServiceSettings
 from reference.service import Response, RunningService
 

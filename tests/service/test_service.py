@@ -13,9 +13,8 @@ import pytest
 
 import neardup
 from neardup.client import Client
-from neardup.service.logs import Log
-from neardup.service.openapi import document
-from neardup.service.operations import OPERATIONS
+from neardup.service.app import Log
+from neardup.service.operations import OPERATIONS, document
 from neardup.settings.service import ServiceSettings
 from reference.service import METHOD, RunningService
 from reference.signed import fingerprint_of

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup.candidates.entries import Layout
+from neardup.candidates.lookups import Layout
 from neardup.errors import StoreError
 from neardup.schemas import TIME
 from neardup.stores import embedded

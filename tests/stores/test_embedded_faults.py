@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup.candidates.entries import Entries
+from neardup.candidates.lookups import Entries
 from neardup.errors import StoreError
 from neardup.stores import embedded
 from neardup.stores.addresses import open_store

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from neardup.candidates.entries import Layout
+from neardup.candidates.lookups import Layout
 from neardup.errors import StoreError
 from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup.candidates.entries import Entries, Layout
+from neardup.candidates.lookups import Entries, Layout
 from neardup.errors import StoreError
 from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes

@@ -17,7 +17,7 @@ from rich.console import Console
 from neardup.cli.main import cli
 from neardup.cli.render.outlines import print_outlines
 from neardup.features.outline import outline
-from neardup.verify.outlines import align_outlines
+from neardup.verify.alignment import align_outlines
 
 LEFT = "<body><div class=page><h1>a</h1><ul class=list><li>1<li>2</ul><p class=note>x</div>"
 RIGHT = "<body><div class=page><h1>b</h1><nav id=menu></nav><ul class=list><li>1<li>2<li>3</ul></div>"

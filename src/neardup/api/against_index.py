@@ -14,11 +14,9 @@ from neardup.engines.index.engine import IndexEngine
 from neardup.errors import SchemeError, SettingError
 from neardup.index import meta
 from neardup.index.open_index import OpenIndex
-from neardup.runs.inputs import named_paths
-from neardup.runs.run import Run
+from neardup.runs.run import Run, named_paths
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named
+from neardup.settings.methods import MethodSettings, method_named
 from neardup.stores.addresses import is_index, shown_address
 from neardup.stores.base import StoredSnapshot
 

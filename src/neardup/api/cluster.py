@@ -24,11 +24,9 @@ from neardup.report.contents import build_report
 from neardup.report.stages import open_stages
 from neardup.results import Clustering
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Source
-from neardup.runs.run import CacheOptions, run_of, spelled_out
+from neardup.runs.run import CacheOptions, Source, run_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named
+from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
 
 if TYPE_CHECKING:

@@ -30,9 +30,8 @@ from neardup.report.items import Example
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Inputs, Source, named_paths
 from neardup.runs.items import Items, read_items
-from neardup.runs.run import BatchOptions, Run, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Inputs, Run, Source, named_paths, run_of, spelled_out
 from neardup.runs.run import Found as FoundInputs
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash

@@ -22,12 +22,10 @@ from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
-from neardup.runs.inputs import Source
-from neardup.runs.run import spelled_out
+from neardup.runs.run import Source, spelled_out
 from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text
 from neardup.settings.index import IndexSettings, Storage
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named
+from neardup.settings.methods import MethodSettings, method_named
 from neardup.stores.base import Import
 
 if TYPE_CHECKING:

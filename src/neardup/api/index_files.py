@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.api.index_lines import LineAnswers, LineOptions
-from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.corpus import MAX_UNREAD_NAMED
+from neardup.documents.batch import MAX_UNREAD_NAMED, DocumentBatch, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
 from neardup.formats.input_file import Part
@@ -32,8 +31,7 @@ from neardup.output.table_file import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_incomplete
 from neardup.report.stages import open_stages
-from neardup.runs.inputs import Source
-from neardup.runs.run import ReadingOptions, run_of, spelled_out
+from neardup.runs.run import ReadingOptions, Source, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.constraints import check_limit
 from neardup.settings.run import OnError, RunSettings

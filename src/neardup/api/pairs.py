@@ -16,9 +16,9 @@ from neardup.engines.choose import open_engine
 from neardup.engines.local.scratch import Scratch, workspace
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
-from neardup.fingerprints.files import require_same
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
+from neardup.fingerprints.sketches import require_same
 from neardup.methods.registry import method_of
 from neardup.output import write
 from neardup.output.table_file import TableFile
@@ -29,11 +29,9 @@ from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Source, named_paths
-from neardup.runs.run import BatchOptions, Run, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Run, Source, named_paths, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import method_named
+from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
 

@@ -20,8 +20,7 @@ from neardup.methods.registry import method_of
 from neardup.output.table_file import check_output
 from neardup.report.charts import s_curve, save_drawing
 from neardup.settings.index import IndexSettings, Storage
-from neardup.settings.methods import MethodSettings, MinHash, SimHash
-from neardup.settings.presets import method_named, named_as
+from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_named, named_as
 
 _BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
 # A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that

@@ -1,4 +1,4 @@
-"""Sign texts, sets of tokens and weighted sets with MinHash or SimHash."""
+"""Sign texts, sets of tokens and weighted sets with MinHash or SimHash, and count the documents of their features."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import offsets_from_lengths
+from neardup.documents.batch import Rejected
 from neardup.documents.texts import is_text
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark
-from neardup.engines.local.reading import count_or_open
+from neardup.engines.local.reading import count_corpus, count_or_open
 from neardup.engines.local.scratch import workspace
 from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
-from neardup.errors import InputError
+from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
-from neardup.features.token_lists import STRING_LISTS, list_strings
+from neardup.features.idf import IdfTable
+from neardup.features.segmenters import STRING_LISTS, list_strings
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
@@ -36,15 +38,64 @@ from neardup.progress import Stages
 from neardup.report.contents import describe_cost, incomplete_by
 from neardup.report.stages import open_stages
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Source, looks_like_path, named_paths
-from neardup.runs.run import ReadingOptions, Run, run_of, spelled_out
+from neardup.runs.run import ReadingOptions, Run, Source, TextOptions, looks_like_path, named_paths, run_of, spelled_out
 from neardup.settings.constraints import iterates_over_names, shown
-from neardup.settings.methods import MethodSettings, MinHash, SimHash
-from neardup.settings.presets import method_named
+from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_named
+from neardup.settings.shingling import DocumentSettings
 from neardup.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+@spelled_out(TextOptions)
+def document_frequencies(
+    source: Source,
+    *,
+    method: DocumentSettings | str = SimHash(),  # noqa: B008 - frozen
+    **options: Unpack[TextOptions],
+) -> IdfTable:
+    """Count the documents of a corpus that contain each feature, as the table that TF-IDF needs.
+
+    Parameters
+    ----------
+    source : as in `dedup`.
+    method : the settings that cut texts into features, or the name of a method. For `page`, the features of the
+        structure are counted, which are those that its index weighs.
+    text_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+    threads, on_error, progress : as in `dedup`. A document that cannot be read is not counted; the table lists it as
+        `rejected`.
+
+    Returns
+    -------
+    IdfTable
+
+    Raises
+    ------
+    SettingError, InputError, ColumnError
+        As in `dedup`.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> table = neardup.document_frequencies(["the cat", "the dog", "a bird"])
+    >>> neardup.lsh.keywords("the cat", table, top=1)[0][0]
+    'cat'
+    """
+    named: DocumentSettings = method_named(method) if isinstance(method, str) else method
+    settings = getattr(named, "of_structure", None) or getattr(named, "shingling", None)
+    if settings is None:
+        raise SettingError(
+            f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) or SimHash(...)."
+        )
+    run = run_of(source, options, method=settings)
+    rejected: list[Rejected] = []
+    tasks, found, _ = run.find()
+    with open_stages(run.progress) as stages, stages.stage("count", known_total(tasks)) as counting:
+        table = count_corpus(tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append))
+    warn_if_incomplete({"incomplete": incomplete_by(rejected)}, run.settings.on_error)
+    return replace(table, rejected=tuple(rejected))
+
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
 _CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another

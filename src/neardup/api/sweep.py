@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.decide.outcome import Outcome
-from neardup.documents.corpus import Corpus
+from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline
 from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import SettingError
@@ -20,15 +20,13 @@ from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.write import read_texts
 from neardup.report.contents import describe_cost, describe_incomplete
-from neardup.report.marked_pairs import Marker
+from neardup.report.items import Marker
 from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
 from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.inputs import Source
-from neardup.runs.run import BatchOptions, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Source, run_of, spelled_out
 from neardup.schemas import SIMILARITY, sweep_schema
-from neardup.settings.methods import MethodSettings, MinHash
-from neardup.settings.presets import named_as
+from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""All pairs of fingerprints within a Hamming distance, on a pool of threads."""
+"""All pairs of fingerprints within a Hamming distance, each found once, on a pool of threads."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,14 +12,168 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.candidates.block_levels import make_levels, to_words
-from neardup.candidates.blocks import check_distance, choose_join_blocks, cut_blocks
+from neardup.arrays import begins_run, offsets_from_lengths
+from neardup.candidates.blocks import Radius, check_distance, choose_join_blocks, cut_blocks
 from neardup.errors import InputError
 from neardup.executor import map_all, map_ordered
 from neardup.fingerprints.simhash import num_words
 
 if TYPE_CHECKING:
     from neardup.kernels.blocks import Nodes, Records, Scratch
+    from neardup.kernels.sieve import Neighbours
+
+
+class HammingNeighbours(NamedTuple):
+    """The documents with neighbouring fingerprints.
+
+    neighbours : of each distinct fingerprint. wanted : bool by document, whether another document is within the
+    distance, so that their sets may be compared. num_fingerprints : the distinct fingerprints. num_pairs : the pairs of
+    distinct fingerprints within the distance.
+    """
+
+    neighbours: Neighbours
+    wanted: npt.NDArray[np.bool_]
+    num_fingerprints: int
+    num_pairs: int
+
+
+def find_neighbours(
+    fingerprints: npt.NDArray[np.uint64],
+    order: npt.NDArray[np.uint32],
+    members: npt.NDArray[np.bool_],
+    radius: Radius,
+    *,
+    threads: int = 1,
+    collect: Callable[[Iterable[Pairs]], Pairs] | None = None,
+) -> HammingNeighbours:
+    """Join the distinct fingerprints of documents.
+
+    Parameters
+    ----------
+    fingerprints : uint64 (num_documents, num_words), by document.
+    order : uint32, the document at each position.
+    members : bool by position, whether the fingerprint takes part in the join.
+    radius : the bits of a fingerprint, and the distance.
+    threads : worker threads.
+    collect : concatenates the pairs, in scratch columns for example; None for arrays in memory.
+    """
+    positions = np.flatnonzero(members)
+    words = num_words(radius.bits)
+    distinct, inverse, num_documents = _distinct(fingerprints[order[positions]].reshape(len(positions), words))
+    node = np.full(len(order), kernels.sieve.NO_NODE, np.uint32)
+    node[positions] = inverse
+    left, right, distance = (collect or collect_pairs)(join(distinct, *radius, threads))
+    degree = np.bincount(left, minlength=len(distinct)) + np.bincount(right, minlength=len(distinct))
+    starts = offsets_from_lengths(degree)
+    by_node = np.argsort(np.concatenate([left, right]), kind="stable")
+    others = np.concatenate([right, left])[by_node]
+    neighbours = kernels.sieve.Neighbours(node, starts, others, np.concatenate([distance, distance])[by_node])
+    wanted = np.zeros(len(order), np.bool_)
+    wanted[order[positions]] = ((degree > 0) | (num_documents > 1))[inverse]
+    return HammingNeighbours(neighbours, wanted, len(distinct), len(left))
+
+
+def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
+    """Return all pairs as one table in memory."""
+    parts = [Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8)), *batches]
+    return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _distinct(
+    fingerprints: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Return the distinct rows, the index of each row among them, and the number of rows equal to each."""
+    order = np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
+    ordered = fingerprints[order]
+    first = begins_run(*ordered.T)
+    index = np.cumsum(first) - 1
+    inverse = np.empty(len(ordered), np.uint32)
+    inverse[order] = index
+    return ordered[first], inverse, np.bincount(index, minlength=int(first.sum()))
+
+
+_MAX_NODES = 512  # of a level
+_MAX_KEY_BITS = 96  # longer keys separate no more fingerprints, even if a third of their bits are constant
+_FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
+
+Masks = npt.NDArray[np.uint64]
+
+
+class _Node(NamedTuple):
+    agree: int
+    differ: tuple[int, ...]
+
+
+def to_words(mask: int, bits: int) -> list[int]:
+    """Return the 64-bit words of an integer, the lowest first."""
+    return [mask >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, bits, 64)]
+
+
+def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int | None = None) -> Nodes:
+    """Return the nodes for all pairs, or for those of which `first_block` is the first block that agrees.
+
+    They are ways to find the pairs within a distance, from one large group to many small ones. At exactly one node of
+    each level, a pair within the distance agrees in all bits of `agree`, and differs within every mask of `differ` that
+    is not zero.
+
+    Notes
+    -----
+    A pair within distance k differs in at most k blocks, so its first t agreeing blocks are among the first k + t.
+    There is one node for each choice of t of these, C(k + t, t) in all. It reports the pair if it agrees in the chosen
+    blocks and differs in the blocks before them. With t = num_blocks - max_distance these are the tables of Manku, Jain
+    and Das Sarma (2007), section 3, except that there each table that contains a pair reports it. A pair whose
+    first agreeing block is number i differs in the i blocks before it; the blocks after it are a smaller problem with
+    distance k - i.
+
+    After the levels of the requested blocks come levels of finer blocks, for data with few distinct keys.
+    """
+    blocks = cut_blocks(0, bits, num_blocks)
+    agree, differ, rest, distance = 0, tuple(blocks[: first_block or 0]), blocks, max_distance
+    if first_block is not None:
+        agree, rest, distance = blocks[first_block], blocks[first_block + 1 :], max_distance - first_block
+    levels = [[_Node(agree, differ)], *_combine(agree, differ, rest, distance, 1)]
+    low = agree.bit_length()
+    num_fine = (bits - low) // _FINE_BITS
+    if num_fine > len(rest):
+        levels += _combine(agree, differ, cut_blocks(low, bits, num_fine), distance, 2)
+    return _to_arrays(levels, bits, max_distance)
+
+
+def make_masks(bits: int, max_distance: int, num_blocks: int) -> Masks:
+    """Return the bits in which rows of each table agree: C(num_blocks, max_distance) tables, (num_tables, num_words).
+
+    A pair within the distance agrees in the bits of one table at least. With max_distance blocks none need agree: a
+    single table of no bits.
+    """
+    tables = itertools.combinations(cut_blocks(0, bits, num_blocks), num_blocks - max_distance)
+    return np.array([to_words(sum(chosen), bits) for chosen in tables], np.uint64)
+
+
+def _combine(agree: int, differ: tuple[int, ...], blocks: list[int], distance: int, least: int) -> list[list[_Node]]:
+    """Return a level for each number of blocks, from `least` to the number that must agree."""
+    return [
+        [_choose(agree, differ, blocks, chosen) for chosen in itertools.combinations(range(distance + count), count)]
+        for count in range(least, len(blocks) - distance + 1)
+        if math.comb(distance + count, count) <= _MAX_NODES
+        and (count == least or count * blocks[0].bit_count() <= _MAX_KEY_BITS)
+    ]
+
+
+def _choose(agree: int, differ: tuple[int, ...], blocks: list[int], chosen: tuple[int, ...]) -> _Node:
+    """Return the node whose first agreeing blocks are those chosen."""
+    passed = tuple(blocks[number] for number in range(chosen[-1]) if number not in chosen)
+    return _Node(agree | sum(blocks[number] for number in chosen), differ + passed)
+
+
+def _to_arrays(levels: list[list[_Node]], bits: int, max_distance: int) -> Nodes:
+    nodes = [node for level in levels for node in level]
+    agree = [to_words(node.agree, bits) for node in nodes]
+    padded = [(*node.differ, *[0] * (max_distance - len(node.differ))) for node in nodes]
+    differ = [[to_words(mask, bits) for mask in masks] for masks in padded]
+    starts = offsets_from_lengths([len(level) for level in levels])
+    shape = (len(nodes), max_distance, num_words(bits))
+    return kernels.blocks.Nodes(np.array(agree, np.uint64), np.array(differ, np.uint64).reshape(shape), starts)
+
 
 PAIRS_AT_ONCE = 1 << 18
 _MAX_COUNT = 1 << 32
@@ -62,7 +217,7 @@ def join(
     Manku, Jain and Das Sarma (2007), section 3, as one pass over all fingerprints instead of a query for each. For each
     block that may be the first in which a pair agrees, fingerprints are partitioned by that block. Each part fits into
     the cache; it is grouped by further blocks, and the members of each group are compared. Recall is 1. Each pair is
-    found in one group only (see candidates/block_levels.py), so no record of earlier pairs is needed.
+    found in one group only (see above), so no record of earlier pairs is needed.
 
     Above 67 million fingerprints, the parts of a block are processed in rounds of up to 2,048 parts and 134 million
     records. Each round reads all fingerprints, in order, and copies those of its parts.
@@ -195,7 +350,7 @@ def _spans(count: int, threads: int) -> list[tuple[int, int]]:
 def _count_parts(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int) -> npt.NDArray[np.int64]:
     """Return the number of records of each part by thread, int64 (threads, parts)."""
     spans, counts = _spans(len(fingerprints), threads), np.zeros((threads, parts), np.int64)
-    count_parts = kernels.radix_partition.count_parts
+    count_parts = kernels.blocks.count_parts
     map_all(range(threads), lambda i: count_parts(fingerprints, spans[i], mask, counts[i]), threads)
     return counts
 
@@ -225,7 +380,7 @@ def _copy_parts(
     edges = np.concatenate([[0], sizes.T.ravel().cumsum()])
     cursors = edges[:-1].reshape(-1, threads).T.copy()
     starts = [*cursors[0].tolist(), int(edges[-1])]
-    scatter_parts, selection = kernels.radix_partition.scatter_parts, (counts.shape[1], parts.start)
+    scatter_parts, selection = kernels.blocks.scatter_parts, (counts.shape[1], parts.start)
     map_all(
         range(threads), lambda i: scatter_parts(fingerprints, spans[i], mask, selection, cursors[i], records), threads
     )

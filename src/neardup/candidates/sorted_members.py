@@ -12,9 +12,144 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup import kernels
 from neardup.arrays import begins_run, ranges, rank_in_run
+from neardup.candidates.bands import bits_for, pack_keys
+from neardup.candidates.blocks import Radius
+from neardup.candidates.hamming_join import find_neighbours
 from neardup.candidates.lookups import Lookup
 from neardup.features.described import Keys
+
+Positions = npt.NDArray[np.int64]
+
+
+class Candidates(NamedTuple):
+    """Proposed pairs, each once, by `right` and then by `left`; all are positions in the order of priority.
+
+    left, right : uint32 (num_pairs,), left < right. left_out : bool (num_positions,), whether a bucket has an earlier
+    member that it does not list.
+    """
+
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    left_out: npt.NDArray[np.bool_]
+
+
+def propose(
+    lookup: Lookup, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
+) -> Candidates:
+    """Propose the earlier documents that a bucket lists with a document.
+
+    Parameters
+    ----------
+    lookup : of the method.
+    keys : of all documents.
+    order : uint32, the document at each position.
+    max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
+    all_pairs : whether copies are members of buckets too. Otherwise a copy queries with its first document.
+    """
+    positions = np.arange(len(order))
+    first = positions if all_pairs else find_copies(keys.content, order, keys.featured).astype(np.int64)
+    last = np.empty_like(positions)
+    last[first] = positions
+    nodes = positions[keys.featured[order] & (first == positions)]
+    if lookup.radius is None:
+        members = list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes))
+    else:
+        members = _list_near(keys, order, nodes, last, lookup.radius)
+    none = BucketPairs(*np.empty((3, 0), np.int64))
+    parts = [none, *pair_members([members.sort()], lookup.limit(max_bucket_size, all_pairs=all_pairs))]
+    left, right, needed = (np.concatenate(part) for part in zip(*parts, strict=True))
+    pairs, at, hits = np.unique(_pack(left, right)[left >= 0], return_index=True, return_counts=True)
+    pairs = _with_copies(pairs[hits >= needed[left >= 0][at]], first)
+    unlisted = _with_copies(_pack(~left, right)[left < 0], first)
+    left_out = np.zeros(len(order), np.bool_)
+    left_out[unlisted >> 32] = True
+    return Candidates(pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32), left_out)
+
+
+def _list_near(keys: Keys, order: npt.NDArray[np.uint32], nodes: Positions, last: Positions, radius: Radius) -> Members:
+    """Return a bucket for each fingerprint, which lists its documents; those within the distance query it too."""
+    featured = np.zeros(len(order), np.bool_)
+    featured[nodes] = True
+    near = find_neighbours(keys.values, order, featured, radius).neighbours
+    bucket = near.node[nodes].astype(np.int64)
+    degree = np.diff(near.starts)[bucket]
+    position = np.concatenate([nodes, np.repeat(nodes, degree)])
+    bucket = np.concatenate([bucket, near.others[ranges(near.starts[bucket], degree)]])
+    needed = np.where(np.arange(len(position)) < len(nodes), 1, -1)
+    return Members(bucket, position, last[position], np.zeros_like(position), needed)
+
+
+def _with_copies(pairs: npt.NDArray[np.int64], first: Positions) -> npt.NDArray[np.int64]:
+    """Return packed pairs, and those with each copy of the right document, where the left one is the earlier one.
+
+    first : by position, the first position with the same content.
+    """
+    by_first = np.argsort(first, kind="stable")
+    sizes = np.bincount(first, minlength=len(first))
+    right = pairs >> 32
+    copies = by_first[ranges((np.cumsum(sizes) - sizes)[right], sizes[right])]
+    every = _pack(np.repeat(pairs & 0xFFFFFFFF, sizes[right]), copies)
+    return np.unique(every[every & 0xFFFFFFFF < copies])
+
+
+def _pack(left: Positions, right: Positions) -> Positions:
+    packed: Positions = right << 32 | left
+    return packed
+
+
+NO_BUCKET = np.uint32(0xFFFFFFFF)
+
+
+class Buckets(NamedTuple):
+    """The buckets of one band.
+
+    first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET. members : uint32, the earliest
+    `max_bucket_size` positions of each bucket, rising, and one more if the bucket has more;
+    kernels.bands.LAST_MEMBER marks the last entry of a bucket.
+    """
+
+    first: npt.NDArray[np.uint32]
+    members: npt.NDArray[np.uint32]
+
+
+def find_copies(
+    content: npt.NDArray[np.uint64], order: npt.NDArray[np.uint32], featured: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.uint32]:
+    """Return for each position the first position with the same content; itself for documents without features.
+
+    Parameters
+    ----------
+    content : uint64 (num_documents, 2), by document.
+    order : uint32, the document at each position.
+    featured : bool by document.
+    """
+    representative = np.arange(len(order), dtype=np.uint32)
+    positions = np.flatnonzero(featured[order]).astype(np.uint32)
+    packed = pack_keys(content[order[positions], 0], positions, len(order))
+    kernels.bands.find_copies(packed, bits_for(len(order)), content, order, representative)
+    return representative
+
+
+def fill_buckets(
+    keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32], num_positions: int, max_bucket_size: int
+) -> Buckets:
+    """Group positions by the key of a band.
+
+    Parameters
+    ----------
+    keys : uint64 (num_members,), the key of each of `positions`; written over.
+    positions : uint32 (num_members,), rising.
+    num_positions : the number of all documents, members or not.
+    max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
+    """
+    packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
+    first = np.full(num_positions, NO_BUCKET, np.uint32)
+    members = np.empty(kernels.bands.count_members(packed, bits, max_bucket_size), np.uint32)
+    kernels.bands.list_members(packed, bits, max_bucket_size, first, members)
+    return Buckets(first, members)
+
 
 _PAIRS_AT_ONCE = 1 << 18
 _MIX = np.uint64(0x9E3779B97F4A7C15)

@@ -13,7 +13,7 @@ import click
 from neardup.cli.methods import JIEBA
 from neardup.cli.settings import Function, option
 from neardup.errors import SettingError
-from neardup.settings.presets import name_of
+from neardup.settings.methods import name_of
 
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
 

@@ -12,8 +12,7 @@ from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import Named, inputs_argument, named, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import METHODS
+from neardup.settings.methods import METHODS, MethodSettings
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 

@@ -11,8 +11,7 @@ import click
 from neardup.cli.settings import Function, composed, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MethodSettings
-from neardup.settings.presets import METHODS, name_of
+from neardup.settings.methods import METHODS, MethodSettings, name_of
 from neardup.settings.shingling import Jieba, Shingling
 
 _METHOD = "Method"

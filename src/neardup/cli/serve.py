@@ -47,7 +47,7 @@ def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
         raise MissingExtraError(
             f'The service needs {error.name}, which is not installed. Run `pip install "neardup[serve]"`.'
         ) from error
+    from neardup.service.security import read_tokens
     from neardup.service.server import serve as run
-    from neardup.service.tokens import read_tokens
 
     run(index, settings, read_tokens(token_files))

@@ -42,7 +42,7 @@ def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, 
     method, limits = build_method(values), parse_thresholds(thresholds)
     with running("A sweep writes nothing."):
         result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
-    show(result.report, lambda: render.sweep.print_sweep(result), quiet=quiet, as_json=as_json)
+    show(result.report, lambda: render.evaluate.print_sweep(result), quiet=quiet, as_json=as_json)
     exit_if_incomplete(result.report["incomplete"], values["on_error"])
 
 

@@ -1,4 +1,4 @@
-"""The batch of documents that every reader yields.
+"""The documents of a run: batches, which every reader yields, with their payload as it is in the file; and counts.
 
 A *part* is one input: a file or a table in memory. Reading a part twice yields the same documents in the same
 order; the number of rows in a batch is the reader's choice and never changes an answer.
@@ -7,14 +7,166 @@ order; the number of rows in a batch is the reader's choice and never changes an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of, offsets_from_lengths
-from neardup.documents.payload import Payload, RawLines, select_payload
+from neardup.arrays import arrow_of, arrow_of_bytes, offsets_from_lengths
+from neardup.errors import InputError
+
+MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
+
+
+@dataclass
+class Tally:
+    """How far the reading is; what a checkpoint holds.
+
+    against_bytes : those of text_bytes of the earlier corpus. unread : the first files that could not be read to their
+    end. values : the values of the counted column, by their hash in digits.
+    """
+
+    part: int = 0
+    part_documents: int = 0
+    part_rejected: int = 0
+    documents: int = 0
+    rejected: int = 0
+    without_features: int = 0
+    unread_files: int = 0
+    shingles: int = 0
+    structure: int = 0
+    text_bytes: int = 0
+    against_bytes: int = 0
+    id_bytes: int = 0
+    short: int = 0
+    unread: list[str] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is known after reading; the documents themselves are in the scratch columns.
+
+    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows.
+    """
+
+    part_ends: np.ndarray
+    part_rejected: np.ndarray
+    num_against: int
+    tally: Tally
+
+    @property
+    def num_documents(self) -> int:
+        """All documents, those of the earlier corpus included."""
+        return self.tally.documents
+
+
+def describe_rejected(row: Rejected) -> str:
+    """Say in a sentence what was rejected, where and why."""
+    places = [
+        f"{name} {value}"
+        for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
+        if value is not None
+    ]
+    return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
+
+
+def rejecter(
+    on_error: str, use: Callable[[Rejected], None], before: str = "nothing is written"
+) -> Callable[[Rejected], None]:
+    """Return the function to call with each row that cannot be read: `use`, or one that raises InputError.
+
+    Parameters
+    ----------
+    on_error : of the run; stop ends it at the first such row.
+    use : takes the row otherwise.
+    before : what has become of the documents before it.
+    """
+    return partial(_stop, before) if on_error == "stop" else use
+
+
+def _stop(before: str, row: Rejected) -> None:
+    raise InputError(
+        f"{describe_rejected(row)}. The run stops at the first such document because of on_error='stop' (--on-error "
+        f"stop): {before}. Use on_error='reject' (--on-error reject) to leave such documents out and list them."
+    )
+
+
+class RawLines(NamedTuple):
+    """The lines of a batch, line ends included.
+
+    data : bytes (or an Arrow buffer) of the lines, one after the other; offsets : int64 array of shape
+    (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
+    """
+
+    data: bytes | pa.Buffer
+    offsets: np.ndarray
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Web pages as they are in their file, to be copied, and as rows of a table.
+
+    records : the bytes of each page, of a WARC its record. A record with a gzip member to itself is that member; others
+    are not compressed.
+    metadata_records : records about the file, each with the number of pages of this batch before it.
+    rows : returns a row for each page.
+    """
+
+    records: list[bytes]
+    metadata_records: list[tuple[int, bytes]]
+    rows: Callable[[], pa.RecordBatch]
+
+    def select(self, mask: np.ndarray) -> Pages:
+        """Return the pages where `mask` is true, with all metadata records."""
+        before = offsets_from_lengths(mask)
+        records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
+        others = [(int(before[index]), record) for index, record in self.metadata_records]
+        return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, pa.bool_())))
+
+
+Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
+"""All columns of a table, or lines of a text format, or pages."""
+
+
+def select_payload(payload: Payload, mask: np.ndarray) -> Payload:
+    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; of lines, contiguous data."""
+    if isinstance(payload, RawLines):
+        return RawLines(*select_lines(payload.data, payload.offsets, mask))
+    if isinstance(payload, Pages):
+        return payload.select(mask)
+    return payload if mask.all() else filter_rows(payload, arrow_of(mask))
+
+
+def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray) -> tuple[pa.Buffer, np.ndarray]:
+    """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
+    if bool(mask.all()):
+        begin, end = int(offsets[0]), int(offsets[-1])
+        return pa.py_buffer(data).slice(begin, end - begin), offsets - begin
+    chosen = arrow_of_bytes(data, offsets).filter(arrow_of(mask))
+    _, offset_buffer, data_buffer = chosen.buffers()
+    chosen_offsets = np.frombuffer(offset_buffer, dtype=np.int64)[: len(chosen) + 1]
+    return (pa.py_buffer(b"") if data_buffer is None else data_buffer), chosen_offsets
+
+
+def filter_rows(rows: Any, mask: Any) -> Any:
+    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for runs: plain ones have."""
+    if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):
+        return rows.filter(mask)
+    columns = [_filter_column(column, mask) for column in rows.columns]
+    return type(rows).from_arrays(columns, schema=rows.schema)
+
+
+def _filter_column(column: Any, mask: Any) -> Any:
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        plain = pc.run_end_decode(column).filter(mask)
+        return pc.run_end_encode(plain, run_end_type=kind.run_end_type)
+    return column.filter(mask)
+
 
 BLOCK_BYTES = 4 << 20
 """Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache."""

@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.payload import Pages, Payload, RawLines
+from neardup.documents.batch import DocumentBatch, Pages, Payload, RawLines, Rejected
 
 _SHARE = 4  # of the memory, a quarter
 _GROWTH = 2  # of most files; compressed ones may grow more, and are released when they do

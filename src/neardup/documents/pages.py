@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_utf8
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
-from neardup.documents.payload import Pages
 from neardup.documents.texts import documents_of
 
 MAX_PAGE_BYTES = 16 << 20

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.payload import Payload
+from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
 from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
 

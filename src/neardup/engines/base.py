@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.decide.outcome import Outcome
-from neardup.documents.corpus import Corpus
+from neardup.documents.batch import Corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, SettingError
 from neardup.formats.reading import Task
@@ -19,9 +19,8 @@ from neardup.methods.base import Method
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import DocumentLocations, row_masks
 from neardup.progress import Stages
-from neardup.report.losses import removed_by_value
-from neardup.runs.inputs import named_paths
-from neardup.runs.run import Run
+from neardup.report.contents import removed_by_value
+from neardup.runs.run import Run, named_paths
 
 _MOST_SHOWN = 1000
 

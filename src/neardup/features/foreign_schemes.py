@@ -48,7 +48,7 @@ def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
 
 def mfonda_words(texts: pa.Array) -> pa.Array:
     """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
-    return _kept(texts, kernels.foreign_schemes.keep_words, r"[a-z0-9_']")
+    return _kept(texts, kernels.feature_hashes.keep_words, r"[a-z0-9_']")
 
 
 def simhash_letters(texts: pa.Array) -> pa.Array:
@@ -58,12 +58,12 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
     if pc.any(sigma).as_py():
         lowered = [text.lower() for text in texts.filter(sigma).to_pylist()]
         texts = pc.replace_with_mask(texts, sigma, pa.array(lowered, texts.type))
-    return _kept(texts, kernels.foreign_schemes.keep_letters, r"\w")
+    return _kept(texts, kernels.feature_hashes.keep_letters, r"\w")
 
 
 @cache
 def _letters(pattern: str) -> npt.NDArray[np.uint32]:
-    r"""Return the table of kernels/foreign_schemes.py: the code points that in lower case match a pattern."""
+    r"""Return the table of kernels/feature_hashes.py: the code points that in lower case match a pattern."""
     # Go lower-cases one code point at a time; Python makes two of this one, of which the second is no letter.
     every = np.arange(_NUM_CODE_POINTS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     lowered = every.replace("\u0130", "i").lower()

@@ -1,32 +1,188 @@
-"""Cut Chinese texts into words.
+"""The tokens of documents: given in a column, or cut by a callable or a segmenter of Chinese.
 
-The words are those of jieba, from its dictionary and its hidden Markov model, by the package rjieba (extra ``zh``),
-which docs/decisions/0009-segmenter.md weighs against others.
+The words of Chinese are those of jieba, from its dictionary and its hidden Markov model, by the package rjieba
+(extra ``zh``), which docs/decisions/0009-segmenter.md weighs against others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from neardup import kernels
+from neardup.arrays import arrow_of, flatten_strings, offsets_from_lengths, view_strings
+from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
 from neardup.features.unicode_tables import SINGLE, TRANSPARENT, WORD, classes_of, code_points, load_tables
+from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_shingles
 from neardup.settings.shingling import Jieba, Shingling
 
 if TYPE_CHECKING:
     import rjieba
+
+
+class HashedTokens(NamedTuple):
+    """Tokens that are not empty.
+
+    strings : the tokens. hashes : uint64, of each. offsets : int64 (num_rows + 1,); the tokens of row i are offsets[i]
+    to offsets[i + 1].
+    """
+
+    strings: pa.Array
+    hashes: npt.NDArray[np.uint64]
+    offsets: npt.NDArray[np.int64]
+
+
+def list_element(dtype: pa.DataType) -> pa.DataType | None:
+    """Return the type of the elements of a column of lists, None if it is of another type; a map is a list of pairs."""
+    t = pa.types
+    if t.is_map(dtype):
+        return pa.struct([dtype.key_field, dtype.item_field])
+    lists = (t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_list_view, t.is_large_list_view)
+    return dtype.value_type if any(is_list(dtype) for is_list in lists) else None
+
+
+def is_weighted(dtype: pa.DataType) -> bool:
+    """Return whether a type is that of a token with its weight."""
+    return pa.types.is_struct(dtype) and dtype.num_fields == 2 and is_text(dtype[0].type) and is_number(dtype[1].type)
+
+
+def list_offsets(lists: pa.Array, first: int) -> npt.NDArray[np.int64]:
+    """Return the offsets of lists in their flattened tokens, int64 (num_rows + 1,).
+
+    Parameters
+    ----------
+    lists : a column of lists, or a part of it.
+    first : the number of its first row.
+
+    Raises
+    ------
+    InputError
+        If an offset points outside the column.
+    """
+    if not isinstance(lists, (pa.ListArray, pa.LargeListArray)) or lists.null_count:
+        return offsets_from_lengths(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+    offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
+    wrong = (offsets < 0) | (offsets > len(lists.values))
+    wrong[1:] |= np.diff(offsets) < 0
+    if wrong.any():
+        raise damaged_row(first + max(0, int(np.argmax(wrong)) - 1))
+    offsets -= offsets[0]
+    return offsets
+
+
+def damaged_row(row: int) -> InputError:
+    """Return the error of a row whose memory is damaged."""
+    return InputError(
+        f"Row {row:,} of the column refers to memory outside of the column. The column is damaged: "
+        "column.validate(full=True) locates the fault. Create it again from its source."
+    )
+
+
+def hash_tokens(tokens: pa.Array, row_offsets: npt.NDArray[np.int64]) -> tuple[HashedTokens | None, int]:
+    """Return the tokens that are not empty and -1; None and the first row of a damaged one, if there is one."""
+    data, offsets = view_tokens(tokens)
+    hashes = np.empty(len(tokens), np.uint64)
+    damaged = int(kernels.strings.hash_strings(data, offsets, hashes))
+    if damaged >= 0:
+        return None, int(np.searchsorted(row_offsets, damaged, side="right")) - 1
+    filled = np.diff(offsets) > 0
+    if not filled.all():
+        tokens, hashes = tokens.filter(arrow_of(filled)), hashes[filled]
+        row_offsets = offsets_from_lengths(filled)[row_offsets]
+    return HashedTokens(_as_strings(tokens), hashes, row_offsets), -1
+
+
+def is_filled(tokens: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return whether each token has characters, bool (num_tokens,)."""
+    return np.greater(np.diff(view_tokens(tokens)[1]), 0)
+
+
+def view_tokens(tokens: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
+    """Return the UTF-8 of tokens and its offsets, without a copy where possible."""
+    return view_strings(_as_strings(tokens))
+
+
+def _as_strings(tokens: pa.Array) -> pa.Array:
+    dtype = storage_type(tokens.type)
+    in_place = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+    return tokens if in_place and dtype == tokens.type else as_text(tokens, "the tokens")[0]
+
+
+STRING_LISTS = pa.large_list(pa.large_string())
+
+
+def cut_documents(texts: pa.Array, cut: Callable[[str], Iterable[Any]], shingling: Shingling) -> TokenStrings:
+    """Return the tokens that a function cuts normalised texts into; a null has none."""
+    lists = [list(cut(normalise(text or "", shingling))) for text in texts.to_pylist()]
+    return pack_tokens(lists, None if isinstance(cut, Segmenter) else shingling.tokens)
+
+
+def pack_tokens(lists: Sequence[list[Any]], source: object = None) -> TokenStrings:
+    """Return lists of tokens side by side.
+
+    Parameters
+    ----------
+    lists : the tokens of each document.
+    source : who returned them, for the error; None where they are strings without doubt.
+
+    Raises
+    ------
+    InputError
+        If a token is not a string.
+    """
+    wrong = [] if source is None else [token for token in chain.from_iterable(lists) if not isinstance(token, str)]
+    if wrong:
+        raise InputError(
+            f"The tokenizer must return strings: got {wrong[0]!r} from {source!r}. Return an iterable of str."
+        )
+    # An empty token is none; without any, the lists are taken as they are.
+    if any(not all(tokens) for tokens in lists):
+        lists = [[token for token in tokens if token] for tokens in lists]
+    limits = offsets_from_lengths([len(tokens) for tokens in lists])
+    return TokenStrings(*flatten_strings(list_strings(lists).values), limits)
+
+
+def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
+    """Return lists, tuples or sets of strings as an Arrow column of lists; in less time than `pa.array` takes for sets.
+
+    Parameters
+    ----------
+    rows : collections of strings; None is an empty one.
+
+    Raises
+    ------
+    TypeError, ValueError, pyarrow.ArrowException
+        If a row is no collection, holds anything but strings and None, or a string has no UTF-8.
+    """
+    offsets = offsets_from_lengths([0 if row is None else len(row) for row in rows])
+    strings = pa.array(list(chain.from_iterable(row for row in rows if row is not None)), pa.large_string())
+    return pa.LargeListArray.from_arrays(pa.array(offsets), strings)
+
+
+def shingle_strings(tokens: TokenStrings, ngram: int) -> Shingles:
+    """Return the hashes of n-grams of tokens that are strings, and the content hash of each document."""
+    num_documents = len(tokens.document_offsets) - 1
+    longest = int(np.diff(tokens.document_offsets).max(initial=0))
+    shingles = make_shingles(np.empty(int(tokens.document_offsets[-1]) + num_documents, np.uint64), num_documents)
+    buffer = np.empty(longest, np.uint64)
+    kernels.tokens.shingle_tokens(Text(tokens.data, tokens.offsets), tokens.document_offsets, ngram, buffer, shingles)
+    return shingles.trim()
+
 
 PACKAGE = "rjieba"
 MAX_PIECE = 65_536

@@ -11,12 +11,11 @@ import pyarrow as pa
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable, resolve_idf
-from neardup.features.token_lists import pack_tokens
+from neardup.features.segmenters import pack_tokens
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MethodSettings, SimHash
-from neardup.settings.presets import named_as
+from neardup.settings.methods import MethodSettings, SimHash, named_as
 from neardup.settings.shingling import PAGE_TOKENS
 
 WeightedFeature = tuple[str, float]

@@ -12,9 +12,17 @@ import pyarrow.parquet as pq
 
 from neardup import kernels
 from neardup.errors import ColumnError, InputError
-from neardup.fingerprints.files import SCHEME_KEY, UNKNOWN, list_columns, one_chunk, read_cells, read_ids, read_json
 from neardup.fingerprints.simhash import BITS, to_integers
-from neardup.fingerprints.sketches import Sketches
+from neardup.fingerprints.sketches import (
+    SCHEME_KEY,
+    UNKNOWN,
+    Sketches,
+    list_columns,
+    one_chunk,
+    read_cells,
+    read_ids,
+    read_json,
+)
 
 
 class Fingerprints(Sketches):
@@ -72,7 +80,7 @@ class Fingerprints(Sketches):
         distances = np.empty(self._num_paired(other), np.int64)
         shape = (len(distances), self.values.shape[1])
         left, right = (np.array(np.broadcast_to(side.values, shape)) for side in (self, other))
-        kernels.hamming.row_distances(left, right, distances)
+        kernels.matches.row_distances(left, right, distances)
         return distances
 
     def similarity(self, other: Fingerprints) -> npt.NDArray[np.float64]:

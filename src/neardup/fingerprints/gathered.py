@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of
-from neardup.fingerprints.files import read_batches, read_ids
 from neardup.fingerprints.fingerprints import Fingerprints, read_scheme, read_values
+from neardup.fingerprints.sketches import read_batches, read_ids
 
 
 class FingerprintFile:

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.errors import InputError, SchemeError, SettingError
-from neardup.fingerprints.files import SCHEME_KEY, UNKNOWN, read_json, read_rows
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
-from neardup.fingerprints.sketches import Sketches
+from neardup.fingerprints.sketches import SCHEME_KEY, UNKNOWN, Sketches, read_json, read_rows
 
 ALL_ONES = np.uint32(0xFFFFFFFF)
 _ROWS_AT_ONCE = 1 << 14

@@ -12,15 +12,20 @@ import pyarrow.compute as pc
 
 from neardup.arrays import offsets_from_lengths
 from neardup.errors import SettingError
-from neardup.features.feature_hashes import hash_features
-from neardup.features.feature_strings import Strings, strings_of, token_strings, weighted_tokens
+from neardup.features.described import (
+    DistinctFeatures,
+    Weighed,
+    choose,
+    distinct_features,
+    line_frequencies,
+    sum_weights,
+)
+from neardup.features.feature_strings import Strings, hash_features, strings_of, token_strings, weighted_tokens
 from neardup.features.foreign_schemes import preprocess, resolve_scheme, tie_bit
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
 from neardup.features.page_structure import weigh_tags
-from neardup.features.segmenters import cutter_of
+from neardup.features.segmenters import cutter_of, pack_tokens, shingle_strings
 from neardup.features.shingles import Workspace, extract_text, shingle_documents
-from neardup.features.token_lists import pack_tokens, shingle_strings
-from neardup.features.weights import DistinctFeatures, Weighed, choose, distinct_features, line_frequencies, sum_weights
 from neardup.fingerprints.simhash import SCHEME, Sums, extend, num_words, summarise, summarise_weighted
 from neardup.kernels.token_arrays import Shingles, TokenStrings
 from neardup.settings.methods import IdfSource, SimHash

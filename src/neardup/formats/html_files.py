@@ -7,10 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
-from neardup.documents.payload import Pages
 from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import Source
 from neardup.formats.registry import Handler

@@ -10,9 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.payload import Payload
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import Source, Stretch
 from neardup.errors import OutputError

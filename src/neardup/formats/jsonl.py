@@ -21,9 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from neardup.documents.batch import Columns, DocumentBatch, Rejected, concatenate, replace_lines
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, concatenate, replace_lines, select_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
-from neardup.documents.payload import RawLines, select_lines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines

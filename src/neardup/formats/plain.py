@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, Rejected, replace_lines
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
-from neardup.documents.payload import RawLines
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import stretches_of_lines

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from neardup.documents.batch import Columns, DocumentBatch, Rejected
-    from neardup.documents.payload import Payload
+    from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
     from neardup.documents.sinks import Sink
     from neardup.documents.sources import Source, Stretch
 

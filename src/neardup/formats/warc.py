@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Pages, Rejected
 from neardup.documents.page_charset import charset_parameter
 from neardup.documents.pages import (
     COLUMN_TYPES,
@@ -26,7 +26,6 @@ from neardup.documents.pages import (
     page_rows,
     too_long,
 )
-from neardup.documents.payload import Pages
 from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import cut, member_starts

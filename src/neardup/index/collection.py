@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from neardup import schemas
 from neardup.arrays import Mask, Rows, arrow_of, begins_run, numpy_type, rank_in_run
-from neardup.candidates.entries import CandidateRows, take_entries
+from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import Rules, Verdicts, are_kept, judge, keep_all, measure_stored, stored_representatives
 from neardup.index.incoming import Incoming, stored_columns

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from neardup import kernels
 from neardup.arrays import Mask, Rows, rank_in_run
-from neardup.candidates.buckets import find_copies
-from neardup.candidates.entries import CandidateRows, Entries, Found, Layout, take_entries
-from neardup.candidates.lookups import Lookup
+from neardup.candidates.lookups import CandidateRows, Entries, Found, Layout, Lookup, take_entries
+from neardup.candidates.sorted_members import find_copies
 from neardup.decide.sieve import decide
 from neardup.features.binary import binary_rows
 from neardup.index.incoming import DETAILS, Incoming, stored_described

@@ -11,16 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes
-from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.corpus import describe_rejected
-from neardup.documents.payload import Pages, RawLines
+from neardup.documents.batch import DocumentBatch, Pages, RawLines, Rejected, describe_rejected
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.features.vectors import array_of_documents
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
-from neardup.runs.inputs import Inputs, Source
-from neardup.runs.run import Found, Run
+from neardup.runs.run import Found, Inputs, Run, Source
 from neardup.settings.constraints import check_text
 from neardup.settings.methods import MethodSettings
 

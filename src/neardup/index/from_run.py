@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.batch import Rejected
-from neardup.documents.corpus import describe_rejected
+from neardup.documents.batch import Rejected, describe_rejected
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
@@ -24,11 +23,10 @@ from neardup.index import meta
 from neardup.index.documents import find, group_batches, read_batches
 from neardup.index.incoming import new_prefix
 from neardup.index.open_index import Batch, OpenIndex
-from neardup.methods.stored import IDF, settings_from_json
+from neardup.methods.registry import IDF, settings_from_json
 from neardup.report.contents import MAX_INPUTS
 from neardup.runs.columns import FILE_COLUMN
-from neardup.runs.inputs import Inputs
-from neardup.runs.run import Run
+from neardup.runs.run import Inputs, Run
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 

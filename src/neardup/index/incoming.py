@@ -16,9 +16,8 @@ import pyarrow as pa
 from neardup.arrays import Mask, Rows, Words, arrow_of, offsets_from_lengths, ranges
 from neardup.errors import StoreError
 from neardup.features.binary import binary_rows
-from neardup.features.described import Features, Keys, Lists
+from neardup.features.described import Features, Keys, Lists, distinct_lists
 from neardup.features.vectors import texts_of
-from neardup.features.weights import distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.schemas import indexed_schema
 from neardup.stores.base import StoreSettings

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Rows, arrow_of
-from neardup.candidates.entries import take_entries
+from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
 from neardup.index.decisions import Rules
 from neardup.index.incoming import DETAILS, SETS, Incoming, decompress, stored_described, stored_keys, stored_sketches

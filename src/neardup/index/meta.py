@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
-from neardup.fingerprints.files import require_same
+from neardup.fingerprints.sketches import require_same
 from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
 from neardup.methods.base import Method
-from neardup.methods.registry import method_of
-from neardup.methods.stored import IDF, settings_from_json, settings_to_json
+from neardup.methods.registry import IDF, method_of, settings_from_json, settings_to_json
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
 from neardup.version import __version__

@@ -16,7 +16,7 @@ from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
 from neardup.index.overlay import Overlay
 from neardup.methods.base import Method
-from neardup.methods.stored import IDF
+from neardup.methods.registry import IDF
 from neardup.settings.constraints import check_import_name
 from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Rows, Words
-from neardup.candidates.entries import Entries, Found
+from neardup.candidates.lookups import Entries, Found
 from neardup.index.decisions import Rules, are_kept, list_after, sketches_of
 from neardup.index.incoming import store_settings
 from neardup.stores.base import Changes, Snapshot, Writer

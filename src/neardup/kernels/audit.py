@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.matches import num_equal
+from neardup.kernels.mixing import find_slot
 from neardup.kernels.sieve import NONE
 from neardup.kernels.sorted_sets import JACCARD, similarity
 

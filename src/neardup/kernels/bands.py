@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hash_tables import double
+from neardup.kernels.mixing import double
 
 U64 = np.uint64
 NO_BUCKET = np.uint32(0xFFFFFFFF)

@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from neardup.kernels import bands, clusters, compiled, minhash, sieve, sorted_sets, strings, token_arrays, tokens
+from neardup.kernels import bands, compiled, decisions, minhash, sieve, sorted_sets, strings, token_arrays, tokens
 
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
@@ -100,8 +100,8 @@ def _of_search() -> _Kernels:
     return [
         (sieve.sieve, (0, 0, order, sieve.Compared(sets, sets), buckets, rules, ahead, found)),
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),
-        (clusters.flatten, (u32,)),
-        (clusters.connect, (u32, u32, u32)),
+        (decisions.flatten, (u32,)),
+        (decisions.connect, (u32, u32, u32)),
         (bands.count_members, (u64, 0, 0)),
         (bands.list_members, (u64, 0, 0, u32, u32)),
         (bands.find_copies, (u64, 0, u64_rows, u32, u32)),

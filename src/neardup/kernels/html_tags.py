@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hash_tables import find_slot
-from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
+from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, find_slot
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
 BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 1024, 2048

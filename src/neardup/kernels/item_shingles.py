@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hash_tables import find_slot
+from neardup.kernels.mixing import find_slot
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
 U64 = np.uint64

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hash_tables import double
 from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefetch
+from neardup.kernels.mixing import double
 
 U64 = np.uint64
 KEYS, ROWS, STARTS, SHIFT, SIZE, FIRST, STOP = range(7)

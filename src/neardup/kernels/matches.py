@@ -1,4 +1,4 @@
-"""Rows that queries match: signatures that share bands, fingerprints within a distance."""
+"""Rows that queries match: signatures that share bands, fingerprints within a Hamming distance."""
 
 from __future__ import annotations
 
@@ -7,8 +7,25 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hamming import row_distance
+from neardup.kernels.intrinsics import count_ones
 from neardup.kernels.key_tables import list_rows
+
+
+@kernel
+def row_distance(lefts, left, rights, right):
+    """Return the Hamming distance of two rows of uint64 arrays (num_rows, num_words)."""
+    distance = np.int64(0)
+    for word in range(lefts.shape[1]):
+        distance += count_ones(lefts[left, word] ^ rights[right, word])
+    return distance
+
+
+@kernel
+def row_distances(left, right, distances):
+    """Set distances[i] to the number of bits in which rows i of two uint64 arrays (num_rows, num_words) differ."""
+    for row in range(len(distances)):
+        distances[row] = row_distance(left, row, right, row)
+
 
 U64 = np.uint64
 

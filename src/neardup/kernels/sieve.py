@@ -12,9 +12,8 @@ import numpy as np
 
 from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
-from neardup.kernels.hash_tables import find_slot
 from neardup.kernels.intrinsics import address_of, prefetch
-from neardup.kernels.mixing import mix
+from neardup.kernels.mixing import find_slot, mix
 from neardup.kernels.sorted_sets import CONTAINMENT, COSINE, HAMMING, Sets, most_shared, overlap, sketch_words
 from neardup.kernels.sorted_sets import similarity as similarity_of
 

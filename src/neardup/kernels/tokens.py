@@ -11,9 +11,8 @@ import numpy as np
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
-from neardup.kernels.strings import hash_at
+from neardup.kernels.strings import decode, encode, hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
-from neardup.kernels.utf8 import decode, encode
 
 U64 = np.uint64
 WORDS, WHITESPACE, CHARACTERS = 0, 1, 2  # how a text is cut into tokens

@@ -16,10 +16,9 @@ from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import Lookup
 from neardup.decide.outcome import Counts, Totals
 from neardup.errors import SettingError
-from neardup.features.described import Features, Keys, Lists
+from neardup.features.described import Features, Keys, Lists, distinct_lists
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace
-from neardup.features.weights import distinct_lists
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher

@@ -19,11 +19,10 @@ from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
 from neardup.decide.outcome import SHORT, Totals
 from neardup.errors import SettingError
-from neardup.features.described import Features, Keys, Lists
+from neardup.features.described import Features, Keys, Lists, distinct_features, replicate_rare_features, sum_weights
 from neardup.features.idf import IdfTable, describe_features
+from neardup.features.segmenters import HashedTokens, view_tokens
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
-from neardup.features.token_columns import HashedTokens, view_tokens
-from neardup.features.weights import distinct_features, replicate_rare_features, sum_weights
 from neardup.fingerprints import minhash as signing
 from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, WEIGHTED_SCHEME_NAME, band_keys, sign
 from neardup.fingerprints.signatures import Signatures, is_empty

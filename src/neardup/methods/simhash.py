@@ -18,12 +18,12 @@ from neardup.decide.outcome import SHORT, Counts, Totals
 from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, resolve_idf
+from neardup.features.segmenters import HashedTokens, hash_tokens
 from neardup.features.shingles import Workspace, is_scanned
-from neardup.features.token_columns import HashedTokens, hash_tokens
 from neardup.fingerprints import simhash_documents as fingerprinting
-from neardup.fingerprints.files import require_same
 from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
+from neardup.fingerprints.sketches import require_same
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, histogram, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher

@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup.decide.outcome import SHORT
 from neardup.errors import SettingError
 from neardup.features.idf import FEATURES_VERSION
-from neardup.features.token_columns import HashedTokens
+from neardup.features.segmenters import HashedTokens
 
 if TYPE_CHECKING:
     from neardup.methods.base import Method

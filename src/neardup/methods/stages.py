@@ -15,15 +15,13 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.arrays import arrow_of, begins_run, flatten_strings
-from neardup.candidates.block_levels import to_words
 from neardup.candidates.blocks import Radius, cut_blocks
-from neardup.candidates.hamming_join import join_block
+from neardup.candidates.hamming_join import join_block, to_words
 from neardup.candidates.sorted_members import Members, list_members, pair_members
 from neardup.features.binary import binary_lists, binary_rows, lists_of, rows_of
-from neardup.features.described import Features, Keys
+from neardup.features.described import Features, Keys, distinct_features, distinct_lists
 from neardup.features.grouping import hash_values, partition_by_group
 from neardup.features.shingles import Workspace, shingle_documents
-from neardup.features.weights import distinct_features, distinct_lists
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
 from neardup.verify.similarity import can_reach

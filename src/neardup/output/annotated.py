@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of, arrow_of_bytes
 from neardup.decide.outcome import Removals
-from neardup.documents.batch import DocumentBatch
-from neardup.documents.payload import RawLines
+from neardup.documents.batch import DocumentBatch, RawLines
 from neardup.documents.sinks import Sink
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.formats.reading import Task

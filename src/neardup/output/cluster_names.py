@@ -17,7 +17,7 @@ from neardup.features.shingles import extract_text
 from neardup.features.spans import token_spans
 from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.shingling import PAGE_TOKENS, Shingling
-from neardup.verify.passages import mark_passages
+from neardup.verify.alignment import mark_passages
 
 MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again
 _OTHERS = 2  # members whose common part with the first is the name

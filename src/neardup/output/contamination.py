@@ -19,11 +19,10 @@ from neardup.formats.reading import Task
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress
-from neardup.report.items import Example
-from neardup.report.marked_pairs import MarkedPair
+from neardup.report.items import Example, MarkedPair
 from neardup.runs.items import Items
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
-from neardup.verify.passages import mark_passages
+from neardup.verify.alignment import mark_passages
 
 STATUSES = CONTAMINATED, BOILERPLATE, SHORT, CLEAN = "contaminated", "boilerplate", "short", "clean"
 _MOST_WORDS = 30

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of
 from neardup.atomic import AtomicFile
-from neardup.decide.edits import Edits, cut_texts
-from neardup.documents.batch import DocumentBatch
-from neardup.documents.payload import Pages, Payload, select_payload
+from neardup.decide.outcome import Edits, cut_texts
+from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
 from neardup.executor import Encoders

@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, arrow_of_strings
 from neardup.decide.outcome import Outcome, Pairs, Removals
-from neardup.documents.batch import DocumentBatch
-from neardup.documents.corpus import Corpus
-from neardup.documents.payload import Pages
+from neardup.documents.batch import Corpus, DocumentBatch, Pages
 from neardup.formats.reading import Task
 from neardup.schemas import Measures, ids_schema, mask_schema, pairs_schema, removed_schema
 

@@ -18,10 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.arrays import arrow_of
-from neardup.decide.edits import Edits
-from neardup.decide.outcome import Outcome, Removals
-from neardup.documents.batch import DocumentBatch
-from neardup.documents.payload import filter_rows
+from neardup.decide.outcome import Edits, Outcome, Removals
+from neardup.documents.batch import DocumentBatch, filter_rows
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
 from neardup.formats.reading import Task, read_tasks
@@ -29,8 +27,7 @@ from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
 from neardup.output.tables import DocumentLocations, as_rows
 from neardup.progress import Progress
-from neardup.report.items import Example
-from neardup.report.marked_pairs import Marker
+from neardup.report.items import Example, Marker
 from neardup.schemas import DISTANCE, SIMILARITY
 
 MAX_EXAMPLES = 100

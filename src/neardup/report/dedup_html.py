@@ -1,16 +1,136 @@
-"""Write the report of `neardup dedup` as one HTML page."""
+"""Write the reports of `neardup dedup` and `neardup evaluate`, each as one HTML page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from neardup.report import charts
-from neardup.report.cards import cards
-from neardup.report.items import Example, removed_list
+from neardup.report.items import Example, hint, marked_text, pair_list, removed_list, similarity_shown
 from neardup.report.page import Report, render_page
 from neardup.report.sections import notebook, sections
-from neardup.report.wording import say, speaking, what_copies_share
+from neardup.report.wording import document_id, escape_text, percent, say, speaking, what_copies_share
+
+
+class Errors(NamedTuple):
+    """Examples of both kinds of errors, most similar first. num_wrong, num_missed : all errors, shown or not."""
+
+    wrong: list[Example]
+    missed: list[Example]
+    num_wrong: int
+    num_missed: int
+
+
+def render_errors(report: dict[str, Any], errors: Errors, language: str = "en") -> str:
+    """Return the errors as one HTML page.
+
+    Parameters
+    ----------
+    report : of the evaluation.
+    language : of the page; en or zh.
+    """
+    score, best, truth = report["at_threshold"], report["best"], report["truth"]
+    limit = next(iter(score))
+    shares = {name: _share(score[name]) for name in ("precision", "recall", "f1")}
+    with speaking(language):
+        known = say("errors.label", name=escape_text(truth["label"])) if "label" in truth else say("errors.judged")
+        counts = {"value": score[limit], "found": score["found"], "best": _share(best["f1"]), "best_value": best[limit]}
+        found = say("errors.scores", limit=say(f"errors.{limit}"), **counts, **shares)
+        wrong = say("errors.wrong_means", known=known) + _listed(errors.wrong, errors.num_wrong, "wrong")
+        missed = say("errors.missed_means", known=known) + _listed(errors.missed, errors.num_missed, "missed")
+        headline = say("errors.headline", wrong=errors.num_wrong, missed=errors.num_missed)
+        return render_page(report, headline, found, [("wrong", wrong), ("missed", missed)])
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value)
+
+
+def _listed(examples: Sequence[Example], total: int, kind: str) -> str:
+    if not examples:
+        return say("errors.none_drawn") if total else say("errors.none")
+    shown = say("errors.shown", shown=len(examples), total=total)
+    return f'<p class="legend">{shown}</p><ol class="pairs">\n{pair_list(examples, kind)}</ol>'
+
+
+_CHARACTERS = 320  # of each text on a card
+_BEFORE = 80  # of them before the first difference
+_MAX_ID = 60
+
+
+Passages = Sequence[tuple[int, int, bool]]
+
+
+def cards(examples: Sequence[Example]) -> str:
+    """Return up to three cards, in HTML: the largest family, the most near-duplicates of one text, the closest call.
+
+    Parameters
+    ----------
+    examples : the removals in the list of the page, numbered from 1.
+    """
+    return "".join(
+        _html(say(title), sentence, number, examples[number - 1]) for title, sentence, number in _picked(examples)
+    )
+
+
+def _picked(examples: Sequence[Example]) -> Iterator[tuple[str, str, int]]:
+    """Yield the name of a title, a sentence in HTML, and the number of its removal in the list."""
+    numbered = list(enumerate(examples, 1))
+    near = [(number, example) for number, example in numbered if not example.exact]
+    if not numbered:
+        return
+    number, family = max(numbered, key=lambda item: (item[1].family, not item[1].exact))
+    kept = document_id(family.kept[0], _MAX_ID)
+    if family.family > 1:
+        copies = family.family - family.family_near
+        among = say("cards.copies", copies=copies) if copies else ""
+        sentence = say("cards.family", family=family.family, among=among, kept=kept)
+        yield "cards.largest_family", sentence, number
+    others = [item for item in near if item[1].kept != family.kept and item[1].family_near > 1]
+    if others:
+        number, most = max(others, key=lambda item: item[1].family_near)
+        sentence = say("cards.near", near=most.family_near, kept=document_id(most.kept[0], _MAX_ID))
+        yield "cards.most_near", sentence, number
+    if near:
+        number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
+        removed, kept = document_id(closest.removed[0], _MAX_ID), document_id(closest.kept[0], _MAX_ID)
+        sentence = say("cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept)
+        yield "cards.closest_call", sentence, number
+
+
+def _html(title: str, sentence: str, number: int, example: Example) -> str:
+    pair = example.pair
+    first = _first_difference(pair.left, pair.left_passages)
+    second = _first_difference(pair.right, pair.right_passages)
+    if first is None or second is None:  # one text has all of the other: both are shown at the same place
+        first = second = first or second or 0
+    removed = _excerpt(pair.left, pair.left_passages, first, "del")
+    kept = _excerpt(pair.right, pair.right_passages, second, "ins")
+    if pair.left == pair.right:
+        kept = hint("pair.same")
+    return (
+        f'<article><h3>{title}</h3><p>{sentence}</p><div class="removed">{removed}</div>'
+        f'<div class="kept">{kept}</div><p><a href="#removed-{number}">{say("cards.read_both")}</a></p></article>'
+    )
+
+
+def _first_difference(text: str, passages: Passages) -> int | None:
+    return next((start for start, end, shared in passages if not shared and text[start:end].strip()), None)
+
+
+def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
+    """Return the part of a text around a place, with its differences marked."""
+    first = max(0, min(place - _BEFORE, len(text) - _CHARACTERS))
+    last = first + _CHARACTERS
+    before, behind = "…" if first else "", "…" if last < len(text) else ""
+    offset = len(before) - first
+    inside = [
+        (max(start, first) + offset, min(end, last) + offset, shared)
+        for start, end, shared in passages
+        if end > first and start < last
+    ]
+    return marked_text(f"{before}{text[first:last]}{behind}", inside, mark)
+
 
 _COUNTS = (
     ("read", ""),

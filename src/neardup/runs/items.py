@@ -15,13 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_strings
-from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.payload import Pages, RawLines
+from neardup.documents.batch import DocumentBatch, Pages, RawLines, Rejected
 from neardup.documents.texts import is_text
 from neardup.errors import ColumnError, InputError
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import listed
-from neardup.runs.inputs import Inputs, parts_of, tasks_of
+from neardup.runs.run import Inputs, parts_of, tasks_of
 
 QUESTIONS = ("question", "problem", "prompt", "query", "instruction", "input", "text", "content", "sentence")
 """The recognised names of the first column of an item; the first that exists is used."""

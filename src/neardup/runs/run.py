@@ -1,24 +1,214 @@
-"""A run: what a user asked for, which an engine performs."""
+"""A run: the inputs that a user named, recognised here and nowhere else, and the settings, which an engine performs."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, TypedDict, TypeVar, cast
 
-from neardup.documents.batch import Rejected
-from neardup.documents.corpus import rejecter
+import numpy as np
+import pyarrow as pa
+
+from neardup.arrays import flatten_strings
+from neardup.decide.priority import rank_columns
+from neardup.documents.batch import Columns, Rejected, rejecter
+from neardup.documents.pages import TEXT_COLUMN
+from neardup.errors import ColumnError, InputError, SettingError
 from neardup.executor import count_threads
-from neardup.formats.reading import Task
+from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
+from neardup.fingerprints.signatures import Signatures
+from neardup.formats.input_file import Part
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, Task
+from neardup.formats.registry import format_of
+from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.progress import Progress
-from neardup.runs.inputs import Inputs, Source, for_pages, tasks_of
+from neardup.runs.columns import choose_columns
+from neardup.runs.input_files import list_inputs
 from neardup.settings.methods import MinHash
-from neardup.settings.run import OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import Keep, OnError, RunSettings, SelectionSettings, TextUnit
 from neardup.settings.shingling import DocumentSettings
+
+Source = Any  # a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule stream
+
+AnyMethod = TypeVar("AnyMethod", bound=DocumentSettings)
+
+
+class Inputs(NamedTuple):
+    """The inputs of a run and how to read them; as in `dedup`.
+
+    vector_length : as of `Columns`; if it is 0, all vectors have the length of the first.
+    reserved : columns that the source must not have. count_by : the column by whose values removals are counted.
+    """
+
+    source: Source
+    against: Source | None = None
+    text_column: str | Sequence[str] | None = None
+    id_column: str | None = None
+    text_unit: TextUnit = "auto"
+    in_format: str | None = None
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    reserved: tuple[str, ...] = ()
+    count_by: str | None = None
+    vector_length: int | None = None
+
+
+def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
+    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
+    skipped: dict[str, list[str]] = {}
+    _check_limit(inputs.max_document_bytes)
+    ranks = rank_columns(keep)
+    values = {False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]}
+    values[True] = [name for name in values[False] if name == within]
+    tasks = []
+    for source, is_against in ((inputs.against, True), (inputs.source, False)):
+        if is_against and source is None:
+            continue
+        parts = parts_of(source, inputs, "against" if is_against else "source", skipped)
+        if not is_against:
+            _refuse_reserved(parts, inputs.reserved)
+        try:
+            text = None if is_against and _lacks(parts, inputs.text_column) else inputs.text_column
+            chosen = text, inputs.id_column, [] if is_against else ranks, values[is_against], inputs.vector_length
+            columns = choose_columns(parts, *chosen)
+        except ColumnError:
+            _refuse_fingerprints(parts)
+            raise
+        if columns.vector_length == 0:
+            inputs = inputs._replace(vector_length=_first_length(parts, columns))
+            columns = columns._replace(vector_length=inputs.vector_length)
+        tasks += [Task(part, columns, is_against, inputs.max_document_bytes) for part in parts]
+    if warnings is not None:
+        warnings += [_warn_of_skipped(reason, names) for reason, names in skipped.items()]
+    return tasks
+
+
+def _first_length(parts: Sequence[Part], columns: Columns) -> int:
+    """Return the length of the first vector; 0 if there is none."""
+    for part in parts:
+        for batch in Task(part, columns, against=False).read(lambda _: None):
+            sizes = np.diff(flatten_strings(batch.text)[1])
+            if sizes.any():
+                return int(sizes[sizes > 0][0]) // 4
+    return 0
+
+
+def _lacks(parts: Sequence[Part], text_column: str | Sequence[str] | None) -> bool:
+    """Return whether no part has any of the columns of the text that were named."""
+    named = [text_column] if isinstance(text_column, str) else text_column or []
+    return not any(name in (part.column_types() or {}) for part in parts for name in named)
+
+
+_USES = {
+    "fingerprints": "Find the pairs among them with find_pairs (neardup find-pairs).",
+    "signatures": "Search them with LSHIndex.",
+}
+
+
+def _refuse_fingerprints(parts: Sequence[Part]) -> None:
+    """Raise ColumnError if a part is a table of fingerprints or signatures."""
+    for part in parts:
+        types = part.column_types() or {}
+        if "signature" in types or has_fingerprints(pa.schema(list(types.items()))):
+            kind = "signatures" if "signature" in types else "fingerprints"
+            raise ColumnError(
+                f"{part.name} is a table of {kind}, without a column of texts: got {', '.join(types)}. {_USES[kind]} "
+                "To read another column as the text, name it: text_column (--text-column)."
+            )
+
+
+def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
+    for part in parts if reserved else ():
+        taken = next((name for name in part.column_types() or () if name in reserved), None)
+        if taken is not None:
+            raise ColumnError(
+                f"{part.name} has a column '{taken}', and write='annotated' adds columns with these names: "
+                f"{', '.join(reserved)}. Rename the column, or use write='mask' (--write mask)."
+            )
+
+
+def _warn_of_skipped(reason: str, names: list[str]) -> str:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {shown}."
+
+
+def _check_limit(max_document_bytes: int) -> None:
+    if isinstance(max_document_bytes, bool) or not isinstance(max_document_bytes, int) or max_document_bytes < 1:
+        raise SettingError(
+            f"max_document_bytes must be a whole number of 1 or more: got {max_document_bytes!r}. Change "
+            "max_document_bytes (--max-document-bytes)."
+        )
+
+
+def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
+    """Return the method for these inputs: of web pages it compares the main text, unless it sets something else.
+
+    Pages are HTML and WARC files, and tables whose text is in a column named html.
+
+    Raises
+    ------
+    InputError
+        If some inputs are pages and others texts, and the method does not read all as pages.
+    """
+    pages = [task.part for task in tasks if _has_pages(task)]
+    paged = method.of_pages() if pages else method
+    if paged is method:
+        return method
+    other = next((task.part for task in tasks if not _has_pages(task)), None)
+    if other is not None:
+        raise InputError(
+            f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. Run them separately, "
+            "or read all of them as pages: html='main' (--html main), or method='structure' (--method structure)."
+        )
+    return paged
+
+
+def _has_pages(task: Task) -> bool:
+    if task.part.is_pages:
+        return True
+    return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
+
+
+def parts_of(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]) -> Sequence[Part]:
+    paths = named_paths(source)
+    if paths:
+        return list_inputs(
+            paths,
+            unit=inputs.text_unit,
+            format_name=inputs.in_format,
+            skip=lambda file, reason: skipped.setdefault(reason, []).append(file),
+        )
+    if isinstance(source, (Fingerprints, Signatures)):
+        kind = type(source).__name__.lower()
+        raise InputError(f"{source!r} are {kind}, without texts. {_USES[kind]}")
+    splits = splits_of(source)
+    return [TablePart(source, name)] if splits is None else [TablePart(split, key) for key, split in splits.items()]
+
+
+def named_paths(source: Source) -> list[str]:
+    """Return the paths that a source names; none if it is texts or a table."""
+    if isinstance(source, (str, os.PathLike)):
+        return [os.fspath(source)]
+    if not isinstance(source, (list, tuple)) or not all(isinstance(item, (str, os.PathLike)) for item in source):
+        return []
+    named = [isinstance(item, os.PathLike) or looks_like_path(item) for item in source]
+    return [os.fspath(item) for item in source] if source and all(named) else []
+
+
+def looks_like_path(text: str) -> bool:
+    """Return whether a string is a path that exists or has a known suffix, a pattern, an address, or standard input."""
+    if text == "-":
+        return True
+    if len(text) > 4096 or "\n" in text or "\0" in text or not text.strip():
+        return False
+    if os.path.exists(text):
+        return True
+    is_pattern = "/" in text and any(mark in text for mark in "*?[")
+    return " " not in text and ("://" in text or is_pattern or format_of(text)[0] is not None)
 
 
 class TextOptions(TypedDict, total=False):

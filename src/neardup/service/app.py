@@ -3,31 +3,234 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
+import logging
 import re
 import secrets
+import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
+import traceback
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from functools import cache
-from typing import Any
+from importlib.resources import files
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from neardup.errors import NeardupError
-from neardup.service.assets import Assets
-from neardup.service.deadline import deadline
 from neardup.service.lanes import Lane
 from neardup.service.library import Library
-from neardup.service.logs import Log
 from neardup.service.messages import ProblemDetails
-from neardup.service.metrics import Metrics
 from neardup.service.operations import OPERATIONS, Operation, Reply
 from neardup.service.problems import Problem, busy, check_head, check_size, problem_of
-from neardup.service.security import Gate
-from neardup.service.tokens import Tokens
+from neardup.service.security import Gate, Tokens
 from neardup.settings.service import ServiceSettings
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
+
+Labels = tuple[tuple[str, str], ...]
+Family = tuple[str, str, Mapping[Labels, float]]
+"""Name, meaning, and values by their labels."""
+
+
+class Histogram:
+    """Counts of values up to each of some bounds, by label."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts: dict[str, list[int]] = {}
+        self.sums: dict[str, float] = defaultdict(float)
+
+    def add(self, label: str, value: float) -> None:
+        """Count a value."""
+        counts = self.counts.setdefault(label, [0] * (len(self.bounds) + 1))
+        counts[bisect_left(self.bounds, value)] += 1
+        self.sums[label] += value
+
+
+class Metrics:
+    """What the service has done since its start."""
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, int], int] = defaultdict(int)
+        self.seconds = Histogram(_SECONDS)
+        self.batches = Histogram(_SIZES)
+        self.decisions: dict[str, int] = defaultdict(int)
+        self.num_requests = 0
+
+    def answered(self, operation: str, status: int, seconds: float) -> None:
+        """Count a request: the name of its operation, its status and its time."""
+        self.num_requests += 1
+        self.requests[operation, status] += 1
+        self.seconds.add(operation, seconds)
+
+    def render(self, *gauges: Family) -> str:
+        """Return the page of metrics; gauges : numbers that are not counted here."""
+        requests: dict[Labels, float] = {
+            (("operation", operation), ("status", str(status))): count
+            for (operation, status), count in sorted(self.requests.items())
+        }
+        decisions: dict[Labels, float] = {
+            (("decision", decision),): count for decision, count in sorted(self.decisions.items())
+        }
+        families: list[Family] = [
+            ("neardup_requests_total", "Requests, by operation and status.", requests),
+            ("neardup_decisions_total", "Decisions about documents: kept, removed, repeated.", decisions),
+            *gauges,
+        ]
+        lines = []
+        for name, meaning, values in families:
+            lines += _head(name, "counter" if name.endswith("_total") else "gauge", meaning)
+            lines += [_line(name, labels, value) for labels, value in values.items()]
+        duration = "Time from the arrival of a request to its answer."
+        lines += _histogram("neardup_request_duration_seconds", duration, "operation", self.seconds)
+        lines += _histogram("neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches)
+        return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, meaning: str) -> list[str]:
+    return [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    inner = ",".join(f'{key}="{_escape(text)}"' for key, text in labels)
+    return f"{name}{{{inner}}} {_number(value)}" if inner else f"{name} {_number(value)}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _histogram(name: str, meaning: str, label: str, histogram: Histogram) -> list[str]:
+    lines = _head(name, "histogram", meaning)
+    for key, counts in sorted(histogram.counts.items()):
+        total = 0
+        for bound, count in zip((*histogram.bounds, None), counts, strict=True):
+            total += count
+            shown = "+Inf" if bound is None else f"{bound:g}"
+            lines.append(_line(f"{name}_bucket", ((label, key), ("le", shown)), total))
+        lines.append(_line(f"{name}_sum", ((label, key),), histogram.sums[key]))
+        lines.append(_line(f"{name}_count", ((label, key),), total))
+    return lines
+
+
+_FILES = (
+    ("neardup.report", "report.css", "text/css; charset=utf-8"),
+    ("neardup.service", "page.css", "text/css; charset=utf-8"),
+    ("neardup.service", "page.js", "text/javascript; charset=utf-8"),
+)
+
+
+class Asset(NamedTuple):
+    """A file of the page."""
+
+    content: bytes
+    media_type: str
+
+
+class Assets:
+    """The page, and the files that it needs, by path.
+
+    A path has a digest of its file, so a browser may keep it for ever: another version has another path.
+    """
+
+    def __init__(self) -> None:
+        page = files("neardup.service").joinpath("page.html").read_text(encoding="utf-8")
+        self.files: dict[str, Asset] = {}
+        for package, name, media_type in _FILES:
+            content = files(package).joinpath(name).read_bytes()
+            stem, _, suffix = name.rpartition(".")
+            path = f"/static/{stem}.{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
+            self.files[path] = Asset(content, media_type)
+            page = page.replace(f"/static/{name}", path)
+        self.page = Asset(page.encode(), "text/html; charset=utf-8")
+        self.tag = f'"{hashlib.sha256(self.page.content).hexdigest()[:16]}"'
+
+
+class Log:
+    """Writes events; those of one turn of the event loop together. format : json, text or none."""
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._encoder = msgspec.json.Encoder()
+        self._lines: list[bytes] = []
+
+    def event(self, event: str, *, level: str = "info", error: BaseException | None = None, **values: Any) -> None:
+        """Write an event with its values; of an error with its traceback."""
+        if self._format == "none":
+            return
+        time = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if error is not None:
+            values["traceback"] = "".join(traceback.format_exception(error))
+        if self._format == "json":
+            line = self._encoder.encode({"time": time, "level": level, "event": event, **values})
+        else:
+            shown = " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+            line = f"{time} {level} {event} {shown}".encode(errors="replace")
+        self._lines.append(line)
+        if len(self._lines) == 1:
+            try:
+                asyncio.get_running_loop().call_soon(self.flush)
+            except RuntimeError:  # before and after the event loop
+                self.flush()
+
+    def flush(self) -> None:
+        """Write the lines that wait."""
+        lines, self._lines = self._lines, []
+        if lines:
+            sys.stderr.buffer.write(b"\n".join(lines) + b"\n")
+            sys.stderr.buffer.flush()
+
+
+class LibraryHandler(logging.Handler):
+    """Writes what libraries log, warnings and worse, as events."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        error = record.exc_info[1] if record.exc_info else None
+        self._log.event("library", level=record.levelname.lower(), error=error, message=record.getMessage())
+
+
+@contextmanager
+def deadline(seconds: float, problem: Problem) -> Iterator[None]:
+    """Cancel the task of the block after some seconds, and raise the problem then.
+
+    `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for every request.
+    """
+    task, expired = asyncio.current_task(), False
+    assert task is not None
+
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(seconds, expire)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not expired:
+            raise
+        getattr(task, "uncancel", int)()  # of Python 3.11
+        raise problem from None
+    finally:
+        timer.cancel()
+
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -24,7 +24,7 @@ from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
 from neardup.stores.documents import array_of
 from neardup.verify import alignment
-from neardup.verify.outlines import Outlines
+from neardup.verify.alignment import Outlines
 
 _ANSWER, _HIT = ([field.name for field in fields(kind)] for kind in (Answer, Hit))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -12,12 +12,10 @@ import uvicorn
 
 import neardup
 from neardup.errors import OutputError
-from neardup.service.app import Service
+from neardup.service.app import LibraryHandler, Log, Service
 from neardup.service.connections import guarded
 from neardup.service.library import Library
-from neardup.service.logs import LibraryHandler, Log
-from neardup.service.security import HEADERS, check_exposure
-from neardup.service.tokens import Tokens
+from neardup.service.security import HEADERS, Tokens, check_exposure
 from neardup.settings.service import ServiceSettings
 
 # After each step without the interpreter lock, a worker thread waits so long for a busy event loop to give it back. At

@@ -14,8 +14,8 @@ from neardup import kernels
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
-from neardup.fingerprints.files import UNKNOWN
 from neardup.fingerprints.fingerprints import Fingerprints
+from neardup.fingerprints.sketches import UNKNOWN
 from neardup.sketches.id_table import IdsLike
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, Values, find_in_blocks
 from neardup.sketches.row_store import FingerprintRows, Integers, RowStore, one_row

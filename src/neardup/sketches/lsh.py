@@ -15,10 +15,9 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
-from neardup.fingerprints.files import INDEX_KEY, UNKNOWN, read_batches, read_json
 from neardup.fingerprints.signatures import Signatures, is_empty
-from neardup.settings.methods import MinHash
-from neardup.settings.presets import named_as
+from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
+from neardup.settings.methods import MinHash, named_as
 from neardup.sketches.id_table import IdsLike
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, Values, find_in_blocks, spans
 from neardup.sketches.row_store import RowStore, SignatureRows, one_row

@@ -15,7 +15,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.errors import InputError
 from neardup.executor import count_processors, map_all
-from neardup.fingerprints.files import INDEX_KEY, require_same, write_tables
+from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
 from neardup.sketches.id_table import IdsLike
 from neardup.sketches.row_store import Rows, RowStore
 

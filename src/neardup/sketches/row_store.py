@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.errors import InputError, SchemeError
-from neardup.fingerprints.files import UNKNOWN, require_same
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.simhash import num_words
-from neardup.fingerprints.sketches import Sketches
+from neardup.fingerprints.sketches import UNKNOWN, Sketches, require_same
 from neardup.sketches.id_table import IdsLike, IdTable, grow
 
 if TYPE_CHECKING:

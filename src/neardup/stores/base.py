@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Rows, Words
-from neardup.candidates.entries import Entries, Found, Layout
+from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.errors import StoreError
 from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from neardup import kernels
 from neardup.arrays import Mask, Rows, Words, arrow_of, view_strings
-from neardup.candidates.entries import Entries
+from neardup.candidates.lookups import Entries
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
 from neardup.stores.base import Counts, StoredSnapshot

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from neardup import kernels
 from neardup.arrays import Rows, Words
-from neardup.candidates.entries import Found
+from neardup.candidates.lookups import Found
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import Mask, Rows, Words, writable
-from neardup.candidates.entries import Entries, Found, Layout
+from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
 from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at

@@ -1,14 +1,148 @@
-"""Align the passages of two texts: shared and differing stretches by turns."""
+"""Align two texts or two outlines: the passages they share, and those that differ, by turns."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence, Set
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from neardup.features.common_lines import common_lines
-from neardup.verify.passages import Passage
+from neardup.features.outline import Line, common_lines, outline
+from neardup.features.spans import TokenSpan
+
+
+class Pair(NamedTuple):
+    """Two aligned lines with one label, at any depth, or one line alone."""
+
+    left: Line | None
+    right: Line | None
+
+    @property
+    def shared(self) -> bool:
+        """Whether both pages have the line."""
+        return self.left is not None and self.right is not None and self.left.label == self.right.label
+
+
+class Outlines(NamedTuple):
+    """Two outlines as pairs of lines, and the number of elements of each that are left out at the end."""
+
+    pairs: list[Pair]
+    left_out: tuple[int, int]
+
+    def record(self) -> dict[str, Any]:
+        """Return values for JSON."""
+        sides = [{"left": _record(pair.left), "right": _record(pair.right)} for pair in self.pairs]
+        return {"outlines": sides, "left_out": list(self.left_out)}
+
+
+def align_outlines(left: str, right: str) -> Outlines:
+    """Return the outlines of two HTML pages, aligned by their labels.
+
+    Notes
+    -----
+    A line is shared at any depth: an element around others adds one line and does not change the lines inside, as with
+    the shingles of start tags, which ignore depth. The number of repetitions of a line does not count.
+    """
+    (first, first_left_out), (second, second_left_out) = outline(left), outline(right)
+    pairs: list[Pair] = []
+    start = other_start = 0
+    shared = common_lines([line.label for line in first], [line.label for line in second])
+    for line_index, other_index in [*shared, (len(first), len(second))]:
+        pairs += [Pair(line, None) for line in first[start:line_index]]
+        pairs += [Pair(None, line) for line in second[other_start:other_index]]
+        pairs += map(Pair, first[line_index : line_index + 1], second[other_index : other_index + 1])
+        start, other_start = line_index + 1, other_index + 1
+    return Outlines(pairs, (first_left_out, second_left_out))
+
+
+def _record(line: Line | None) -> dict[str, Any] | None:
+    return None if line is None else line._asdict()
+
+
+class Passage(NamedTuple):
+    """A passage ``text[start:end]`` that is shared with the other text, or differs from it."""
+
+    start: int
+    end: int
+    shared: bool
+
+
+def mark_passages(
+    left_text: str, left: Sequence[TokenSpan], right_text: str, right: Sequence[TokenSpan], ngram: int
+) -> tuple[list[Passage], list[Passage]]:
+    """Return the shared and the differing passages of two texts.
+
+    Parameters
+    ----------
+    left_text, right_text : the texts.
+    left, right : their tokens with their positions; neither starts nor ends decrease. Tokens may share characters. A
+        token of no width is compared, but not shown.
+    ngram : tokens per shingle. A text of fewer tokens is one shingle of all of them.
+
+    Returns
+    -------
+    tuple of two lists of Passage
+        For each text its passages in order, without gaps, from 0 to its end, alternately shared and
+        differing; none for an empty text. Characters between two tokens belong to the passage on their left, those
+        before the first token to the first passage.
+
+    Notes
+    -----
+    A token is shared if a shingle that covers it occurs anywhere in the other text, so a moved block is shared,
+    with its first and last ``ngram - 1`` tokens. Characters that several tokens come from are
+    shared only if all those tokens are. Time is linear in the number of tokens, times ``ngram``.
+    """
+    shingles, others = _shingles(left, ngram), _shingles(right, ngram)
+    return (
+        _merge(left_text, left, _covered(shingles, set(others), len(left))),
+        _merge(right_text, right, _covered(others, set(shingles), len(right))),
+    )
+
+
+def _shingles(spans: Sequence[TokenSpan], ngram: int) -> list[tuple[str, ...]]:
+    """Return the shingles in order: one of all tokens if there are fewer than `ngram`, none if there are none."""
+    tokens = [span.token for span in spans]
+    width = min(ngram, len(tokens))
+    return [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)] if width else []
+
+
+def _covered(shingles: list[tuple[str, ...]], others: set[tuple[str, ...]], num_tokens: int) -> list[bool]:
+    """Return for each token whether a shingle that covers it is among ``others``."""
+    shared = [False] * num_tokens
+    reach = 0
+    for index in range(num_tokens):
+        if index < len(shingles) and shingles[index] in others:
+            reach = index + len(shingles[index])
+        shared[index] = index < reach
+    return shared
+
+
+def _merge(text: str, spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
+    """Return the passages of a text whose tokens are shared or not."""
+    if not text:
+        return []
+    runs = [next(run) for _, run in groupby(_units(spans, shared), key=lambda unit: unit.shared)]
+    if not runs:
+        return [Passage(0, len(text), False)]
+    starts = [0, *(run.start for run in runs[1:])]
+    ends = [*starts[1:], len(text)]
+    return [Passage(start, end, run.shared) for start, end, run in zip(starts, ends, runs, strict=True)]
+
+
+def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
+    """Return the tokens of some width, with those that share characters merged."""
+    units: list[Passage] = []
+    for (start, end, _), flag in zip(spans, shared, strict=True):
+        if start == end:
+            continue
+        if units and start < units[-1].end:
+            last = units.pop()
+            units.append(Passage(last.start, max(last.end, end), last.shared and flag))
+        else:
+            units.append(Passage(start, end, flag))
+    return units
+
 
 _WORDS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 """A word, or a letter of a script without spaces."""

@@ -10,7 +10,7 @@ from neardup.features.described import Lists
 from neardup.features.shingles import extract_text
 from neardup.features.spans import token_spans
 from neardup.settings.shingling import Shingling
-from neardup.verify.passages import Passage, mark_passages
+from neardup.verify.alignment import Passage, mark_passages
 from neardup.verify.similarity import count_shared, similarity_of_counts
 
 

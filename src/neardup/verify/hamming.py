@@ -61,5 +61,5 @@ def hamming_distances(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64
         )
     shape = (len(left), -1 if len(left) else 1)
     distances = np.empty(len(left), np.uint16)
-    kernels.hamming.row_distances(left.reshape(shape), right.reshape(shape), distances)
+    kernels.matches.row_distances(left.reshape(shape), right.reshape(shape), distances)
     return distances

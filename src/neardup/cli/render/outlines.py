@@ -12,7 +12,7 @@ from rich.text import Text
 from neardup.cli.render.table import are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.features.outline import Line
 from neardup.report.wording import plural, visible
-from neardup.verify.outlines import Outlines, Pair
+from neardup.verify.alignment import Outlines, Pair
 
 _CONTEXT = 3  # shared lines that are shown next to a difference
 _LEAST_FOLDED = 4  # fewer are shown

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.table import Rows
-from neardup.documents.batch import Rejected
-from neardup.documents.corpus import describe_rejected
+from neardup.documents.batch import Rejected, describe_rejected
 from neardup.report.wording import duration, memory, noun, percent, plural, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5

@@ -4,18 +4,140 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.compat.datasketch.lsh_params import optimal_bands
-from neardup.compat.datasketch.pickled_keys import read_key, write_key
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
-from neardup.compat.datasketch.storage import open_storage
+from neardup.compat.datasketch.storage import open_storage, read_key, write_key
 from neardup.errors import InputError, SchemeError, SettingError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+# The rules of Kronrod with 21 points and of Gauss with 10: nodes on both sides of the middle, their weights by each.
+# In the order in which QUADPACK adds: floats depend on it.
+_RULE = (
+    (0.9739065285171717, 0.032558162307964725, 0.06667134430868814),
+    (0.8650633666889845, 0.07503967481091996, 0.1494513491505806),
+    (0.6794095682990244, 0.10938715880229764, 0.21908636251598204),
+    (0.4333953941292472, 0.13470921731147334, 0.26926671930999635),
+    (0.14887433898163122, 0.14773910490133849, 0.29552422471475287),
+    (0.9956571630258081, 0.011694638867371874, 0.0),
+    (0.9301574913557082, 0.054755896574351995, 0.0),
+    (0.7808177265864169, 0.0931254545836976, 0.0),
+    (0.5627571346686047, 0.12349197626206584, 0.0),
+    (0.2943928627014602, 0.14277593857706009, 0.0),
+)
+_MIDDLE = 0.1494455540029169
+_TOLERANCE = 1.49e-8  # absolute and relative; the default of scipy.integrate.quad
+_MOST_PARTS = 50
+_EPSILON = 2.220446049250313e-16
+
+
+def integrate(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the integral of a function from low to high.
+
+    Notes
+    -----
+    Piessens, de Doncker-Kapenga, Überhuber and Kahaner, QUADPACK (1983), routine QAGS without its extrapolation: the
+    interval with the largest estimated error is halved until the sum of the errors is small. Extrapolation begins
+    only after halvings that smooth functions do not need.
+    """
+    result, error, spread = _rule(function, low, high)
+    if error == 0.0 or (error <= max(_TOLERANCE, _TOLERANCE * abs(result)) and error != spread):
+        return result  # an error equal to the spread is no estimate
+    parts = [(error, low, high, result)]
+    while len(parts) == 1 or (error > max(_TOLERANCE, _TOLERANCE * abs(result)) and len(parts) < _MOST_PARTS):
+        worst = max(range(len(parts)), key=lambda index: parts[index][0])
+        worst_error, start, end, value = parts[worst]
+        middle = 0.5 * (start + end)
+        left, left_error, _ = _rule(function, start, middle)
+        right, right_error, _ = _rule(function, middle, end)
+        halves = [(left_error, start, middle, left), (right_error, middle, end, right)]
+        if right_error > left_error:
+            halves.reverse()
+        parts[worst], error = halves[0], error + (left_error + right_error) - worst_error
+        parts.append(halves[1])
+        result += (left + right) - value
+    total = 0.0
+    for part in parts:  # since Python 3.12 `sum` compensates, which QUADPACK does not
+        total += part[3]
+    return total
+
+
+def _rule(function: Callable[[float], float], low: float, high: float) -> tuple[float, float, float]:
+    """Return the integral by the rule of Kronrod, an estimate of its error, and that of |function - its mean|."""
+    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    middle = function(centre)
+    gauss, kronrod, total = 0.0, _MIDDLE * middle, abs(_MIDDLE * middle)
+    sides: list[tuple[float, float, float]] = []
+    for node, weight, gauss_weight in _RULE:
+        left, right = function(centre - half * node), function(centre + half * node)
+        gauss += gauss_weight * (left + right)
+        kronrod += weight * (left + right)
+        total += weight * (abs(left) + abs(right))
+        sides.append((weight, left, right))
+    mean = kronrod * 0.5
+    spread = _MIDDLE * abs(middle - mean)
+    deviations = 0.0
+    for weight, left, right in sides:
+        deviations += weight * (abs(left - mean) + abs(right - mean))
+    spread += deviations
+    error, spread = abs((kronrod - gauss) * half), spread * abs(half)
+    if spread and error:
+        error = spread * min(1.0, (200.0 * error / spread) ** 1.5)
+    return kronrod * half, max(_EPSILON * 50.0 * total * abs(half), error), spread
+
+
+@cache
+def optimal_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
+    """Return the bands b and rows r with the least weighted sum of the expected false positives and negatives.
+
+    Leskovec et al., Mining of Massive Datasets, 3.4.2: sets of similarity s meet with probability 1 - (1 - s^r)^b.
+
+    >>> optimal_bands(0.9, 128, (0.5, 0.5))
+    (5, 25)
+    """
+    return _least_error(lambda s: s, (0.0, threshold, 1.0), num_perm, num_perm, weights)
+
+
+@cache
+def optimal_containment_bands(
+    threshold: float, num_perm: int, max_rows: int, ratio: float, weights: tuple[float, float]
+) -> tuple[int, int]:
+    """Return the bands and rows for containment, where the indexed set has ratio times the members of the query.
+
+    Zhu et al. (VLDB 2016), section 5: a containment of t is a similarity of t / (1 + ratio - t).
+    """
+    limits = (0.0, min(threshold, ratio), min(ratio, 1.0))
+    return _least_error(lambda t: t / (1 + ratio - t), limits, num_perm, max_rows, weights)
+
+
+def _least_error(
+    similarity: Callable[[float], float],
+    limits: tuple[float, float, float],
+    num_perm: int,
+    max_rows: int,
+    weights: tuple[float, float],
+) -> tuple[int, int]:
+    """Return the first bands and rows of the least error.
+
+    similarity : of a value of the measure. limits : the least value, the least of wanted pairs, and the greatest.
+    """
+
+    def error(num_bands: int, num_rows: int) -> float:
+        b, r = float(num_bands), float(num_rows)
+        false_positive = integrate(lambda s: 1 - (1 - similarity(s) ** r) ** b, limits[0], limits[1])
+        false_negative = 0.0
+        if limits[1] < limits[2]:
+            # 1 - (1 - x), not x: rounded so, values below 2^-53 are 0, and the first of several zeros is chosen.
+            false_negative = integrate(lambda s: 1 - (1 - (1 - similarity(s) ** r) ** b), limits[1], limits[2])
+        return false_positive * weights[0] + false_negative * weights[1]
+
+    pairs = ((b, r) for b in range(1, num_perm + 1) for r in range(1, min(max_rows, num_perm // b) + 1))
+    return min(pairs, key=lambda pair: error(*pair))
 
 
 def require_settings(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:

@@ -17,13 +17,11 @@ import pyarrow as pa
 from neardup import schemas
 from neardup.arrays import Rows, arrow_of_strings
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
-from neardup.documents.corpus import Corpus
+from neardup.documents.batch import Columns, Corpus, DocumentBatch, Rejected
 from neardup.engines.base import Decided, Engine, count_by_value
 from neardup.engines.local.pipeline import locations
 from neardup.engines.local.reading import Reading, read_all
-from neardup.engines.local.resume import prepare
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import Scratch, prepare
 from neardup.errors import InputError, NeardupError
 from neardup.executor import group_small
 from neardup.formats.reading import Task, known_total

@@ -15,12 +15,10 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.items import Hits, Kept, decide_hits, keep_matches
-from neardup.documents.batch import DocumentBatch
-from neardup.documents.corpus import Corpus
+from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.engines.local.pipeline import locations
 from neardup.engines.local.reading import Reading, read_all
-from neardup.engines.local.resume import prepare
-from neardup.engines.local.scratch import Scratch
+from neardup.engines.local.scratch import Scratch, prepare
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task, known_total

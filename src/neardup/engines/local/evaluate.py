@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_strings
-from neardup.decide.connected import connect, roots
+from neardup.decide.clusters import connect, roots
 from neardup.decide.outcome import Outcome, Removals
 from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline
@@ -21,14 +21,14 @@ from neardup.engines.local.reading import count_or_open
 from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import InputError
 from neardup.executor import count_threads
-from neardup.features.weights import distinct_lists
+from neardup.features.described import distinct_lists
 from neardup.formats.reading import Task
 from neardup.methods.base import Described, Method
 from neardup.output import write
 from neardup.output.tables import DocumentLocations
 from neardup.progress import NullProgress, Stages
 from neardup.report.contents import build_report, warn_of_bound
-from neardup.report.evaluation_html import Errors
+from neardup.report.dedup_html import Errors
 from neardup.report.items import Example
 from neardup.report.wording import plural
 from neardup.runs.labels import Verdicts, read_labels

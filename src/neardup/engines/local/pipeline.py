@@ -13,17 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.candidates.buckets import find_copies
-from neardup.decide.connected import connect, roots
+from neardup.candidates.sorted_members import find_copies
+from neardup.decide.clusters import connect, roots
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
+from neardup.documents.batch import Corpus
 from neardup.documents.batch_cache import BatchCache
-from neardup.documents.corpus import Corpus
 from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local import searches
 from neardup.engines.local.reading import Reading, count_or_open, describe_all
-from neardup.engines.local.resume import prepare
-from neardup.engines.local.scratch import Scratch, ScratchOfSearch
+from neardup.engines.local.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads

@@ -13,17 +13,14 @@ import pyarrow as pa
 from neardup import schemas
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.decide.priority import rank_columns
-from neardup.documents.batch import DocumentBatch, Rejected, concatenate
-from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally, rejecter
+from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
-from neardup.features.described import Features, Keys, Lists
-from neardup.features.document_counts import DocumentCounts
+from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
 from neardup.features.grouping import hash_strings, hash_values
-from neardup.features.idf import IdfTable
+from neardup.features.idf import DocumentCounts, IdfTable
 from neardup.features.shingles import Workspaces, shingle_documents
-from neardup.features.weights import DistinctFeatures, distinct_features
 from neardup.formats.reading import Task, ignore, read_tasks
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart

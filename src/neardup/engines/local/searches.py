@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels, schemas
-from neardup.candidates.buckets import NO_BUCKET, Buckets, fill_buckets
-from neardup.candidates.corpus import propose
+from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
-from neardup.candidates.hamming_neighbours import HammingNeighbours, find_neighbours
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
+from neardup.candidates.sorted_members import NO_BUCKET, Buckets, fill_buckets, propose
 from neardup.decide.sieve import decide
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of
-from neardup.documents.batch import DocumentBatch
+from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.documents.batch_cache import BatchCache
-from neardup.documents.corpus import Corpus
 from neardup.engines.local.scratch import Scratch
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspaces

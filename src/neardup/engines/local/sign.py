@@ -17,7 +17,7 @@ from neardup.documents.views import num_bytes
 from neardup.engines.local.reading import map_batches
 from neardup.errors import InputError
 from neardup.executor import map_all
-from neardup.features.token_columns import damaged_row, hash_tokens, is_filled, is_weighted, list_element, list_offsets
+from neardup.features.segmenters import damaged_row, hash_tokens, is_filled, is_weighted, list_element, list_offsets
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.sketcher import SketchBuffers, Sketcher

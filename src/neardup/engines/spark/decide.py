@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from neardup.decide.connected import first_connected, number_ends
+from neardup.decide.clusters import first_connected, number_ends
 from neardup.decide.sieve import decide
 from neardup.engines.spark.source import NEW
 

@@ -23,9 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from neardup.arrays import arrow_of
-from neardup.decide.connected import first_connected
+from neardup.decide.clusters import first_connected
 from neardup.decide.outcome import SHORT, Counts, Removals, Totals
-from neardup.documents.corpus import MAX_UNREAD_NAMED, Corpus, Tally
+from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
@@ -37,12 +37,11 @@ from neardup.formats.reading import Task, changed
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
-from neardup.output.directory import OutputDirectory
+from neardup.output.directory import OutputDirectory, RemoteFolder
 from neardup.output.kept import KeptWriter
-from neardup.output.remote import RemoteFolder
 from neardup.output.tables import DocumentLocations, removed_batches
+from neardup.report.contents import describe_values, removed_by_input
 from neardup.report.items import Example
-from neardup.report.losses import describe_values, removed_by_input
 from neardup.schemas import Measures, removed_schema
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, estimate_recall

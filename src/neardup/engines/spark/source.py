@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from neardup.arrays import arrow_of, begins_run
-from neardup.documents.batch import BLOCK_BYTES, DocumentBatch, Rejected
-from neardup.documents.corpus import rejecter
+from neardup.documents.batch import BLOCK_BYTES, DocumentBatch, Rejected, rejecter
 from neardup.documents.texts import as_documents, slices_of
 from neardup.engines.spark.blocks import gather
 from neardup.errors import InputError

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import Rows
-from neardup.candidates.entries import Entries
+from neardup.candidates.lookups import Entries
 from neardup.stores.base import Changes, StoreSettings
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen, as_batch, seen_at

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Mask, Rows, Words
-from neardup.candidates.entries import Entries, Found
+from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, StoredSnapshot, StoreSettings, Writer, check_changes

@@ -15,7 +15,7 @@ from functools import cache
 
 import pyarrow as pa
 
-from neardup.candidates.entries import Layout
+from neardup.candidates.lookups import Layout
 
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 COUNTS = "SELECT num_rows, kept, removed FROM counts"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import Bytes, Mask, Rows, Words, begins_run, rank_in_run
-from neardup.candidates.entries import Entries, Found
+from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer, check_changes, join_changes
