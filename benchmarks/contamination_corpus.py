@@ -39,7 +39,9 @@ KINDS = ("short", "long", "code", "mathematics", "Chinese")
 PER_FORM = 300
 CLEAN_ITEMS, CLEAN_DOCUMENTS = 1500, 2000
 HARD_ITEMS, HARD_DOCUMENTS = 20, 40  # of each family
-_SHINGLE, _COMMON, _RELATED = 5, 10, 0.35  # tokens; documents of a common shingle; share of the others
+_SHINGLE, _COMMON = 5, 10  # tokens; documents of a common shingle
+_RELATED, _RELATED_CODE = 0.35, 0.15  # share of the other shingles
+_LEAST_HALVED = 20  # words of an item of which a half is quoted: fewer than ten words are no quotation
 _TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
 _ANSWERS = "ABCDEFGHIJ"
 
@@ -99,7 +101,7 @@ def exam_items(data: Path) -> list[Item]:
             continue
         words = len(tokens_of(question))
         mathematics = task in ("math", "aqua_rat", "sat_math")
-        kind = "mathematics" if mathematics else "long" if words >= 50 else "short" if 8 <= words <= 20 else "other"
+        kind = "mathematics" if mathematics else "long" if words >= 50 else "short" if 8 <= words <= 24 else "other"
         items.append(Item(row["id"], kind, row["task"], question, row.get("choices"), row.get("answer")))
     return items
 
@@ -127,7 +129,7 @@ def chinese_items(data: Path) -> Iterator[Item]:
         if row["cluster"] not in seen and len(articles) > 6:
             seen.add(row["cluster"])
             question = re.sub(r"^第.{1,6}条\s*", "", articles[5]).strip()
-            yield Item(f"law-{row['id']}", "Chinese", "law", f"{question}以上规定出自哪部法规？", None, row["cluster"])
+            yield Item(f"law-{row['id']}", "Chinese", "law", question, None, row["cluster"])
     for row in read_set("zh_poetry", data)[::40]:
         if row["edition"] == "quantangshi" and 40 <= len(tokens_of(row["text"])) <= 120 and row["title"]:
             yield Item(
@@ -216,10 +218,10 @@ def wrap(text: str, words: int) -> str:
 
 
 def change_words(text: str, vocabulary: list[str], draw: random.Random) -> str:
-    """Return a text with one word of each twelve replaced; a shorter text as it is."""
+    """Return a text with one word of each twelve replaced, not at its ends; a shorter text as it is."""
     pieces = pieces_of(text)
     for begin in range(0, len(pieces) - 11, 12):
-        place = begin + draw.randrange(12)
+        place = min(max(begin + draw.randrange(12), 3), len(pieces) - 4)
         blank = pieces[place][len(pieces[place].rstrip()) :]
         pieces[place] = draw.choice([word for word in vocabulary[:50] if word != pieces[place].strip()]) + blank
         draw.shuffle(vocabulary)
@@ -228,8 +230,8 @@ def change_words(text: str, vocabulary: list[str], draw: random.Random) -> str:
 
 def first_half(text: str) -> str:
     """Return the first half of the words of a text."""
-    pieces = pieces_of(text)
-    return "".join(pieces[: (len(pieces) + 1) // 2]).rstrip()
+    ends = [match.end() for match in _TOKEN.finditer(text)]
+    return text[: ends[(len(ends) - 1) // 2]]
 
 
 def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
@@ -304,7 +306,10 @@ def ungroup(items: list[Item]) -> list[Item]:
 
 
 def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
-    """Return the pairs that share text by nature: a third of the shingles that fewer than ten documents contain."""
+    """Return the pairs that share text by nature: a third of the shingles that fewer than ten documents contain.
+
+    Of code a seventh: functions of one library describe themselves alike.
+    """
     wanted = {item.id: shingles_of(written(item, whole=item.role in FAMILIES)) for item in items}
     holders = defaultdict(list)
     for name, shingles in wanted.items():
@@ -312,24 +317,33 @@ def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
             holders[one].append(name)
     in_documents = [[one for one in shingles_of(document.text) if one in holders] for document in documents]
     frequency = Counter(one for found in in_documents for one in found)
+    share = {item.id: _RELATED_CODE if item.kind == "code" else _RELATED for item in items}
     rows, rare = [], {name: sum(frequency[one] < _COMMON for one in shingles) for name, shingles in wanted.items()}
     for document, found in zip(documents, in_documents, strict=True):
         planted = {row["item_id"] for row in document.spans}
         shared = Counter(name for one in found if frequency[one] < _COMMON for name in holders[one])
         for name, count in sorted(shared.items()):
-            if name not in planted and count >= _RELATED * rare[name]:
+            if name not in planted and count >= share[name] * rare[name]:
                 rows.append({"item_id": name, "document_id": document.id, "form": "related"})
     return rows
 
 
 def choose_planted(pool: list[Item], per_form: int) -> list[tuple[Item, str]]:
-    """Return items with their forms, as many of each kind, and mark them as planted."""
+    """Return items with their forms, as many of each kind, and mark them as planted.
+
+    A half that is quoted is an item's own: most of its shingles are in no other item.
+    """
+    frequency = Counter(one for item in pool for one in shingles_of(item.question))
     by_kind = {kind: [item for item in pool if item.kind == kind] for kind in KINDS}
     planted, per_kind = [], per_form // len(KINDS)
-    for form in FORMS:
+    for form in sorted(FORMS, key="first half".__ne__):  # it asks the most of an item
         for kind in KINDS:
-            least = 16 if form == "first half" else 8  # half of a question of eight words says nothing
-            fits = [item for item in by_kind[kind] if len(tokens_of(item.question)) >= least]
+            fits = by_kind[kind]
+            if form == "first half":
+                fits = [item for item in fits if len(tokens_of(item.question)) >= _LEAST_HALVED]
+                halves = {item.id: shingles_of(first_half(item.question)) for item in fits}
+                own = {name: sum(frequency[one] == 1 for one in shingles) for name, shingles in halves.items()}
+                fits = [item for item in fits if own[item.id] > len(halves[item.id]) / 2]
             if form == "separated":
                 fits = [item for item in fits if answer_part(item)]
             if len(fits) < per_kind:

@@ -2,8 +2,8 @@
 
     python benchmarks/contamination_speed.py part-*.parquet [--assay COMMAND]
 
-The items are the questions of MMLU and AGIEval, and others of which one half is from one question and one from another;
-one in fifty is a piece of a document. Tools take turns. `neardup sign --num-hashes 1` reads the same files and splits
+The items are the questions of MMLU and AGIEval, sentences and poems; one in a hundred is a piece of a document.
+Tools take turns. `neardup sign --num-hashes 1` reads the same files and splits
 them into shingles: it is what reading costs.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import statistics
 import sys
 from pathlib import Path
@@ -25,25 +26,25 @@ from run_contamination import ASSAY_SCAN, build_assay_index
 
 
 def make_items(data: Path, files: list[Path], out: Path, count: int) -> None:
-    """Write items: real questions, halves of two, and pieces of documents."""
+    """Write items: real questions, sentences and poems, all different, and pieces of documents."""
     draw = random.Random(1)
-    rows = corpus.read_set("eval_items", data)
-    questions = [row["question"].split() for row in rows]
-    texts = pq.ParquetFile(files[0]).read_row_group(0, columns=["text"])["text"].to_pylist()
+    rows = [(row["question"], row.get("choices"), row.get("answer")) for row in corpus.read_set("eval_items", data)]
+    texts = [text for row in corpus.read_set("short_pairs", data) for text in (row["text_a"], row["text_b"])]
+    texts += [row["text"] for row in corpus.read_set("zh_poetry", data)[::5]]
+    for row in corpus.read_set("en_terms", data) + corpus.read_set("en_bible", data):
+        texts += [one for one in re.split(r"(?<=[.?!])\s+", row["text"]) if 8 <= len(one.split()) <= 80]
+    texts = [text for text in dict.fromkeys(texts) if len(text) > 20]
+    draw.shuffle(texts)
+    pieces = pq.ParquetFile(files[0]).read_row_group(0, columns=["text"])["text"].to_pylist()
+    for text in draw.sample(pieces, count // 100):
+        words = text.split()
+        begin = draw.randrange(max(1, len(words) - 40))
+        rows.append((" ".join(words[begin : begin + 40]), None, None))
+    rows += [(text, None, None) for text in texts[: count - len(rows)]]
     with open(out, "w", encoding="utf-8") as lines:
-        for number in range(count):
-            row = rows[number] if number < len(rows) else {"choices": None, "answer": None}
-            if number < len(rows):
-                question = row["question"]
-            elif number % 50:
-                one, other = draw.choice(questions), draw.choice(questions)
-                question = " ".join(one[: len(one) // 2 + 1] + other[len(other) // 2 :])
-            else:
-                words = draw.choice(texts).split()
-                begin = draw.randrange(max(1, len(words) - 40))
-                question = " ".join(words[begin : begin + 40])
-            fields = {"id": f"item-{number}", "question": question, "choices": row.get("choices")}
-            lines.write(json.dumps(fields | {"answer": row.get("answer"), "task": "all"}, ensure_ascii=False) + "\n")
+        for number, (question, choices, answer) in enumerate(rows[:count]):
+            fields = {"id": f"item-{number}", "question": question, "choices": choices, "answer": answer, "task": "all"}
+            lines.write(json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -298,13 +298,13 @@ Made by `benchmarks/run_contamination.py --results FILE`, which builds the corpu
 document, and says what is asked of neardup. Read this first:
 
 - **The corpus is built** (`benchmarks/contamination_corpus.py`): 300 real items in each of seven forms, an item a
-  document; a fifth of them short (8 to 20 words), long (50 words or more), code, mathematics and Chinese. Half of them
-  have their choices and answer. *Words changed*: one word (character) of each twelve. *Separated*: question here,
-  answer some hundred words later. *Spans right*: of those found, the ones whose place is that of the question, or of
-  all that was placed, to the word.
-- **Clean items** are in no document; pairs that share a third of their 5-grams by nature are not judged. *Hard
-  negatives* are {hard} items of ten families that share nothing with the corpus but a text of 40 documents. *Other
-  documents*: pairs of a placed item with a document that does not contain it.
+  document; a fifth of them short (8 to 24 words), long (50 words or more), code, mathematics and Chinese. Half of them
+  have their choices and answer. *Words changed*: one word (character) of each twelve. *First half*: of items of 20
+  words or more, where most of the half is in no other item. *Separated*: question here, answer some 200 words later.
+  *Spans right*: of those found, the ones whose place is that of the question, or of all that was placed, to the word.
+- **Clean items** are in no document; pairs that share a third of their 5-grams by nature (of code, a seventh) are not
+  judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 40
+  documents. *Other documents*: pairs of a placed item with a document that does not contain it.
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
   GPT-3's asks for N words in a row, N from 8 to 13 by the task; words are what blanks separate, so that it finds no
   Chinese. decon asks for the answer near the question by default; the second row looks for questions only.
