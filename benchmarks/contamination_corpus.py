@@ -377,7 +377,7 @@ def build(data: Path, seed: int, per_form: int = PER_FORM) -> tuple[list[Item], 
     planted = choose_planted(pool, per_form)
     rest = [item for item in pool if item.role == "clean"]
     clean, rest = rest[: round(CLEAN_ITEMS * scale)], rest[round(CLEAN_ITEMS * scale) :]
-    hard = choose_hard(clean, max(1, round(HARD_ITEMS * scale)))
+    hard = choose_hard(clean, max(3, round(HARD_ITEMS * scale)))
     exams = [item for item in rest if side_of(item.kind) == "English"]
     haystack = Haystack(data, library, exams[100:], draw)
     documents = [one for family in FAMILIES for one in hard_documents(family, haystack, exams[:100])]
