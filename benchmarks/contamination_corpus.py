@@ -272,7 +272,7 @@ def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
 def hard_documents(family: str, haystack: Haystack, exams: list[Item]) -> Iterator[Document]:
     """Yield documents that contain the common text of a family."""
     common, kind = FAMILIES[family]
-    for number in range(HARD_DOCUMENTS):
+    for number in range(max(HARD_DOCUMENTS, 20 * len(common))):
         text = haystack.text(kind, haystack.draw.randrange(150, 900))
         cut = text.rfind("\n", 0, haystack.draw.randrange(len(text))) + 1
         after = answer_part(haystack.draw.choice(exams)) if side_of(kind) == "English" else ""
@@ -305,26 +305,29 @@ def ungroup(items: list[Item]) -> list[Item]:
     return kept
 
 
-def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
-    """Return the pairs that share text by nature: a third of the shingles that fewer than ten documents contain.
+_PARTS = (lambda item: item.question, lambda item: written(item, whole=True))
 
-    Of code a seventh: functions of one library describe themselves alike.
+
+def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
+    """Return the pairs that share text by nature: a third of the rare shingles of a question, or of all of an item.
+
+    Rare are those of fewer than ten documents. Of code a seventh: functions of one library describe themselves alike.
     """
-    wanted = {item.id: shingles_of(written(item, whole=item.role in FAMILIES)) for item in items}
+    wanted = {(item.id, part): shingles_of(part(item)) for item in items for part in _PARTS}
+    share = {item.id: _RELATED_CODE if item.kind == "code" else _RELATED for item in items}
     holders = defaultdict(list)
-    for name, shingles in wanted.items():
+    for key, shingles in wanted.items():
         for one in shingles:
-            holders[one].append(name)
+            holders[one].append(key)
     in_documents = [[one for one in shingles_of(document.text) if one in holders] for document in documents]
     frequency = Counter(one for found in in_documents for one in found)
-    share = {item.id: _RELATED_CODE if item.kind == "code" else _RELATED for item in items}
-    rows, rare = [], {name: sum(frequency[one] < _COMMON for one in shingles) for name, shingles in wanted.items()}
+    rare = {key: sum(frequency[one] < _COMMON for one in shingles) for key, shingles in wanted.items()}
+    rows = []
     for document, found in zip(documents, in_documents, strict=True):
-        planted = {row["item_id"] for row in document.spans}
-        shared = Counter(name for one in found if frequency[one] < _COMMON for name in holders[one])
-        for name, count in sorted(shared.items()):
-            if name not in planted and count >= share[name] * rare[name]:
-                rows.append({"item_id": name, "document_id": document.id, "form": "related"})
+        placed = {row["item_id"] for row in document.spans}
+        shared = Counter(key for one in found if frequency[one] < _COMMON for key in holders[one])
+        names = {key[0] for key, count in shared.items() if count >= share[key[0]] * rare[key]}
+        rows += [{"item_id": name, "document_id": document.id, "form": "related"} for name in sorted(names - placed)]
     return rows
 
 

@@ -303,7 +303,7 @@ document, and says what is asked of neardup. Read this first:
   words or more, where most of the half is in no other item. *Separated*: question here, answer some 200 words later.
   *Spans right*: of those found, the ones whose place is that of the question, or of all that was placed, to the word.
 - **Clean items** are in no document; pairs that share a third of their 5-grams by nature (of code, a seventh) are not
-  judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 40
+  judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 20 to 40
   documents. *Other documents*: pairs of a placed item with a document that does not contain it.
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
   GPT-3's asks for N words in a row, N from 8 to 13 by the task; words are what blanks separate, so that it finds no

@@ -74,7 +74,7 @@ def test_an_item_that_is_clean_or_a_hard_negative_is_in_no_document() -> None:
         assert not any(" ".join(words(own)) in text for text in whole), item.id
 
 
-def test_the_text_of_each_family_is_in_forty_documents() -> None:
+def test_the_texts_of_each_family_are_in_forty_documents() -> None:
     corpus, items, texts, _ = built()
     whole = [" ".join(words(text)) for text in texts.values()]
     for family, (common, _) in corpus.FAMILIES.items():
