@@ -104,7 +104,7 @@ def find_contamination(
     >>> page = "Quiz night. Question 3: Which planet of the solar system has the shortest year of all eight? Mercury!"
     >>> found = neardup.find_contamination([item], [page, "Nothing of it here."])
     >>> found.hits.select(["item_id", "document_id", "start", "end", "rule"]).to_pylist()
-    [{'item_id': '0', 'document_id': '0', 'start': 25, 'end': 92, 'rule': 'perfect'}]
+    [{'item_id': '0', 'document_id': '0', 'start': 24, 'end': 91, 'rule': 'perfect'}]
     """
     settings = ContaminationSettings(
         threshold=threshold, ngram=ngram, min_shingles=min_shingles, common=common, max_documents=max_documents
