@@ -36,11 +36,18 @@ class Naive:
         every = [{shingle for field in item for shingle in self.shingles(field)} for item in self.fields]
         different = Counter(shingle for one in {frozenset(one) for one in every} for shingle in one)
         self.own = [{one for one in found if different[one] <= settings.common} for found in every]
-        self.in_documents = Counter(one for words in self.words for one in set(self.shingles(words)))
+        self.long = 2 * self.n + 2
+        lengths = {self.n, self.long}
+        self.in_documents = Counter(
+            one for words in self.words for size in lengths for one in set(self.sequences(words, size))
+        )
         self.whole_items = {item for item in range(len(items)) for words in self.words if self.shows_all(item, words)}
 
+    def sequences(self, words: list[str], size: int) -> list[tuple[str, ...]]:
+        return [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
+
     def shingles(self, words: list[str]) -> list[tuple[str, ...]]:
-        return [tuple(words[i : i + self.n]) for i in range(len(words) - self.n + 1)]
+        return self.sequences(words, self.n)
 
     def by_field(self, item: int) -> list[set[tuple[str, ...]]]:
         """The own shingles of each field, each where it first stands."""
@@ -52,7 +59,16 @@ class Naive:
 
     def is_rare(self, item: int, shingle: tuple[str, ...]) -> bool:
         common = self.settings.common if item in self.whole_items else (self.settings.common + 1) // 2
-        return self.in_documents[shingle] <= common
+        field = next(words for words in self.fields[item] if shingle in self.shingles(words))
+        if len(field) < self.long:
+            return self.in_documents[shingle] <= common
+        place = self.shingles(field).index(shingle)
+        around = [
+            sequence
+            for start, sequence in enumerate(self.sequences(field, self.long))
+            if start <= place <= start + self.long - self.n
+        ]
+        return max(self.in_documents[sequence] for sequence in around) <= common
 
     def best(self, item: int, field: int, words: list[str], *, prefers_rare: bool) -> tuple[int, int, int, int]:
         """Rare and own shingles of the best stretch, and its first and last start of a shingle."""
@@ -83,6 +99,9 @@ class Naive:
         own = [self.best(item, field, words, prefers_rare=False) for field in fields]
         rare = [self.best(item, field, words, prefers_rare=True) for field in fields]
         for part in ([0], list(fields)):
+            first = self.by_field(item)[0] if fields else set()
+            if len(part) > 1 and own[0][1] < math.ceil(settings.threshold / 2 * len(first)):
+                continue
             shingles = set().union(*(self.by_field(item)[field] for field in part)) if fields else set()
             num_rare = sum(self.is_rare(item, one) for one in shingles)
             num_own = sum(own[field][1] for field in part) if fields else 0
@@ -220,9 +239,12 @@ def test_columns_are_looked_for_apart_and_weigh_what_they_are_given():
     apart = f"{LONG_ITEM} {OTHERS[0] * 20} alpha beta gamma delta one two three four five six"
     [hit] = hits_of(table, [apart])
     assert (hit["start"], hit["end"], hit["missing"]) == (0, len(LONG_ITEM), "")
-    answers = ["alpha beta gamma delta one two three four five six"]
-    assert hits_of(table, answers, threshold=0.2) == []
-    assert len(hits_of(table, answers, threshold=0.2, item_columns=["question:0.1", "choices:10"])) == 1
+    answers = "alpha beta gamma delta one two three four five six"
+    weights = ["question:0.1", "choices:10"]
+    begun = [f"{LONG_ITEM[: len(LONG_ITEM) // 4]} {answers}"]
+    assert hits_of(table, begun) == []
+    assert len(hits_of(table, begun, item_columns=weights)) == 1
+    assert hits_of(table, [answers], item_columns=weights) == []  # nothing of the question
 
 
 def test_the_splits_of_a_dataset_are_searched_for_the_items_of_each_other():

@@ -38,6 +38,17 @@ class Lookup(NamedTuple):
     bits: npt.NDArray[np.uint64]
 
 
+class Coverage(NamedTuple):
+    """Which places a key covers: places[offsets[key] : offsets[key + 1]].
+
+    A key of a sequence of words covers the shingles in it, where an item has it. Fields that are shorter than a
+    sequence have none: their shingles cover themselves.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int32]
+
+
 class Matches(NamedTuple):
     """Shingles of items found in documents: int32 arrays of the document, the place and the token number of each.
 
@@ -62,6 +73,7 @@ class ItemTable:
 
     field_items : int32 by field, rising. ngrams, num_tokens : int64 by field. weights : float64 by field.
     items, fields, positions, keys : int32 by place, in the order of the items; positions are token numbers.
+    coverage : which sequences of words are around which places.
     shared : places of the same kind, int64 (num_shared, 3) of field, position and items, of shingles not own.
     num_own : int64 by item. words : the hashes of the words of each field.
     """
@@ -83,11 +95,29 @@ class ItemTable:
     lookup: Lookup
     posting_offsets: npt.NDArray[np.int64]
     posting_places: npt.NDArray[np.int32]
+    coverage: Coverage
 
     @property
     def num_keys(self) -> int:
-        """The distinct shingles."""
+        """The distinct shingles and sequences."""
         return len(self.posting_offsets) - 1
+
+    @cached_property
+    def is_counted(self) -> npt.NDArray[np.bool_]:
+        """Return by key whether it covers any place, so that the documents that have it are counted."""
+        counted: npt.NDArray[np.bool_] = np.diff(self.coverage.offsets) > 0
+        return counted
+
+    def covered_by(self, keys: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Return the places that keys cover, with repeats."""
+        offsets = self.coverage.offsets
+        return self.coverage.places[ranges(offsets[keys], offsets[keys + 1] - offsets[keys])]
+
+    def around(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return by place the greatest count of a key that covers it; counts : int64 by key."""
+        greatest = np.zeros(len(self.items), np.int64)
+        np.maximum.at(greatest, self.coverage.places, np.repeat(counts, np.diff(self.coverage.offsets)))
+        return greatest
 
     @cached_property
     def is_first(self) -> npt.NDArray[np.bool_]:
@@ -128,6 +158,15 @@ class ItemTable:
         tokens = self.num_tokens[fields]
         widths: npt.NDArray[np.int64] = tokens + np.maximum(tokens // 2, 5) - self.ngrams[fields] + 1
         return widths
+
+
+def sequence_lengths(ngrams: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return how many words a sequence has of which too many documents make its shingles boilerplate.
+
+    It is 8 for shingles of 3 words. An ordinary phrase of 3 words is in many documents of a large corpus, one of 8
+    is not.
+    """
+    return 2 * ngrams + 2
 
 
 def least_whole(num_own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -174,6 +213,10 @@ def build_items(
     places = np.empty(len(by_item), np.int32)
     places[by_item] = np.arange(len(by_item))  # by posting: sorted by key
     offsets = offsets_from_lengths(np.bincount(keys, minlength=int(keys[-1]) + 1 if len(keys) else 0))
+    key_hashes = hashes[offsets[:-1]]
+    places_of = [column[by_item].astype(np.int32) for column in (items, fields, positions, keys)]
+    sequences, coverage = _cover(texts, places_of, ngrams, num_tokens, len(key_hashes), shingling)
+    offsets = np.append(offsets, np.repeat(offsets[-1:], len(sequences)))  # they have no postings
     return ItemTable(
         settings,
         shingling,
@@ -182,17 +225,46 @@ def build_items(
         ngrams,
         num_tokens,
         weights,
-        items[by_item].astype(np.int32),
-        fields[by_item].astype(np.int32),
-        positions[by_item].astype(np.int32),
-        keys[by_item].astype(np.int32),
+        places_of[0],
+        places_of[1],
+        places_of[2],
+        places_of[3],
         shared,
         np.bincount(items, minlength=num_items),
         Lists(words.hashes.copy(), words.offsets),
-        _lookup(hashes[offsets[:-1]]),
+        _lookup(np.append(key_hashes, sequences)),
         offsets,
         places,
+        coverage,
     )
+
+
+def _cover(
+    texts: pa.LargeStringArray,
+    places: list[npt.NDArray[np.int32]],
+    ngrams: npt.NDArray[np.int64],
+    num_tokens: npt.NDArray[np.int64],
+    num_keys: int,
+    shingling: Shingling,
+) -> tuple[npt.NDArray[np.uint64], Coverage]:
+    """Return the hashes of the sequences around places, and which cover which.
+
+    places : the items, fields, positions and keys of all places. Sequences are numbered from num_keys on.
+    """
+    _, fields, positions, keys = places
+    lengths = sequence_lengths(ngrams)
+    hashes, of_field, starts = _shingles(texts, lengths, num_tokens, shingling)
+    at = fields.astype(np.int64) << 32 | positions
+    low = np.searchsorted(at, of_field << 32 | starts)
+    high = np.searchsorted(at, of_field << 32 | (starts + (lengths - ngrams)[of_field]), "right")
+    sequences, numbers = np.unique(hashes[high > low], return_inverse=True)
+    sizes = (high - low)[high > low]
+    short = np.flatnonzero((num_tokens < lengths)[fields])
+    covering = np.append(np.repeat(numbers + num_keys, sizes), keys[short])
+    covered = np.append(ranges(low[high > low], sizes), short)
+    order = np.argsort(covering, kind="stable")
+    counts = np.bincount(covering, minlength=num_keys + len(sequences))
+    return sequences, Coverage(offsets_from_lengths(counts), covered[order].astype(np.int32))
 
 
 def _ngrams(
@@ -244,16 +316,17 @@ class Finder:
 
     def __init__(self, table: ItemTable) -> None:
         self._table = table
-        self._ngrams = np.unique(table.ngrams) if len(table.ngrams) else np.array([table.settings.ngram])
+        ngrams = table.ngrams if len(table.ngrams) else np.array([table.settings.ngram])
+        self._ngrams = np.unique(np.append(ngrams, sequence_lengths(ngrams)))
         sizes = table.num_items, table.num_items, table.num_keys, table.num_items
         self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
 
     def find(self, texts: pa.Array, is_common: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], Matches]:
-        """Return the distinct keys of each document, one after the other, and the matches of items worth a look.
+        """Return the distinct counted keys of each document, and the matches of items worth a look.
 
         Parameters
         ----------
-        texts : as `extract_text` returns them. is_common : by key, whether too many documents are known to have it.
+        texts : as `extract_text` returns them. is_common : by place, whether too many documents are known to have it.
         """
         table = self._table
         scan = scan_strings(texts, table.shingling)
@@ -267,6 +340,7 @@ class Finder:
             keys,
             positions,
             ends,
+            table.is_counted,
             is_common,
             postings,
             table.least_own,

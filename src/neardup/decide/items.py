@@ -151,9 +151,9 @@ def _judge(
 def keep_matches(table: ItemTable, matches: Matches, is_common: npt.NDArray[np.bool_]) -> Kept:
     """Return which items may be found, however many documents are still to come.
 
-    is_common : bool by key, of those known to be.
+    is_common : bool by place, of those known to be.
     """
-    is_rare = ~is_common[table.keys[matches.places]]
+    is_rare = ~is_common[matches.places]
     rare = find_stretches(table, matches, is_rare, prefers_rare=True)
     own = find_stretches(table, matches, is_rare, prefers_rare=False)
     items = own.items[own.starts]
@@ -184,31 +184,34 @@ def decide_hits(
     ----------
     matches : those kept of all documents, by document and field.
     ranges : (num_matches, 2), the characters of each.
-    num_documents : int64 by key, the documents that have it. is_whole : bool by item, whether all of it was found.
+    num_documents : int64 by place, the documents that have the words around it.
+    is_whole : bool by item, whether all of it was found.
     """
     settings = table.settings
-    is_rare = num_documents[table.keys] <= table.most_documents(is_whole)
+    is_rare = num_documents <= table.most_documents(is_whole)
     rare = find_stretches(table, matches, is_rare[matches.places], prefers_rare=True)
     own = find_stretches(table, matches, is_rare[matches.places], prefers_rare=False)
     items = own.items[own.starts]
     whole, enough = (np.zeros(len(items), np.bool_) for _ in range(2))
     containment, rules = np.zeros(len(items)), np.zeros(len(items), np.int32)
-    for is_part in (table.is_first, np.ones_like(table.is_first)):
-        part = _judge(table, own, rare, is_rare, is_part)
+    first, of_all = (_judge(table, own, rare, is_rare, part) for part in (table.is_first, np.ones_like(table.is_first)))
+    # An answer without any of its question is none: answers are alike.
+    has_first = first.own >= np.ceil(settings.threshold / 2 * first.num_own)
+    for part, may_show in ((first, np.ones_like(has_first)), (of_all, has_first)):
         is_enough = (part.rare >= settings.min_rare) & (part.near >= settings.min_shingles)
         is_enough &= part.weight >= settings.threshold * part.all_weight - 1e-9
         share = np.where(
             part.whole, part.own / np.maximum(part.num_own, 1), part.weight / np.maximum(part.all_weight, 1e-300)
         )
-        better = (part.whole | is_enough) & (share > containment)
+        better = may_show & (part.whole | is_enough) & (share > containment)
         containment[better] = share[better]
         rules[better] = np.where(part.whole, np.where(part.num_own >= LONG, 1, 2), 0)[better]
         whole[better] = part.whole[better]
         enough |= better
     starts, ends = np.empty((2, len(items)), np.int64)
     for which, stretches, column in ((whole, own, 1), (~whole, rare, 0)):
-        first, last = stretches.counts[stretches.shown(table, column)[which], 2:].T
-        starts[which], ends[which] = ranges[first, 0], ranges[last, 1]
+        begin, end = stretches.counts[stretches.shown(table, column)[which], 2:].T
+        starts[which], ends[which] = ranges[begin, 0], ranges[end, 1]
     documents = matches.documents[own.begins[own.starts]]
     limits = np.append(own.starts, len(own.items)).tolist()
     found = []

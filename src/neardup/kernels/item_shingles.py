@@ -68,12 +68,12 @@ def look_up(scan, ngrams, lookup, buffers, hashes, keys, positions, ends, flagge
 
 
 @kernel
-def gather(keys, positions, ends, is_common, postings, least, least_rare, workspace, distinct, found):
-    """Write the distinct keys of each document, and the matches of the items that have enough shingles in it.
+def gather(keys, positions, ends, is_counted, is_common, postings, least, least_rare, workspace, distinct, found):
+    """Write the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
 
     Parameters
     ----------
-    is_common : bool by key. postings : offsets by key, places by posting, items by place.
+    is_counted : bool by key. is_common : bool by place. postings : offsets by key, places by posting, items by place.
     least : int32 by item, the fewest of all its shingles; least_rare : the fewest of those not common.
     workspace : int32 zeros: how many of an item were found, and not common, by item; stamp by key; items touched.
     distinct : int32, room for all keys. found : three int32 arrays, the document, place and position of each match,
@@ -94,15 +94,16 @@ def gather(keys, positions, ends, is_common, postings, least, least_rare, worksp
             if stamps[key] == document + 1:
                 continue
             stamps[key] = document + 1
-            distinct[num_distinct] = key
-            num_distinct += 1
+            if is_counted[key]:
+                distinct[num_distinct] = key
+                num_distinct += 1
             for posting in range(offsets[key], offsets[key + 1]):
                 item = items[places[posting]]
                 if own[item] == 0:
                     touched[num_touched] = item
                     num_touched += 1
                 own[item] += 1
-                rare[item] += 0 if is_common[key] else 1
+                rare[item] += 0 if is_common[places[posting]] else 1
         chosen = False
         for i in range(num_touched):
             item = touched[i]
@@ -120,8 +121,8 @@ def gather(keys, positions, ends, is_common, postings, least, least_rare, worksp
         for i in range(num_touched):
             own[touched[i]] = rare[touched[i]] = 0
         begin = ends[document]
-    for i in range(num_distinct):
-        stamps[distinct[i]] = 0
+    for key in keys:
+        stamps[key] = 0
     return num_distinct, num_found
 
 

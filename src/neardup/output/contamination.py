@@ -90,13 +90,13 @@ def items_table(
     Parameters
     ----------
     hits : all of them. documents : int64 by item, those that contain it. enough : int64 by item, those that have
-    enough of it, boilerplate included. num_documents : int64 by key. is_whole : as of `decide_hits`.
+    enough of it, boilerplate included. num_documents : int64 by place. is_whole : as of `decide_hits`.
     """
     count = table.num_items
     best = np.zeros(count)
     np.maximum.at(best, hits.items, hits.containment)
     shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=count)
-    is_common = num_documents[table.keys] > table.most_documents(is_whole)
+    is_common = num_documents > table.most_documents(is_whole)
     common = np.bincount(table.items[is_common], minlength=count) + shared
     conditions = [documents > 0, enough > 0, table.num_own + shared == 0]
     status = np.select(conditions, [CONTAMINATED, BOILERPLATE, SHORT], CLEAN)
@@ -123,11 +123,11 @@ def boilerplate_table(
     is_whole: npt.NDArray[np.bool_],
 ) -> pa.Table:
     """Return the words that did not count; see schemas.boilerplate_schema."""
-    common = np.flatnonzero(num_documents[table.keys] > table.most_documents(is_whole))
+    common = np.flatnonzero(num_documents > table.most_documents(is_whole))
     shared = table.shared[np.lexsort((table.shared[:, 1], table.shared[:, 0]))]
     rows: list[dict[str, object]] = []
     for fields, positions, counts, name in (
-        (table.fields[common], table.positions[common], num_documents[table.keys[common]], "documents"),
+        (table.fields[common], table.positions[common], num_documents[common], "documents"),
         (shared[:, 0], shared[:, 1], shared[:, 2], "items"),
     ):
         firsts, found = texts.runs(fields, positions)

@@ -43,9 +43,9 @@ class Excerpt(NamedTuple):
 class Found(NamedTuple):
     """Items in a corpus.
 
-    num_documents : int64 by key of the table, the documents that have it. is_whole : bool by item, whether a document
-    has all of it. hits : all of them. further : int64 by item,
-    the documents that have all of it besides those of the hits. enough : int64 by item, the documents that have enough
+    num_documents : int64 by place, the documents that have the words around it. is_whole : bool by item, whether a
+    document has all of it. hits : all of them. further : int64 by item, the documents that have all of it besides.
+    enough : int64 by item, the documents that have enough
     of it, boilerplate included. excerpts : by document and item.
     """
 
@@ -81,7 +81,7 @@ class _Search:
         self._words = replace(table.shingling, ngram=1, html=None)
         self._free: LifoQueue[Finder] = LifoQueue()
         self._num_documents = self._count(schemas.FOUND_KEYS, table.num_keys)
-        self._is_common = self._num_documents > table.settings.common
+        self._is_common = table.around(self._num_documents) > table.settings.common
         self._num_whole = self._count(schemas.WHOLE_ITEMS, table.num_items)
         excerpts = self._scratch.column(schemas.EXCERPTS)
         self._num_excerpts = np.bincount(excerpts[:, 1], minlength=table.num_items)
@@ -132,7 +132,8 @@ class _Search:
         """Count what was found in a batch, and store it."""
         append, first, table = self._scratch.append, self._reading.tally.documents, self._table
         np.add.at(self._num_documents, found.keys, 1)
-        self._is_common[found.keys] = self._num_documents[found.keys] > table.settings.common
+        many = found.keys[self._num_documents[found.keys] > table.settings.common]
+        self._is_common[table.covered_by(np.unique(many))] = True
         append(schemas.FOUND_KEYS, found.keys)
         append(schemas.ENOUGH_ITEMS, found.kept.enough)
         if not len(found.matches.places):
@@ -161,7 +162,8 @@ class _Search:
         rows, table = self._scratch.column(schemas.MATCHES), self._table
         matches = Matches(*(np.ascontiguousarray(column) for column in rows[:, :3].astype(np.int64).T))
         matches = Matches(matches.documents, *(column.astype(np.int32) for column in matches[1:]))
-        hits = decide_hits(table, matches, rows[:, 3:], self._num_documents, self._num_whole > 0)
+        num_documents = table.around(self._num_documents)
+        hits = decide_hits(table, matches, rows[:, 3:], num_documents, self._num_whole > 0)
         excerpts, texts = self._scratch.column(schemas.EXCERPTS), self._scratch.column(schemas.EXCERPT_TEXTS).tobytes()
         shown, end = {}, 0
         for document, item, start, size in excerpts.tolist():
@@ -170,7 +172,7 @@ class _Search:
         further, enough = (self._count(one, table.num_items) for one in (schemas.FURTHER_ITEMS, schemas.ENOUGH_ITEMS))
         tasks = self._reading.tasks
         located = locations(tasks, corpus, self._scratch)
-        return Found(tasks, corpus, located, self._num_documents, self._num_whole > 0, hits, further, enough, shown)
+        return Found(tasks, corpus, located, num_documents, self._num_whole > 0, hits, further, enough, shown)
 
 
 def find_items(
