@@ -11,7 +11,7 @@ import pytest
 
 import neardup
 from neardup.documents.batch import DocumentBatch, Rejected
-from neardup.documents.batch_cache import BatchCache, Entry
+from neardup.documents.batch_cache import BatchCache, Entry, bytes_of
 from reference.made_up import corpus, texts
 
 METHOD = neardup.MinHash(threshold=0.6)
@@ -100,3 +100,12 @@ def test_containment_chains_and_pairs_compare_the_same_sets(tmp_path: Path) -> N
         )
         found = neardup.dedup(source, method=method, linkage=linkage, cache_bytes=0).removed
         assert found.drop(["source_file", "kept_source_file"]).equals(expected)
+
+
+def test_a_column_that_is_the_text_itself_counts_once() -> None:
+    text, other = pa.array(["0123456789"] * 100, pa.large_string()), pa.array(["01234"] * 100, pa.large_string())
+    table = pa.RecordBatch.from_arrays([text, other], ["text", "other"])
+    batch = DocumentBatch(table.column(0), np.arange(100), payload=table)
+    assert bytes_of(batch) == text.nbytes + other.nbytes + batch.rows.nbytes
+    copied = DocumentBatch(pa.array(text.to_pylist(), pa.large_string()), np.arange(100), payload=table)
+    assert bytes_of(copied) == bytes_of(batch) + text.nbytes

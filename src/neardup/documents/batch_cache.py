@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from neardup.documents.batch import DocumentBatch, Pages, Payload, RawLines, Rejected
 
 _SHARE = 4  # of the memory, a quarter
@@ -84,14 +86,19 @@ def bytes_of(entry: Entry | None) -> int:
     if not isinstance(entry, DocumentBatch):
         return 0
     ids = 0 if entry.ids is None else int(entry.ids.nbytes)
-    return int(entry.text.nbytes) + ids + entry.rows.nbytes + _payload_bytes(entry.payload)
+    return int(entry.text.nbytes) + ids + entry.rows.nbytes + _payload_bytes(entry.payload, entry.text)
 
 
-def _payload_bytes(payload: Payload | None) -> int:
+def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
+    """Return the memory of a payload besides that of the text, which is one of its columns in most tables."""
     if payload is None:
         return 0
     if isinstance(payload, RawLines):
         return len(payload.data) + payload.offsets.nbytes
     if isinstance(payload, Pages):
         return sum(map(len, payload.records))
-    return int(payload.nbytes)
+    return sum(column.nbytes for column in payload.columns if not _addresses(column) & _addresses(text))
+
+
+def _addresses(array: pa.Array) -> set[int]:
+    return {buffer.address for buffer in array.buffers() if buffer is not None and buffer.size}
