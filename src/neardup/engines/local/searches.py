@@ -36,10 +36,11 @@ _STRETCH = 8192  # documents between two releases of the mapped pages
 _FEW = 16_384  # documents that one thread settles without others
 _STRETCH_AHEAD, _PAIRS_AHEAD = 1024, 1 << 16  # documents that a thread measures before their turn; pairs it may find
 _PAIRS_AT_ONCE = 65_536
-_BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 26, 20  # of the bands grouped at once; of one, for each document
+_BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 25, 20  # of the bands grouped at once, for each thread; of one, by document
 # Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as `propose` needs. With
 # less, most sets of 10 million short documents are released before they are compared again, which doubles the time.
-_MAPPED_BYTES = 44
+# Threads wait while pages are released, and touch them again.
+_MAPPED_BYTES, _MAPPED_BYTES_OF_THREAD = 44, 1 << 25
 
 
 class Queue(NamedTuple):
@@ -165,7 +166,7 @@ class LocalSearch(ABC):
                 found.counters[1] += ahead.found.counters[1]
             settled = max(settled, stretch.stop)
             progress.advance(stretch.stop - stretch.start, 0)
-            self.scratch.release_pages(_MAPPED_BYTES * end)
+            self.scratch.release_pages(max(_MAPPED_BYTES * end, self.scope.threads * _MAPPED_BYTES_OF_THREAD))
         _spill(self.scratch, found)
         self.scratch.release_all_pages()  # of the sets, which the output does not need
         return _confirmed(self.scratch, documents.kept, found)
@@ -203,7 +204,8 @@ class BandSearch(LocalSearch):
                 buckets.first[copies] = buckets.first[representative[copies]]
             return buckets
 
-        at_once = max(1, min(scope.threads, num_bands, _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, len(order)))))
+        most = scope.threads * _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, len(order)))
+        at_once = max(1, min(scope.threads, num_bands, most))
         columns = (scratch.column(schemas.KEYS.at(band)) for band in range(num_bands))
         num_members = 0
         for band, (_, buckets) in enumerate(map_ordered(columns, fill, at_once, ahead=at_once - 1)):
