@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -265,15 +266,16 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, t
     """Write everything but the reports; return the removals that the page shows."""
     removals, result = run.outcome.removals, folder.result
     shown = writing.pick_examples(removals, run.method.strength(removals.measured))
-    with stages.stage("write", run.outcome.corpus.num_documents) as progress:
+    with stages.stage("write", run.outcome.corpus.num_documents) as progress, ThreadPoolExecutor(1) as beside:
         batches = removed_batches(removals, run.locations, run.method.measures)
-        writing.write_parquet(batches, removed_schema(run.method.measures), result / "removed.parquet")
+        schema = removed_schema(run.method.measures)
+        listed = beside.submit(writing.write_parquet, batches, schema, result / "removed.parquet")
         writing.write_rejected(folder.scratch, result / "rejected.jsonl")
         if wanted == "kept":
             writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress, threads)
         else:
             ends = run.outcome.corpus.part_ends
-            shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents))
+            shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents, threads))
         if wanted == "mask":
             masks = mask_batches(run.tasks, run.outcome, run.locations)
             writing.write_parquet(masks, mask_schema(), result / "mask.parquet")
@@ -283,5 +285,6 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, t
             write_annotated(new, columns, run.outcome.corpus.num_against, result / "annotated", progress)
         elif wanted == "ids":
             writing.write_parquet(id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
+        listed.result()
     with stages.stage("report"):
         return writing.examples(shown, run.locations, run.method)

@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 from neardup.atomic import AtomicFile
 from neardup.documents.sources import is_remote, local_path, resolve
 from neardup.errors import MissingExtraError, OutputError
+from neardup.executor import map_all
 from neardup.locks import lock_file
 
 _LAST, _REPORTS = "report.json", ("report.html", "report.json")
@@ -29,7 +30,7 @@ _NOTE = (
     b"neardup is writing this folder, or was interrupted. The output is complete once report.json is here. A run with "
     b"--resume copies the rest; any other run with this output replaces it.\n"
 )
-_PIECE_BYTES = 8 << 20
+_PIECE_BYTES, _DELETED_AT_ONCE = 8 << 20, 16
 _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")  # Arrow would write an empty object for each folder
 
 
@@ -366,6 +367,8 @@ class OutputDirectory:
 
     def clear(self) -> None:
         """Delete everything that was written beside the output."""
+        with suppress(OSError):  # the system takes a second for the pages of some gigabytes
+            map_all([path for path in self.scratch.iterdir() if path.is_file()], Path.unlink, _DELETED_AT_ONCE)
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.unlock()

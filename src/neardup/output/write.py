@@ -85,7 +85,7 @@ def write_kept(
         If an input has changed since the first pass.
     """
     num_against, ends = sum(task.against for task in tasks), outcome.corpus.part_ends
-    shown.texts.update(read_texts(tasks[:num_against], ends[:num_against], shown.documents))
+    shown.texts.update(read_texts(tasks[:num_against], ends[:num_against], shown.documents, threads))
     parts = [_Part(task, first) for task, first in zip(tasks, [0, *ends.tolist()], strict=False)][num_against:]
     groups = list(group_small(parts, _Part.num_bytes, _LARGE))
     # Many small files, such as pages, take time in Python, which more threads would only share.
@@ -136,9 +136,11 @@ def _write_parts(
 
 
 def read_texts(
-    tasks: list[Task], part_ends: npt.NDArray[np.int64], documents: npt.NDArray[np.uint32]
+    tasks: list[Task], part_ends: npt.NDArray[np.int64], documents: npt.NDArray[np.uint32], threads: int = 1
 ) -> Iterator[tuple[int, str]]:
     """Read some documents again; yield each number with its text. Requires: `documents` sorted.
+
+    threads : stretches of a large file that are read at once.
 
     Raises
     ------
@@ -148,14 +150,16 @@ def read_texts(
     first = 0
     for task, stop in zip(tasks, part_ends.tolist(), strict=True):
         task.refuse_changed()
-        yield from _texts_of(task, first, stop, documents)
+        yield from _texts_of(task, first, stop, documents, threads)
         first = stop
 
 
-def _texts_of(task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
+def _texts_of(
+    task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32], threads: int
+) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     low, high = np.searchsorted(documents, [first, stop])
-    for start, batch in _numbered(task, first, with_payload=False) if low < high else ():
+    for start, batch in _numbered(task, first, with_payload=False, threads=threads) if low < high else ():
         yield from _texts_in(batch, start, documents)
         if documents[high - 1] < start + len(batch.rows):
             break
