@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import contamination_corpus as corpus
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from environment import HERE
@@ -45,6 +46,16 @@ def make_items(data: Path, files: list[Path], out: Path, count: int) -> None:
         for number, (question, choices, answer) in enumerate(rows[:count]):
             fields = {"id": f"item-{number}", "question": question, "choices": choices, "answer": answer, "task": "all"}
             lines.write(json.dumps(fields, ensure_ascii=False) + "\n")
+
+
+def plain_files(files: list[Path], work: Path) -> list[str]:
+    """Return the files with ids and texts as plain strings, as corpus-assay wants them."""
+    copies = []
+    for file in files:
+        copies.append(str(work / f"plain-{file.name}"))
+        table = pq.read_table(file, columns=["id", "text"])
+        pq.write_table(table.cast(pa.schema([("id", pa.string()), ("text", pa.string())])), copies[-1])
+    return copies
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -78,7 +89,7 @@ def main() -> None:
         config, index = build_assay_index(args.assay, items, args.work, min_hits=3, min_coverage=0.001)
         commands["corpus-assay"] = [args.assay, *ASSAY_SCAN, "--config", str(config), "--index", str(index)]
         commands["corpus-assay"] += ["--workers", "2", "--out-dir", str(args.work / "assay-out")]
-        commands["corpus-assay"] += [part for file in files for part in ("--input", file)]
+        commands["corpus-assay"] += [part for file in plain_files(args.files, args.work) for part in ("--input", file)]
     texts = (batch["text"] for file in files for batch in pq.ParquetFile(file).iter_batches(columns=["text"]))
     megabytes = sum(pc.sum(pc.binary_length(one)).as_py() for one in texts) / 1e6
     took: dict[str, list[Measurement]] = {name: [] for name in commands}
@@ -88,7 +99,8 @@ def main() -> None:
                 continue
             one = run(command, log=args.work / f"{name.replace(' ', '-')}.log", timeout_s=args.limit_s)
             print(f"{name}: {one.wall_s:.1f} s, {one.cpu_s:.1f} CPU s, {one.peak_mb:.0f} MB", flush=True)
-            if one.code:
+            summary = args.work / "assay-out" / "_FINAL_SUMMARY.json"
+            if one.code or (name == "corpus-assay" and json.loads(summary.read_text())["failed_files"]):
                 sys.exit((args.work / f"{name.replace(' ', '-')}.log").read_text())
             if number or name == "corpus-assay":  # the first compiles
                 took[name].append(one)

@@ -202,7 +202,7 @@ def build_assay_index(
     command: str, items: Path, work: Path, *, min_hits: int, min_coverage: float
 ) -> tuple[Path, Path]:
     """Build the index of corpus-assay for items with a question and an answer; return its settings and the index."""
-    lines = [json.loads(line) for line in items.read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in items.read_text("utf-8").split("\n")[:-1]]
     plain, config, index = (work / f"assay-{min_hits}.{end}" for end in ("jsonl", "yaml", "native"))
     rows = [json.dumps({"question": row["question"], "answer": row["answer"] or ""}) for row in lines]
     plain.write_text("\n".join(rows) + "\n")
@@ -221,7 +221,7 @@ def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_covera
     took = run([*scan, "--input", str(folder / "corpus.parquet"), "--out-dir", str(out)], log=folder / "scan.log")
     names, hits = list(truth.items), []
     for path in sorted((out / "contaminated_docs").glob("*.ndjson")):
-        for row in map(json.loads, path.read_text().splitlines()):
+        for row in map(json.loads, path.read_text("utf-8").split("\n")[:-1]):
             document = row["doc_id"].rsplit("-part-", 1)[0]
             hits += [Hit(names[one["item_id"]], document, 0, 0, 1.0) for one in row["item_hits"]]
     score = judge(f"corpus-assay, min_hits {min_hits}", hits, truth)
@@ -262,11 +262,10 @@ def main() -> int:
     if args.assay:
         scores += [assay(args.assay, truth, args.work, min_hits=n, min_coverage=c) for n, c in ((3, 0.001), (1, 0.0))]
     tables = markdown(scores, truth)
+    if args.results:
+        args.results.write_text(f"{INTRODUCTION.format(hard=_hard(truth), **machine())}\n{tables}")
     print(tables)
     show(scores[0], truth, args.examples)
-    if args.results:
-        one = machine()
-        args.results.write_text(f"{INTRODUCTION.format(hard=_hard(truth), **one)}\n{tables}")
     found = faults(scores[0], truth)
     print("\n".join(found) or "All that is asked is reached.")
     return 1 if found else 0
