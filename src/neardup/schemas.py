@@ -465,7 +465,11 @@ def items_schema() -> pa.Schema:
         _field("item_id", pa.string(), "The id of the item."),
         _field("benchmark", pa.string(), "Its benchmark."),
         *_PLACE,
-        _field("status", pa.string(), "clean, contaminated, boilerplate (found, but only what many have) or short."),
+        _field(
+            "status",
+            pa.string(),
+            "clean, contaminated, boilerplate (found, but only what many have) or short (too little to be found).",
+        ),
         _field("containment", pa.float64(), "The greatest of its hits; 0 if there are none."),
         _field("documents", pa.int64(), "The number of documents that contain it."),
         _field("shingles", pa.int64(), "Its distinct shingles."),
@@ -479,6 +483,8 @@ def boilerplate_schema() -> pa.Schema:
         _field("item_id", pa.string(), "The id of the item."),
         _field("benchmark", pa.string(), "Its benchmark."),
         _field("text", pa.string(), "Words of it that do not count."),
-        _nullable("documents", pa.int64(), "The documents that have the rarest shingle of it; null if it has items."),
+        _nullable(
+            "documents", pa.int64(), "The documents that have a sequence around it, at least; null if it has items."
+        ),
         _nullable("items", pa.int64(), "The items that have the rarest shingle of it; null if it has documents."),
     )

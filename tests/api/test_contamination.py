@@ -89,7 +89,7 @@ class Naive:
         self.whole_items = getattr(self, "whole_items", set())
         own = [self.best(item, field, words, prefers_rare=False)[1] for field in range(len(self.fields[item]))]
         sizes = [len(one) for one in self.by_field(item)]
-        of_all = sum(sizes) > 0 and sum(own) >= least_whole(sum(sizes))
+        of_all = sum(sizes) >= self.settings.min_rare and sum(own) >= least_whole(sum(sizes))
         return of_all or (sizes[:1] > [LONG - 1] and own[0] >= least_whole(sizes[0]))
 
     def hit(self, item: int, document: int) -> tuple[str, float] | None:
@@ -105,7 +105,8 @@ class Naive:
             shingles = set().union(*(self.by_field(item)[field] for field in part)) if fields else set()
             num_rare = sum(self.is_rare(item, one) for one in shingles)
             num_own = sum(own[field][1] for field in part) if fields else 0
-            if shingles and num_own >= least_whole(len(shingles)) and (len(shingles) >= LONG or num_rare):
+            is_all = len(shingles) >= settings.min_rare and num_own >= least_whole(len(shingles))
+            if is_all and (len(shingles) >= LONG or num_rare):
                 found.append((num_own / len(shingles), "whole" if len(shingles) >= LONG else "perfect"))
                 continue
             found_rare, near = (sum(rare[field][column] for field in part) if fields else 0 for column in (0, 1))

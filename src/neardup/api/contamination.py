@@ -77,7 +77,8 @@ def find_contamination(
     threshold : the minimum containment: the share of an item's shingles within one stretch of a document.
     ngram : words in a shingle; of an item in Chinese, Japanese or Thai, 2 ngram - 1 characters.
     min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be found whole.
-    common : the most documents, and the most items, in which a shingle shows an item; what more have is boilerplate.
+    common : the most documents that may have a sequence of eight words of an item, and the most items that may have a
+        shingle of it; what more have is boilerplate.
     max_documents : the most documents that are listed for one item.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, report.json and report.html to.
         Default: None, which only returns the result.

@@ -139,6 +139,10 @@ class ItemTable:
         most: npt.NDArray[np.int64] = np.where(is_whole, common, (common + 1) // 2)[self.items]
         return most
 
+    def is_decidable(self, num_own: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return whether so many own shingles are enough to show an item: as many as must be rare."""
+        return num_own >= self.settings.min_rare
+
     def least_of(self, num_own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return how many of so many own shingles a document must have to be worth a look; at least 1."""
         share = np.ceil(self.settings.threshold * num_own - 1e-9).astype(np.int64)

@@ -108,7 +108,8 @@ class _Judged(NamedTuple):
     """How much of a part of an item a document has, by item and document.
 
     own : int64, the shingles in the stretches with most. rare, near : int64, the rare shingles, and all, in the
-    stretches with most rare ones. num_own, num_rare : those it has. weight, all_weight : float64, the rare shingles
+    stretches with most rare ones. num_own, num_rare : those it has. is_decidable : bool,
+    whether these are enough. weight, all_weight : float64, the rare shingles
     there and of the item, weighted.
     """
 
@@ -116,6 +117,7 @@ class _Judged(NamedTuple):
     rare: npt.NDArray[np.int64]
     near: npt.NDArray[np.int64]
     num_own: npt.NDArray[np.int64]
+    is_decidable: npt.NDArray[np.bool_]
     num_rare: npt.NDArray[np.float64]
     weight: npt.NDArray[np.float64]
     all_weight: npt.NDArray[np.float64]
@@ -123,7 +125,7 @@ class _Judged(NamedTuple):
     @property
     def whole(self) -> npt.NDArray[np.bool_]:
         """Whether it is all there; a short one needs a shingle that is rare."""
-        is_all = (self.num_own > 0) & (self.own >= least_whole(self.num_own))
+        is_all = self.is_decidable & (self.own >= least_whole(self.num_own))
         return is_all & ((self.num_own >= LONG) | (self.num_rare > 0))
 
 
@@ -137,11 +139,13 @@ def _judge(
     def sums(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.bincount(table.items, values, table.num_items)[items]
 
+    num_own = sums(counts).astype(np.int64)
     return _Judged(
         own.total(1, is_part),
         rare.total(0, is_part),
         rare.total(1, is_part),
-        sums(counts).astype(np.int64),
+        num_own,
+        table.is_decidable(num_own),
         sums(counts & is_rare),
         rare.total(0, weights),
         sums(weights[table.fields] * is_rare),
@@ -160,10 +164,10 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: npt.NDArray[np.b
     short, whole, enough = (np.zeros(len(items), np.bool_) for _ in range(3))
     for is_part, num_own in ((table.is_first, table.num_first), (np.ones_like(table.is_first), table.num_own)):
         found, count = own.total(1, is_part), num_own[items]
-        is_whole = (count > 0) & (found >= least_whole(count))
+        is_whole = table.is_decidable(count) & (found >= least_whole(count))
         whole |= is_whole & ((count >= LONG) | (count == table.num_own[items]))
         short |= is_whole
-        enough |= (count > 0) & (found >= table.least_of(count))
+        enough |= table.is_decidable(count) & (found >= table.least_of(count))
     num_rare = rare.total(0)
     kept = whole & (table.num_own[items] >= LONG) | (short & (num_rare > 0))
     kept |= (num_rare >= table.settings.min_rare) & (rare.total(1) >= table.settings.min_shingles)

@@ -98,8 +98,8 @@ def items_table(
     shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=count)
     is_common = num_documents > table.most_documents(is_whole)
     common = np.bincount(table.items[is_common], minlength=count) + shared
-    conditions = [documents > 0, enough > 0, table.num_own + shared == 0]
-    status = np.select(conditions, [CONTAMINATED, BOILERPLATE, SHORT], CLEAN)
+    conditions = [documents > 0, ~table.is_decidable(table.num_own), enough > 0]
+    status = np.select(conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN)
     names = [task.part.name for task in items.tasks]
     columns = [
         pa.array(items.ids, pa.string()),

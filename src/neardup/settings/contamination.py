@@ -29,8 +29,8 @@ class ContaminationSettings(Validated):
     )
     common: int = parameter(
         10,
-        "The most documents of the corpus, and the most items, in which a shingle shows an item. What more have "
-        "is boilerplate, which is listed and does not count.",
+        "The most documents that may have a sequence of eight words of an item, and the most items that may have a "
+        "shingle of it. What more have is boilerplate, which is listed and does not count.",
         low=1,
         high=1_000_000,
     )

@@ -28,7 +28,7 @@ def print_contamination(report: dict[str, Any], output: str, console: Console | 
         "Contaminated", counts["contaminated"], f"{share}, in {counts['documents_with_items']:,} documents", "bold red"
     )
     table.count("Boilerplate", counts["boilerplate"], "found, but only words that many documents or items have")
-    table.count("Too short", counts["short"], "fewer words than a shingle: not looked for")
+    table.count("Too short", counts["short"], "fewer than three shingles of its own: not looked for")
     table.count("Clean", counts["clean"], "not found", "bold green")
     if counts["rejected"] or counts["items_rejected"]:
         table.count("Rejected", counts["rejected"] + counts["items_rejected"], "could not be read", "bold red")
