@@ -124,7 +124,6 @@ def dedup(
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     refuse_within(within, is_possible=chosen.keeps_groups_apart)
     run, outcome = _run(df, text_column, id_column, chosen, selection, against)
-    assert outcome.removed is not None
     removed = _with_ids(outcome, outcome.removed, chosen)
     with run.named("removed"):
         is_few = outcome.removed.count() < BROADCAST_ROWS
@@ -322,8 +321,6 @@ def _frame(
 
 def _first_length(frame: DataFrame) -> int:
     """Return the length of one of the vectors, which all others must have; 0 if there is none."""
-    from pyspark.sql import functions as F
-
     found = frame.select(F.size("text").alias("length")).filter("length > 0").first()
     return 0 if found is None else int(found["length"])
 

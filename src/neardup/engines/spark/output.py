@@ -53,7 +53,6 @@ _EXAMPLES_AMONG, _RECALL_AMONG = 100_000, 10_000_000
 
 def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
     """Count what was read and decided; the driver collects numbers, and no rows."""
-    assert outcome.removed is not None
     names = [measure.name for measure in method.measures]
     groups = outcome.removed.groupBy(*names).agg(F.count("*").alias("repeats")).orderBy(*names).toArrow()
     exact, repeats = groups["exact"].to_numpy(), groups["repeats"].to_numpy()
@@ -71,18 +70,12 @@ def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
         [list(row) for row in sizes.orderBy("size").collect()],
         _by_inputs(outcome),
     )
-    return totals_of(outcome, corpus_of(outcome.light, tasks), counts, method)
-
-
-def totals_of(outcome: Outcome, corpus: Corpus, counts: Counts, method: Method) -> Totals:
-    """Return the totals of a run whose documents and decisions are counted."""
-    short = outcome.documents.filter(F.col("size") < SHORT).count()
     num_overflows = _num_overflows(outcome)
     recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
     return Totals(
-        corpus=corpus,
+        corpus=corpus_of(outcome.light, tasks),
         counts=counts,
-        short=short,
+        short=outcome.documents.filter(F.col("size") < SHORT).count(),
         compared=outcome.compared,
         num_bucket_overflows=num_overflows,
         recall=recall,
@@ -172,14 +165,12 @@ def _num_overflows(outcome: Outcome) -> int:
     if outcome.connected:
         return int(unlisted.count())
     behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
-    if outcome.removed is None:
-        return int(behind.count())
     return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
 
 
 def count_by_value(outcome: Outcome, column: str | None) -> dict[str, Any] | None:
     """Return the documents and removals of each value of the counted column; see report.losses.removed_by_value."""
-    if column is None or outcome.removed is None:
+    if column is None:
         return None
     read = outcome.light.filter("rejected is null").filter(~F.col("against")).selectExpr("count_by", "0 as removed")
     gone = outcome.removed.selectExpr("right as position").join(outcome.documents, "position")
@@ -245,9 +236,8 @@ def write_removed(
     write.write_parquet(batches(), removed_schema(method.measures), file)
 
 
-def located(outcome: Outcome, removed: DataFrame | None) -> DataFrame:
+def located(outcome: Outcome, removed: DataFrame) -> DataFrame:
     """Return removed documents with the keys, ids and rows of both."""
-    assert removed is not None
     right = outcome.documents.selectExpr("position as right", "document", "id", "row", "bytes")
     left = outcome.documents.selectExpr(
         "position as left", "document as kept_document", "id as kept_id", "row as kept_row"
@@ -335,7 +325,6 @@ _WRITTEN = pa.schema(
 
 def list_removed(outcome: Outcome) -> DataFrame:
     """Return the parts of removed documents, with the places of these in the part."""
-    assert outcome.removed is not None
     gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
     index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
     return gone.groupBy(F.expr(PART).alias("part")).agg(index)

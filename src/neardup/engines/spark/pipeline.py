@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark import Accumulator, Broadcast, SparkContext
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup import schemas
 from neardup.arrays import begins_run
@@ -47,16 +48,6 @@ LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "
 PLACES = pa.schema(map(PLACED.field, ("document", "position", "first")))
 """The columns of documents that the driver collects."""
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
-_WORDS = {
-    pa.int64(): "long",
-    pa.int32(): "int",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.list_(pa.float64()): "array<double>",
-    pa.list_(pa.int64()): "array<long>",
-}
 
 
 class Search(NamedTuple):
@@ -92,7 +83,7 @@ class Outcome(NamedTuple):
     light : all documents and rejected rows, schemas.DESCRIBED. documents : those with features, schemas.PLACED.
     compared : the number of pairs measured. hidden : schemas.CANDIDATES, documents that a bucket does not list.
     found : the duplicate pairs, schemas.confirmed_schema; in a sieve, each removed document with all kept ones.
-    removed : the same, with the most similar kept one alone; None if all pairs are wanted.
+    removed : the same, with the most similar kept one alone; none if all pairs are wanted.
     rounds : of the sieve; 0 if the driver decided. connected : whether chains of documents were removed.
     """
 
@@ -101,7 +92,7 @@ class Outcome(NamedTuple):
     compared: int
     hidden: DataFrame
     found: DataFrame
-    removed: DataFrame | None
+    removed: DataFrame
     rounds: int
     connected: bool = False
 
@@ -183,7 +174,7 @@ class Run:
         """Decide with rows of Spark, about more documents than the driver can collect."""
         found = self._pairs(search.confirmed)
         hidden = self._map(search.hidden, _same, declare(schemas.CANDIDATES), schemas.CANDIDATES)
-        outcome = Outcome(search.light, search.documents, search.compared, hidden, found, None, 0)
+        outcome = Outcome(search.light, search.documents, search.compared, hidden, found, found.limit(0), 0)
         if self.all_pairs:
             return outcome
         with self.named("decide"):
@@ -439,17 +430,7 @@ def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[
 
 def declare(schema: pa.Schema) -> str:
     """Return the columns of a table in Spark's words."""
-    return ", ".join(f"{field.name} {_WORDS[field.type]}" for field in schema)
-
-
-@contextmanager
-def timing(seconds: Accumulator[float]) -> Iterator[None]:
-    """Add the time in which a worker compiles kernels."""
-    before = compile_seconds()
-    try:
-        yield
-    finally:
-        seconds.add(compile_seconds() - before)
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in from_arrow_schema(schema))
 
 
 def run_stage(
@@ -460,10 +441,16 @@ def run_stage(
     reads: tuple[pa.Schema, ...] = (),
     place: Place | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Run a stage of methods/stages.py on batches, or on the tables in blocks; place : return blocks."""
-    with timing(seconds):
+    """Run a stage of methods/stages.py on batches, or on the tables in blocks; place : return blocks.
+
+    seconds : gets the time in which a worker compiles kernels.
+    """
+    before = compile_seconds()
+    try:
         made = stage(gather(batches, *reads) if reads else batches, method.value)
         yield from made if place is None else scatter(made, place)
+    finally:
+        seconds.add(compile_seconds() - before)
 
 
 def _describe(batches: Batches, method: Method, read: Read, num_features: Accumulator[int]) -> Iterator[pa.RecordBatch]:
