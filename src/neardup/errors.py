@@ -21,8 +21,6 @@ The command line prints each as one line and returns exit code 2. Every message 
 the accepted values, the location, and the next step.
 """
 
-from __future__ import annotations
-
 
 class NeardupError(Exception):
     """Base of all errors of neardup."""

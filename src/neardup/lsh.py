@@ -3,8 +3,6 @@
 Rarely needed by themselves: `dedup` and the indexes choose bands on their own.
 """
 
-from __future__ import annotations
-
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.fingerprints.explain import Explanation, keywords
 from neardup.fingerprints.signatures import PackedSignatures

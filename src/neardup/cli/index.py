@@ -1,7 +1,5 @@
 """The command `neardup index`, a group of commands."""
 
-from __future__ import annotations
-
 import click
 
 from neardup.cli import index_care, index_create, index_documents

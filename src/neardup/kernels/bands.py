@@ -1,7 +1,5 @@
 """Group documents that share a band key, or the hash of their content."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

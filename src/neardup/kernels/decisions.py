@@ -1,7 +1,5 @@
 """Decide over confirmed pairs: the sieve, in which the most similar kept document removes another, or union-find."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

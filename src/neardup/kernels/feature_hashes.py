@@ -1,7 +1,5 @@
 """Join tokens to feature strings; lower-case texts, keep their letters and hash strings as other programs do."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

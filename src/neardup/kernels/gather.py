@@ -4,8 +4,6 @@ A chunk is described by addresses, so that one call reads any number of chunks, 
 contents of a file may be damaged, so rows and offsets that it cannot have are not followed, but reported.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

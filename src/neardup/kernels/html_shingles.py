@@ -1,7 +1,5 @@
 """Turn the tags and elements of HTML pages into features: shingles of start tags, tags or tag paths by depth."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

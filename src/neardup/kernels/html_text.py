@@ -4,8 +4,6 @@ Or the page in short: that text among the tags which say what is content, for a 
 here is linear in the bytes, whatever they are. Character references stay as written; what style sheets hide is shown.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels import html_tags as names

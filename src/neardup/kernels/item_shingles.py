@@ -4,8 +4,6 @@ Numbers as in candidates/items.py: a key is a shingle that some items have; a pl
 one of its texts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

@@ -5,8 +5,6 @@ product, half the lower one. A place permutes its word: it multiplies both halve
 complements the products. The least complement is the complement of the greatest product, which is taken once for a set.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

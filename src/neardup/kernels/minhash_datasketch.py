@@ -1,7 +1,5 @@
 """Sign a set as datasketch does: its hashes mixed, and the permutations that are not of 32 bits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

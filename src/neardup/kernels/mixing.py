@@ -1,7 +1,5 @@
 """Mix the bits of a 64-bit integer, one to one, and find it in a table by open addressing."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

@@ -1,7 +1,5 @@
 """Rows of fields as bytes, one row after the other, in the layouts of two servers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

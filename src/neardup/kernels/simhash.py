@@ -5,8 +5,6 @@ counts of all 64 bits of a word are kept side by side, one bit of each count in 
 works on all of them: some five operations a feature instead of sixty-four additions.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

@@ -1,7 +1,5 @@
 """Read, write and hash UTF-8 where it lies."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

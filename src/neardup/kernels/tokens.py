@@ -4,8 +4,6 @@ A document passes through two small buffers that stay in the cache: its *stream*
 tokens) and its token hashes. From the hashes come its shingles: token n-grams, hashed again while they roll.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

@@ -5,8 +5,6 @@ rain, the same ones in every set that has the feature. A set owns the darts to t
 to one place of a signature, and in each place the owned dart of least rank is the sample.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

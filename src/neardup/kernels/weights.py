@@ -1,7 +1,5 @@
 """Find the distinct features of documents, count the documents of each, and weigh them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from neardup.kernels.compiled import kernel

@@ -4,8 +4,6 @@
 from here.
 """
 
-from __future__ import annotations
-
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import BandLookup, DistanceLookup, Lookup

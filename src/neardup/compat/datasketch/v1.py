@@ -3,8 +3,6 @@
 ``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` instead of ``from datasketch import ...``.
 """
 
-from __future__ import annotations
-
 from neardup.compat import datasketch as latest
 from neardup.compat.datasketch import *  # noqa: F403
 
