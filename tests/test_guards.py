@@ -26,10 +26,9 @@ from neardup.api.index_lines import LineOptions
 from neardup.errors import NeardupError, SettingError
 from neardup.runs.run import BatchOptions, CacheOptions, ReadingOptions, TextOptions
 from neardup.settings.constraints import Constraint, constraints_of
-from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.methods import Jieba, MinHash, SimHash
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.settings.service import ServiceSettings
-from neardup.settings.shingling import Jieba
 from reference.checks import for_every
 
 SOURCE = Path(neardup.__file__).parent

@@ -15,8 +15,8 @@ from typing import Any
 
 import neardup
 from neardup import errors
-from neardup.settings import methods, run, shingling
-from neardup.settings.index import IndexSettings
+from neardup.settings import methods, run
+from neardup.settings.run import IndexSettings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
@@ -77,7 +77,7 @@ def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
     parts += map(
-        _settings_table, (methods.MinHash, methods.SimHash, shingling.Jieba, run.SelectionSettings, run.RunSettings)
+        _settings_table, (methods.MinHash, methods.SimHash, methods.Jieba, run.SelectionSettings, run.RunSettings)
     )
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), _INDEX, _settings_table(IndexSettings)]
@@ -127,7 +127,7 @@ def _default(value: Any) -> str:
 def _settings_table(settings: type) -> str:
     title = (
         settings.__name__
-        if settings in (methods.MinHash, methods.SimHash, shingling.Jieba, IndexSettings)
+        if settings in (methods.MinHash, methods.SimHash, methods.Jieba, IndexSettings)
         else "Arguments of dedup: " + ("the decision" if settings is run.SelectionSettings else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]

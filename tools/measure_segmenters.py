@@ -24,8 +24,7 @@ from make_examples import read_records
 
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import segmenter_of
-from neardup.settings.methods import MinHash
-from neardup.settings.shingling import Jieba, Shingling
+from neardup.settings.methods import Jieba, MinHash, Shingling
 
 Cut = Callable[[str], list[str]]
 MODES = ("exact", "no hmm", "full", "search")

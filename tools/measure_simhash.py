@@ -26,8 +26,7 @@ import neardup
 from neardup.features.described import Lists
 from neardup.features.segmenters import segmenter_of
 from neardup.fingerprints.simhash_documents import describe
-from neardup.verify.hamming import hamming_distances
-from neardup.verify.similarity import similarity_of_lists
+from neardup.verify.measured import hamming_distances, similarity_of_lists
 
 Ints = npt.NDArray[np.int64]
 Pairs = Ints  # (num_pairs, 2), left < right

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from neardup.results import Contamination as Contamination
     from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
     from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
-    from neardup.settings.methods import MinHash as MinHash, SimHash as SimHash, method as method
-    from neardup.settings.shingling import Jieba as Jieba
+    from neardup.settings.methods import Jieba as Jieba, MinHash as MinHash, SimHash as SimHash, method as method
     from neardup.sketches.hamming import HammingIndex as HammingIndex
     from neardup.sketches.lsh import LSHIndex as LSHIndex
     from neardup.stores.base import Import as Import
@@ -54,7 +53,7 @@ _HOMES = {
     "neardup.api.sign": ("document_frequencies", "sign"),
     "neardup.api.sweep": ("sweep",),
     "neardup.api.texts": ("compare",),
-    "neardup.settings.methods": ("MinHash", "SimHash", "method"),
+    "neardup.settings.methods": ("Jieba", "MinHash", "SimHash", "method"),
     "neardup.fingerprints.explain": ("explain",),
     "neardup.errors": ("InputError", "NeardupError", "SettingError"),
     "neardup.features.idf": ("IdfTable",),
@@ -73,7 +72,6 @@ _HOMES = {
         "Evaluation",
         "Sweep",
     ),
-    "neardup.settings.shingling": ("Jieba",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

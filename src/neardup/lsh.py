@@ -6,7 +6,7 @@ Rarely needed by themselves: `dedup` and the indexes choose bands on their own.
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.fingerprints.explain import Explanation, keywords
 from neardup.fingerprints.signatures import PackedSignatures
-from neardup.verify.hamming import hamming_distance
+from neardup.verify.measured import hamming_distance
 from neardup.verify.scores import Score
 
 __all__ = [

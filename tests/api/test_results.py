@@ -15,7 +15,7 @@ import pytest
 import neardup
 from neardup.settings import run
 from neardup.settings.constraints import constraints_of
-from neardup.settings.index import IndexSettings, Storage
+from neardup.settings.run import IndexSettings, Storage
 
 TEXTS = ["one two three four five six", "One two three four five six!", "another text about something else"]
 LABELLED = pa.table({"text": TEXTS, "cluster": ["1", "1", "2"]})

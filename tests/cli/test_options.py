@@ -17,9 +17,8 @@ from neardup.cli.settings import SettingType, parse_number
 from neardup.errors import SettingError
 from neardup.runs import run
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.methods import Jieba, MinHash, SimHash
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
-from neardup.settings.shingling import Jieba
 
 COMMANDS = dict(every_command())
 METHODS = {"minhash": MinHash, "simhash": SimHash}

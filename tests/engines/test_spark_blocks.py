@@ -14,7 +14,7 @@ from spark_session import require_spark
 
 require_spark()
 from neardup.engines.spark import blocks  # noqa: E402
-from neardup.engines.spark.copies import find_copies  # noqa: E402
+from neardup.engines.spark.pipeline import find_copies  # noqa: E402
 
 EXTREMES = np.array([-(2**63), 2**63 - 1, 0, -1, 2**62, 5, 5, 127, -128])
 

@@ -19,8 +19,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import MAX_PIECE, cutter_of, describe_segmenter, segmenter_of
 from neardup.features.shingles import shingle_documents
 from neardup.features.spans import token_spans
-from neardup.settings.methods import MinHash
-from neardup.settings.shingling import Jieba, Shingling
+from neardup.settings.methods import Jieba, MinHash, Shingling
 from reference.places import TESTS
 
 pytest.importorskip("rjieba")

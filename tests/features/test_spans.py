@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.spans import TokenSpan, token_spans
-from neardup.settings.methods import SimHash
-from neardup.settings.shingling import Shingling, Tokenizer
+from neardup.settings.methods import Shingling, SimHash, Tokenizer
 from reference import spans as reference
 from reference import tokens as reference_tokens
 

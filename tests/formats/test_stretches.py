@@ -19,8 +19,7 @@ import neardup
 from neardup.documents import stretches
 from neardup.documents.batch import Columns, DocumentBatch, Rejected
 from neardup.formats import parquet
-from neardup.formats.input_file import InputFile
-from neardup.formats.reading import Task, read_tasks
+from neardup.formats.reading import InputFile, Task, read_tasks
 from reference.made_up import texts
 from reference.warc_files import info, page
 

@@ -139,7 +139,7 @@ def test_a_level_is_chosen_by_what_a_sample_suggests():
 
 @given(st.lists(st.tuples(st.integers(0, 2**128 - 1), st.integers(0, 2**128 - 1)), max_size=10))
 def test_row_distances_are_those_of_integers(rows):
-    from neardup.verify.hamming import hamming_distances
+    from neardup.verify.measured import hamming_distances
 
     left, right = (records_of([row[side] for row in rows], 128).fingerprints for side in (0, 1))
     assert hamming_distances(left, right).tolist() == [reference.distance(*row) for row in rows]

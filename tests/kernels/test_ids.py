@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import InputError
-from neardup.sketches import id_table as module
-from neardup.sketches.id_table import IdTable
+from neardup.sketches import row_store as module
+from neardup.sketches.row_store import IdTable
 
 NUMBERS = st.integers(-5, 30)
 STRINGS = st.text("ab\0é", max_size=3)

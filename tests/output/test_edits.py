@@ -20,8 +20,7 @@ from neardup.documents.batch import Columns
 from neardup.documents.sinks import open_compressed
 from neardup.documents.sources import Source
 from neardup.errors import OutputError
-from neardup.formats.input_file import Part
-from neardup.formats.reading import Task
+from neardup.formats.reading import Part, Task
 from neardup.formats.registry import COMPRESSIONS
 from neardup.formats.tables import TablePart
 from neardup.output.kept import KeptWriter, apply_edits

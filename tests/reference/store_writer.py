@@ -106,9 +106,9 @@ def _main() -> None:
         if child == 0:
             print(os.getpid(), flush=True)
             if line.startswith(("redis", "valkey")):
-                from neardup.stores.redis import lock
+                from neardup.stores.redis import connection
 
-                lock.EXPIRY_MS = 1_000  # the next writer takes over soon
+                connection.EXPIRY_MS = 1_000  # the next writer takes over soon
             for num_rows in write_forever(open_store(line.strip())):
                 os.write(1, b"%d\n" % num_rows)  # a line or nothing, whenever it is killed
         os.waitpid(child, 0)

@@ -25,7 +25,7 @@ psycopg = pytest.importorskip("psycopg", reason="no psycopg: install neardup[pos
 redis = pytest.importorskip("redis", reason="no redis-py: install neardup[redis] to test the store")
 
 from neardup.stores.postgres import connections  # noqa: E402
-from neardup.stores.redis import lock  # noqa: E402
+from neardup.stores.redis import connection  # noqa: E402
 
 NUMBERS = itertools.count()
 
@@ -137,7 +137,7 @@ def test_an_index_on_redis_that_was_replaced_by_another_is_noticed(redis_server)
 
 
 def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, monkeypatch):
-    monkeypatch.setattr(lock, "WRITER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(connection, "WRITER_TIMEOUT_S", 0.1)
     monkeypatch.setitem(connections.SETTINGS, "lock_timeout", "100ms")
     other = open_store(store.address)
     with store.writing(), pytest.raises(StoreError, match=r"The index is in use.*one at a time|One writer at a time"):
@@ -251,7 +251,7 @@ def test_a_writer_on_redis_that_lost_its_lock_cannot_write(redis_server):
 
 
 def test_a_waiting_writer_on_redis_is_woken_when_the_lock_is_free(redis_server, monkeypatch):
-    monkeypatch.setattr(lock, "LONGEST_WAIT_S", 30)
+    monkeypatch.setattr(connection, "LONGEST_WAIT_S", 30)
     stores = [create_store(redis_server.address("woken"), made_for(LAYOUT)), open_store(redis_server.address("woken"))]
     waits, done = threading.Event(), threading.Event()
 
@@ -385,13 +385,13 @@ def test_a_compaction_on_redis_that_broke_off_goes_on(redis_server, monkeypatch)
             raise RuntimeError("broken off")
         return whole(self, size)
 
-    whole = lock.WriterLock.guarded
+    whole = connection.WriterLock.guarded
     for number in itertools.count():
         store = create_store(redis_server.address(f"broken-{number}"), made_for(LAYOUT))
         with store.writing() as writer:
             for _ in range(6):
                 writer.write(change_at(writer.num_rows))
-        monkeypatch.setattr(lock.WriterLock, "guarded", break_off)
+        monkeypatch.setattr(connection.WriterLock, "guarded", break_off)
         transactions = number
         broken = False
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,13 @@ from neardup.output.cluster_names import distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
 from neardup.output.directory import OutputDirectory
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
-from neardup.report.contents import build_report
+from neardup.report.contents import build_report, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import Clustering
-from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.run import CacheOptions, Source, run_of, spelled_out
+from neardup.runs.run import CacheOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @spelled_out(CacheOptions)

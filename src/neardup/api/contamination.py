@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -25,21 +25,17 @@ from neardup.output.contamination import CONTAMINATED, STATUSES
 from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
-from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete
+from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete, warn_if_incomplete
 from neardup.report.items import Example
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
-from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.items import Items, read_items
-from neardup.runs.run import BatchOptions, Inputs, Run, Source, named_paths, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.runs.run import Found as FoundInputs
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
 from neardup.version import __version__
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @spelled_out(BatchOptions)

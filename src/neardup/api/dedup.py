@@ -23,12 +23,11 @@ from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
-from neardup.report.contents import build_report, warn_of_losses
+from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
-from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.run import Inputs, Run, Source
 from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.methods import MethodSettings, method_named

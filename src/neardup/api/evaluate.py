@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,23 +14,20 @@ from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
-from neardup.output.table_file import check_output
+from neardup.output.tables import check_output
 from neardup.report.charts import save_drawing, score_chart
+from neardup.report.contents import warn_if_incomplete
 from neardup.report.dedup_html import Errors, render_errors
 from neardup.report.stages import open_stages
 from neardup.results import Evaluation
 from neardup.runs.columns import choose_label
-from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.input_files import list_inputs
 from neardup.runs.labels import Verdicts, read_verdicts
-from neardup.runs.run import BatchOptions, Run, Source, named_paths, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import curve_schema, length_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Language, OutputSettings, SelectionSettings
 from neardup.verify.scores import Score
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 LABEL = "cluster"
 

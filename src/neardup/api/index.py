@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -22,14 +22,11 @@ from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
-from neardup.runs.run import Source, spelled_out
+from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text
-from neardup.settings.index import IndexSettings, Storage
 from neardup.settings.methods import MethodSettings, method_named
+from neardup.settings.run import IndexSettings, Storage
 from neardup.stores.base import Import
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class StageOptions(TypedDict, total=False):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ from neardup.api.index_lines import LineAnswers, LineOptions
 from neardup.documents.batch import MAX_UNREAD_NAMED, DocumentBatch, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
-from neardup.formats.input_file import Part
-from neardup.formats.reading import Task, known_total
+from neardup.formats.reading import Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
 from neardup.index.documents import find, group_batches, read_batches
@@ -27,18 +26,15 @@ from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.output.directory import refuse_address
 from neardup.output.kept import KeptWriter
-from neardup.output.table_file import TableFile
+from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_incomplete
 from neardup.report.stages import open_stages
-from neardup.runs.run import ReadingOptions, Source, run_of, spelled_out
+from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.constraints import check_limit
 from neardup.settings.run import OnError, RunSettings
 from neardup.version import __version__
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _MAX_REJECTED = 100  # that a report lists
 _COUNTS = ("read", "kept", "removed", "removed_exact", "repeated", "truncated")

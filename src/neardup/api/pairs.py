@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,22 +21,17 @@ from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.sketches import require_same
 from neardup.methods.registry import method_of
 from neardup.output import write
-from neardup.output.table_file import TableFile
-from neardup.output.tables import IdsOnly, pair_batches
+from neardup.output.tables import IdsOnly, TableFile, pair_batches
 from neardup.progress import Stages
-from neardup.report.contents import build_report, fingerprint_pairs_report
+from neardup.report.contents import build_report, fingerprint_pairs_report, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
-from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.run import BatchOptions, Run, Source, named_paths, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @spelled_out(BatchOptions)

@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from neardup.candidates.bands import Bands, candidate_probability, expected_false_candidates
 from neardup.candidates.blocks import choose_blocks, plan_blocks
-from neardup.documents.batch_cache import default_cache_bytes
+from neardup.documents.batch import default_cache_bytes
 from neardup.errors import InputError, SettingError
 from neardup.index import meta
 from neardup.index.incoming import FEATURES, TEXT
 from neardup.methods.minhash import MinHashMethod
 from neardup.methods.registry import method_of
-from neardup.output.table_file import check_output
+from neardup.output.tables import check_output
 from neardup.report.charts import s_curve, save_drawing
-from neardup.settings.index import IndexSettings, Storage
 from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_named, named_as
+from neardup.settings.run import IndexSettings, Storage
 
 _BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
 # A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that

@@ -33,15 +33,13 @@ from neardup.formats.reading import known_total
 from neardup.formats.tables import export_of
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
-from neardup.output.table_file import TableFile
+from neardup.output.tables import TableFile
 from neardup.progress import Stages
-from neardup.report.contents import describe_cost, incomplete_by
+from neardup.report.contents import describe_cost, incomplete_by, warn_if_incomplete
 from neardup.report.stages import open_stages
-from neardup.runs.incomplete import warn_if_incomplete
 from neardup.runs.run import ReadingOptions, Run, Source, TextOptions, looks_like_path, named_paths, run_of, spelled_out
 from neardup.settings.constraints import iterates_over_names, shown
-from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_named
-from neardup.settings.shingling import DocumentSettings
+from neardup.settings.methods import DocumentSettings, MethodSettings, MinHash, SimHash, method_named
 from neardup.version import __version__
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +19,14 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.write import read_texts
-from neardup.report.contents import describe_cost, describe_incomplete
+from neardup.report.contents import describe_cost, describe_incomplete, warn_if_incomplete
 from neardup.report.items import Marker
 from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
-from neardup.runs.incomplete import warn_if_incomplete
-from neardup.runs.run import BatchOptions, Source, run_of, spelled_out
+from neardup.runs.run import BatchOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 _MAX_THRESHOLDS, _EXAMPLES = 50, 3

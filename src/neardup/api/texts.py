@@ -13,8 +13,7 @@ from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
-from neardup.settings.methods import MethodSettings, method_named
-from neardup.settings.shingling import PAGE_TOKENS
+from neardup.settings.methods import PAGE_TOKENS, MethodSettings, method_named
 from neardup.verify import comparison as comparing
 
 Text = str | os.PathLike[str] | Sequence[float]

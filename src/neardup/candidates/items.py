@@ -17,7 +17,7 @@ from neardup.features.feature_strings import token_strings
 from neardup.features.shingles import Scan, scan_flagged, scan_strings, shingle_documents
 from neardup.kernels.token_arrays import longest_of, make_buffers
 from neardup.settings.contamination import ContaminationSettings
-from neardup.settings.shingling import Shingling
+from neardup.settings.methods import Shingling
 
 LONG = 20
 """From so many shingles on, an item that a document has whole is found there, however many have it."""

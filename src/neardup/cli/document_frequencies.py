@@ -38,7 +38,7 @@ def document_frequencies(
     """
     method = build_method(values, "simhash")
     with running(f"Nothing was written to {output}."):
-        from neardup.output.table_file import check_output
+        from neardup.output.tables import check_output
         from neardup.report.contents import incomplete_by
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)

@@ -15,8 +15,8 @@ from neardup.cli.settings import command, composed, option, setting_option, sett
 from neardup.cli.sources import result_options
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
-from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.run import IndexSettings
 
 if TYPE_CHECKING:
     from neardup.settings.methods import MethodSettings

@@ -37,7 +37,7 @@ def answer_stream(
 ) -> None:
     """Answer the lines of standard input until it ends; documents that have arrived together are decided together."""
     _refuse_others(inputs, stream, values)
-    from neardup.output.table_file import json_line
+    from neardup.output.tables import json_line
 
     with opened(address, "Every line that was answered is stored.") as index:
         output, counts = sys.stdout.buffer, Counter[str]()

@@ -11,8 +11,7 @@ import click
 from neardup.cli.settings import Function, composed, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import METHODS, MethodSettings, name_of
-from neardup.settings.shingling import Jieba, Shingling
+from neardup.settings.methods import METHODS, Jieba, MethodSettings, Shingling, name_of
 
 _METHOD = "Method"
 _TEXT = tuple(constraints_of(Shingling))

@@ -13,7 +13,7 @@ from neardup.cli.running import show
 from neardup.cli.settings import COUNT, PRINTING, SettingType, command, option
 from neardup.cli.sources import json_option
 from neardup.settings.constraints import Constraint, constraints_of
-from neardup.settings.index import IndexSettings
+from neardup.settings.run import IndexSettings
 
 _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 

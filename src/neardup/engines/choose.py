@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from neardup.documents.batch_cache import BatchCache, default_cache_bytes
+from neardup.documents.batch import BatchCache, default_cache_bytes
 from neardup.engines.base import Engine
 from neardup.engines.capabilities import LOCAL, SPARK, refuse_within
 from neardup.engines.local.pipeline import LocalEngine

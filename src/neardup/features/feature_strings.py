@@ -23,8 +23,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import cut_documents, cutter_of
 from neardup.features.shingles import Scan, scan_flagged, scan_strings
 from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
-from neardup.settings.methods import FeatureHash, SimHash
-from neardup.settings.shingling import Shingling
+from neardup.settings.methods import FeatureHash, Shingling, SimHash
 
 
 def hash_features(

@@ -24,8 +24,7 @@ from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
-from neardup.settings.methods import IdfSource, SimHash
-from neardup.settings.shingling import Jieba, Shingling
+from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
 MAX_FEATURES = 10_000_000
 _FIRST_SLOTS = 1 << 16

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, code_points, load_tables
-from neardup.settings.shingling import Shingling
+from neardup.settings.methods import Shingling
 
 _MAX_PIECE = 100
 

@@ -29,7 +29,7 @@ from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
 from neardup.features.unicode_tables import SINGLE, TRANSPARENT, WORD, classes_of, code_points, load_tables
 from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_shingles
-from neardup.settings.shingling import Jieba, Shingling
+from neardup.settings.methods import Jieba, Shingling
 
 if TYPE_CHECKING:
     import rjieba

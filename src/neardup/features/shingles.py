@@ -20,7 +20,7 @@ from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cut_documents, cutter_of, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers, make_shingles
-from neardup.settings.shingling import Shingling
+from neardup.settings.methods import Shingling
 
 _MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
 

@@ -33,7 +33,7 @@ from neardup.features.unicode_tables import (
     code_points,
     load_tables,
 )
-from neardup.settings.shingling import PAGE_TOKENS, Shingling
+from neardup.settings.methods import PAGE_TOKENS, Shingling
 
 _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until the text has been read this many times without a match."""

@@ -15,8 +15,7 @@ from neardup.features.segmenters import pack_tokens
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MethodSettings, SimHash, named_as
-from neardup.settings.shingling import PAGE_TOKENS
+from neardup.settings.methods import PAGE_TOKENS, MethodSettings, SimHash, named_as
 
 WeightedFeature = tuple[str, float]
 

@@ -27,8 +27,8 @@ from neardup.methods.registry import IDF, settings_from_json
 from neardup.report.contents import MAX_INPUTS
 from neardup.runs.columns import FILE_COLUMN
 from neardup.runs.run import Inputs, Run
-from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
+from neardup.settings.run import IndexSettings
 
 _Name = Callable[[Task, Batch], Batch]
 

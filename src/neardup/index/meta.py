@@ -19,8 +19,8 @@ from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
 from neardup.methods.base import Method
 from neardup.methods.registry import IDF, method_of, settings_from_json, settings_to_json
-from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
+from neardup.settings.run import IndexSettings
 from neardup.version import __version__
 
 FORMAT, FORMAT_VERSION = "neardup-index", 2  # 1 named documents by their rows, which other documents got, too

@@ -18,8 +18,8 @@ from neardup.index.overlay import Overlay
 from neardup.methods.base import Method
 from neardup.methods.registry import IDF
 from neardup.settings.constraints import check_import_name
-from neardup.settings.index import IndexSettings
 from neardup.settings.methods import MethodSettings
+from neardup.settings.run import IndexSettings
 from neardup.stores.addresses import create_store, open_store, shown_address
 from neardup.stores.base import Changes, Import, Store, Writer
 

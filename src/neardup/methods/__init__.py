@@ -18,8 +18,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import Constraint, parameter
 from neardup.settings.methods import MethodSettings, TextSettings, VectorSettings
-from neardup.verify.measured import Measured
-from neardup.verify.similarity import similarity_of_lists
+from neardup.verify.measured import Measured, similarity_of_lists
 
 __all__ = [
     "DISTANCE",

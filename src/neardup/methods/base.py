@@ -23,11 +23,10 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher
 from neardup.schemas import EXACT, SIMILARITY, Measure
+from neardup.settings.methods import Shingling
 from neardup.settings.run import SelectionSettings
-from neardup.settings.shingling import Shingling
 from neardup.verify.comparison import measure_shared, read_pair
-from neardup.verify.measured import Measured
-from neardup.verify.similarity import Rule
+from neardup.verify.measured import Measured, Rule
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer[Any]]

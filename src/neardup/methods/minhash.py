@@ -30,10 +30,8 @@ from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exac
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MinHash
-from neardup.settings.shingling import PAGE_TOKENS, Shingling
-from neardup.verify.measured import Measured
-from neardup.verify.similarity import Rule, similarity_of_lists
+from neardup.settings.methods import PAGE_TOKENS, MinHash, Shingling
+from neardup.verify.measured import Measured, Rule, similarity_of_lists
 
 MIN_DOCUMENTS = 20  # of a run that warns of short texts
 CURVE_STEPS = 20  # from threshold 0 to 1

@@ -12,8 +12,7 @@ from neardup.features.idf import IdfTable
 from neardup.methods.base import Method
 from neardup.methods.minhash import MinHashMethod
 from neardup.methods.simhash import SimHashMethod
-from neardup.settings.methods import METHODS, MethodSettings, MinHash, SimHash
-from neardup.settings.shingling import Jieba
+from neardup.settings.methods import METHODS, Jieba, MethodSettings, MinHash, SimHash
 
 IDF = "idf.parquet"
 """The name of a table of document frequencies that is stored beside the settings."""

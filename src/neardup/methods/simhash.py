@@ -29,11 +29,8 @@ from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, 
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MAX_HAMMING_DISTANCE, SimHash
-from neardup.settings.shingling import Shingling
-from neardup.verify.hamming import hamming_distances
-from neardup.verify.measured import Measured
-from neardup.verify.similarity import Rule, similarity_of_lists
+from neardup.settings.methods import MAX_HAMMING_DISTANCE, Shingling, SimHash
+from neardup.verify.measured import Measured, Rule, hamming_distances, similarity_of_lists
 
 _MAX_TABLES = 16  # of an index; more take less time for a query, and more bytes a document
 _CHEAP_NS = 20_000  # of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more

@@ -24,7 +24,7 @@ from neardup.features.grouping import hash_values, partition_by_group
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
-from neardup.verify.similarity import can_reach
+from neardup.verify.measured import can_reach
 
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[pa.RecordBatch]]

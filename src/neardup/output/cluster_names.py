@@ -16,7 +16,7 @@ from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.features.shingles import extract_text
 from neardup.features.spans import token_spans
 from neardup.report.wording import shortened_in_the_middle, visible
-from neardup.settings.shingling import PAGE_TOKENS, Shingling
+from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import mark_passages
 
 MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again

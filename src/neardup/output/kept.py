@@ -19,8 +19,7 @@ from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payloa
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
 from neardup.executor import Encoders
-from neardup.formats.input_file import Part
-from neardup.formats.reading import Task
+from neardup.formats.reading import Part, Task
 
 _DAMAGE = (pa.ArrowException, OSError)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from neardup.formats.input_file import InputFile
-from neardup.formats.reading import Task
+from neardup.formats.reading import InputFile, Task
 from neardup.report import charts
 from neardup.report.items import location
 from neardup.report.page import Report, folded, render_page, table

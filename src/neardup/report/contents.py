@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from neardup.candidates.blocks import Radius
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import MAX_UNREAD_NAMED, Rejected
+from neardup.errors import IncompleteWarning
 from neardup.fingerprints.gathered import Count
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -22,6 +24,17 @@ from neardup.report.wording import plural
 from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
 from neardup.version import __version__
+
+
+def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
+    """Warn whoever called neardup, unless lost files were declared to be no error."""
+    if report["incomplete"] is None or on_error == "skip":
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("neardup."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
+
 
 Ints = npt.NDArray[np.integer[Any]]
 _MAX_VALUES = 1000  # in a report

@@ -11,7 +11,7 @@ from neardup.features.outline import Line
 from neardup.features.shingles import extract_text
 from neardup.features.spans import TokenSpan, token_spans
 from neardup.report.wording import document_id, escape_text, say
-from neardup.settings.shingling import PAGE_TOKENS, Shingling
+from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import Passage, align_outlines, mark_passages
 
 _CHARACTERS = 2000

@@ -15,7 +15,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from neardup.settings.shingling import PAGE_TOKENS
+from neardup.settings.methods import PAGE_TOKENS
 
 _LANGUAGES = ("en", "zh")
 _LANGUAGE = ContextVar("language", default="en")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.documents.batch import Columns
 from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
 from neardup.errors import ColumnError
-from neardup.formats.input_file import Part
+from neardup.formats.reading import Part
 
 TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
 """The recognised names of a text column; the first that exists is used."""

@@ -10,7 +10,7 @@ from typing import IO
 
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError, SettingError
-from neardup.formats.input_file import InputFile
+from neardup.formats.reading import InputFile
 from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
 from neardup.runs.find import FoundFile, Skip, find
 from neardup.runs.spool import spool

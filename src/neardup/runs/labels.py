@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from neardup.documents.batch import Columns
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
-from neardup.formats.input_file import Part
+from neardup.formats.reading import Part
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
 from neardup.runs.columns import listed

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,7 @@ from neardup.errors import ColumnError, InputError, SettingError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.formats.input_file import Part
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, Task
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, Part, Task
 from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
@@ -29,9 +28,13 @@ from neardup.methods.registry import method_of
 from neardup.progress import Progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
-from neardup.settings.methods import MinHash
+from neardup.settings.methods import DocumentSettings, MinHash
 from neardup.settings.run import Keep, OnError, RunSettings, SelectionSettings, TextUnit
-from neardup.settings.shingling import DocumentSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack as Unpack
+else:
+    Unpack = dict  # typing has it from Python 3.11 on; only type checkers read the annotations
 
 Source = Any  # a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule stream
 

@@ -16,9 +16,8 @@ from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import UNKNOWN
-from neardup.sketches.id_table import IdsLike
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, Values, find_in_blocks
-from neardup.sketches.row_store import FingerprintRows, Integers, RowStore, one_row
+from neardup.sketches.row_store import FingerprintRows, IdsLike, Integers, RowStore, one_row
 from neardup.stores.key_tables import ALL, KeyTables
 
 AnyFingerprints: TypeAlias = Fingerprints | Integers

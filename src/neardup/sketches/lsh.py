@@ -18,9 +18,8 @@ from neardup.errors import SettingError
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
-from neardup.sketches.id_table import IdsLike
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, Values, find_in_blocks, spans
-from neardup.sketches.row_store import RowStore, SignatureRows, one_row
+from neardup.sketches.row_store import IdsLike, RowStore, SignatureRows, one_row
 
 AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
 _LEAST_SLOTS = 1 << 8

@@ -16,8 +16,7 @@ from neardup import kernels
 from neardup.errors import InputError
 from neardup.executor import count_processors, map_all
 from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
-from neardup.sketches.id_table import IdsLike
-from neardup.sketches.row_store import Rows, RowStore
+from neardup.sketches.row_store import IdsLike, Rows, RowStore
 
 if TYPE_CHECKING:
     from neardup.kernels.matches import Found

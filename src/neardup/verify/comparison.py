@@ -9,9 +9,9 @@ from neardup.errors import InputError
 from neardup.features.described import Lists
 from neardup.features.shingles import extract_text
 from neardup.features.spans import token_spans
-from neardup.settings.shingling import Shingling
+from neardup.settings.methods import Shingling
 from neardup.verify.alignment import Passage, mark_passages
-from neardup.verify.similarity import count_shared, similarity_of_counts
+from neardup.verify.measured import count_shared, similarity_of_counts
 
 
 def measure_shared(sets: Lists) -> tuple[int, int, int, float, float, float]:

@@ -17,8 +17,7 @@ from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import connect, roots
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.documents.batch import Corpus
-from neardup.documents.batch_cache import BatchCache
+from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local import searches
 from neardup.engines.local.reading import Reading, count_or_open, describe_all

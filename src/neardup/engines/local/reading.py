@@ -25,8 +25,8 @@ from neardup.formats.reading import Task, ignore, read_tasks
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart
 from neardup.progress import Progress
+from neardup.settings.methods import Shingling
 from neardup.settings.run import SelectionSettings
-from neardup.settings.shingling import Shingling
 
 MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot

@@ -26,8 +26,7 @@ from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
 from neardup.settings.run import SelectionSettings
-from neardup.verify.measured import Measured
-from neardup.verify.similarity import Rule
+from neardup.verify.measured import Measured, Rule
 
 if TYPE_CHECKING:
     from neardup.kernels.sieve import Ahead, Compared, Found, Order, Rules

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from neardup import kernels, schemas
 from neardup.arrays import arrow_of
-from neardup.documents.batch import Corpus, DocumentBatch
-from neardup.documents.batch_cache import BatchCache
+from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
 from neardup.engines.local.scratch import Scratch
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspaces

@@ -20,8 +20,7 @@ from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer, 
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
 from neardup.stores.packed_rows import decode_table, encode_table, pack_table, unpack_table
 from neardup.stores.redis import scripts
-from neardup.stores.redis.connection import Connection
-from neardup.stores.redis.lock import WriterLock
+from neardup.stores.redis.connection import Connection, WriterLock
 
 LETTERS = {"features": "f", "tags": "g", "text": "x"}
 """Columns with a key of their own for each row that has a value; the others are packed together."""

@@ -16,8 +16,7 @@ import numpy as np
 from neardup.stores.base import StoreSettings
 from neardup.stores.hashed import NUM_HASHED, check_rows
 from neardup.stores.redis import scripts
-from neardup.stores.redis.connection import NAMES, Connection, promise_of
-from neardup.stores.redis.lock import WriterLock
+from neardup.stores.redis.connection import NAMES, Connection, WriterLock, promise_of
 from neardup.stores.redis.snapshot import ENTRY, LETTERS, Header, KnownRows, RedisSnapshot, RedisWriter, bucket_of
 from neardup.stores.servers import ServerStore
 
