@@ -195,29 +195,20 @@ def build_items(
     ngrams, num_tokens = _ngrams(texts, settings, shingling)
     hashes, fields, positions = _shingles(texts, ngrams, num_tokens, shingling)
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
-    items = field_items[fields]
-    # The first of each shingle of an item.
-    order = np.lexsort((np.arange(len(hashes)), items, hashes))
-    hashes, fields, positions, items = hashes[order], fields[order], positions[order], items[order]
-    first = np.ones(len(hashes), np.bool_)
-    first[1:] = (hashes[1:] != hashes[:-1]) | (items[1:] != items[:-1])
-    hashes, fields, positions, items = hashes[first], fields[first], positions[first], items[first]
-    starts_key = np.ones(len(hashes), np.bool_)
-    starts_key[1:] = hashes[1:] != hashes[:-1]
-    keys = np.cumsum(starts_key) - 1
-    num_keys = int(keys[-1]) + 1 if len(keys) else 0
-    content = _contents(hashes, items, num_items)
-    different = np.unique(keys * num_items + content[items]) // max(1, num_items)
-    num_different = np.bincount(different, minlength=num_keys)
-    own = num_different[keys] <= settings.common
-    shared = np.stack([fields[~own], positions[~own], num_different[keys[~own]]], axis=1).astype(np.int64)
-    kept = np.cumsum(num_different <= settings.common) - 1
-    hashes, fields, positions, items, keys = (array[own] for array in (hashes, fields, positions, items, kept[keys]))
+    distinct, numbers = np.unique(hashes, return_inverse=True)
+    first = np.unique(numbers * num_items + field_items[fields], return_index=True)[1]  # of each shingle of an item
+    numbers, fields, positions, items = numbers[first], fields[first], positions[first], field_items[fields[first]]
+    same = np.unique(numbers * num_items + _contents(distinct[numbers], items, num_items)[items]) // max(1, num_items)
+    num_different = np.bincount(same, minlength=len(distinct))
+    is_own = num_different <= settings.common
+    own = is_own[numbers]
+    shared = np.stack([fields[~own], positions[~own], num_different[numbers[~own]]], axis=1).astype(np.int64)
+    fields, positions, items, keys = fields[own], positions[own], items[own], (np.cumsum(is_own) - 1)[numbers[own]]
     by_item = np.lexsort((positions, fields))
     places = np.empty(len(by_item), np.int32)
     places[by_item] = np.arange(len(by_item))  # by posting: sorted by key
-    offsets = offsets_from_lengths(np.bincount(keys, minlength=int(keys[-1]) + 1 if len(keys) else 0))
-    key_hashes = hashes[offsets[:-1]]
+    key_hashes = distinct[is_own]
+    offsets = offsets_from_lengths(np.bincount(keys, minlength=len(key_hashes)))
     places_of = [column[by_item].astype(np.int32) for column in (items, fields, positions, keys)]
     sequences, coverage = _cover(texts, places_of, ngrams, num_tokens, len(key_hashes), shingling)
     offsets = np.append(offsets, np.repeat(offsets[-1:], len(sequences)))  # they have no postings
