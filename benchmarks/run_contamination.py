@@ -305,7 +305,7 @@ document, and says what is asked of neardup. Read this first:
   judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 20 to 40
   documents. *Other documents*: pairs of a placed item with a document that does not contain it.
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
-  GPT-3's asks for N words in a row, N from 8 to 13 by the task; words are what blanks separate, so that it finds 2 % of the
+  GPT-3's asks for N words in a row, N from 8 to 13 by the task; blanks separate words, so that it finds 2 % of the
   Chinese items. decon asks for the answer near the question by default; the second row looks for questions only.
 - **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
   are as installed; it names documents and items, and no places.
