@@ -208,6 +208,7 @@ FUNCTIONS = [name for name in neardup.__all__ if inspect.isfunction(getattr(near
 VALUES = {
     "methods": ["minhash"],
     "documents": 1000,
+    "items": TEXTS,
     "left": "a",
     "right": "b",
     "text": "a",

@@ -116,7 +116,12 @@ def read_items(
 def _choose(shown: Sequence[Mapping[str, pa.DataType]], named: str | Sequence[str] | None) -> dict[str, float]:
     """Return the columns of an item with their weights."""
     if named is not None:
-        names = [one for name in ([named] if isinstance(named, str) else named) for one in name.split(",")]
+        listed_names = [named] if isinstance(named, str) else named
+        if not isinstance(listed_names, (list, tuple)) or not all(isinstance(name, str) for name in listed_names):
+            raise ColumnError(
+                f"item_columns is a name or a list of names: got {named!r:.80}. Name columns of the items."
+            )
+        names = [one for name in listed_names for one in name.split(",")]
         columns = {}
         for name in names:
             column, colon, weight = name.rpartition(":")
