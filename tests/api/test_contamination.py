@@ -70,49 +70,49 @@ class Naive:
         ]
         return max(self.in_documents[sequence] for sequence in around) <= common
 
-    def best(self, item: int, field: int, words: list[str], *, prefers_rare: bool) -> tuple[int, int, int, int]:
-        """Rare and own shingles of the best stretch, and its first and last start of a shingle."""
+    def best(self, item: int, field: int, words: list[str]) -> set[tuple[str, ...]]:
+        """The own shingles in the stretch that has most, of several the shortest, of these the first."""
         wanted, found = self.by_field(item)[field], self.shingles(words)
         size = len(self.fields[item][field])
         width = size + max(size // 2, 5) - self.n + 1
         places = [place for place, one in enumerate(found) if one in wanted]
-        options = []
+        options = [(0, 0, 0, set())]
         for first in places:
             for last in (place for place in places if first <= place < first + width):
                 inside = {found[place] for place in places if first <= place <= last}
-                rare = sum(self.is_rare(item, one) for one in inside) if prefers_rare is not None else 0
-                score = (rare, len(inside)) if prefers_rare else (len(inside),)
-                options.append(((*score, first - last, -first), (rare, len(inside), first, last)))
-        return max(options)[1] if options else (0, 0, 0, -1)
+                options.append((len(inside), first - last, -first, inside))
+        return max(options, key=lambda option: option[:3])[3]
 
     def shows_all(self, item: int, words: list[str]) -> bool:
-        self.whole_items = getattr(self, "whole_items", set())
-        own = [self.best(item, field, words, prefers_rare=False)[1] for field in range(len(self.fields[item]))]
         sizes = [len(one) for one in self.by_field(item)]
-        of_all = sum(sizes) >= self.settings.min_rare and sum(own) >= least_whole(sum(sizes))
-        return of_all or (sizes[:1] > [LONG - 1] and own[0] >= least_whole(sizes[0]))
+        own = [len(self.best(item, field, words)) for field in range(len(sizes))]
+        if not sizes or own[0] < math.ceil(self.settings.threshold / 2 * sizes[0]):
+            of_all = False
+        else:
+            of_all = sum(sizes) >= self.settings.min_rare and sum(own) >= least_whole(sum(sizes))
+        alone = len(sizes) == 1 or sizes[0] == sum(sizes) if sizes else False
+        is_first = bool(sizes) and sizes[0] >= self.settings.min_rare and own[0] >= least_whole(sizes[0])
+        return of_all or (is_first and (sizes[0] >= LONG or alone))
 
     def hit(self, item: int, document: int) -> tuple[str, float] | None:
         """The rule that shows an item in a document, and its containment."""
         words, settings, found = self.words[document], self.settings, []
         fields = range(len(self.fields[item]))
-        own = [self.best(item, field, words, prefers_rare=False) for field in fields]
-        rare = [self.best(item, field, words, prefers_rare=True) for field in fields]
-        for part in ([0], list(fields)):
-            first = self.by_field(item)[0] if fields else set()
-            if len(part) > 1 and own[0][1] < math.ceil(settings.threshold / 2 * len(first)):
+        own = [self.best(item, field, words) for field in fields]
+        for part in ([0], list(fields)) if fields else ():
+            shingles = set().union(*(self.by_field(item)[field] for field in part))
+            there = set().union(*(own[field] for field in part))
+            rare, all_rare = ({one for one in some if self.is_rare(item, one)} for some in (there, shingles))
+            if len(part) > 1 and len(own[0]) < math.ceil(settings.threshold / 2 * len(self.by_field(item)[0])):
                 continue
-            shingles = set().union(*(self.by_field(item)[field] for field in part)) if fields else set()
-            num_rare = sum(self.is_rare(item, one) for one in shingles)
-            num_own = sum(own[field][1] for field in part) if fields else 0
-            is_all = len(shingles) >= settings.min_rare and num_own >= least_whole(len(shingles))
-            if is_all and (len(shingles) >= LONG or num_rare):
-                found.append((num_own / len(shingles), "whole" if len(shingles) >= LONG else "perfect"))
+            is_whole = len(shingles) >= settings.min_rare and len(there) >= least_whole(len(shingles))
+            if is_whole and (len(shingles) >= LONG or rare):
+                found.append((len(there) / len(shingles), "whole" if len(shingles) >= LONG else "perfect"))
                 continue
-            found_rare, near = (sum(rare[field][column] for field in part) if fields else 0 for column in (0, 1))
-            least = found_rare >= settings.min_rare and near >= settings.min_shingles
-            if least and found_rare >= settings.threshold * num_rare - 1e-9:
-                found.append((found_rare / num_rare, "containment"))
+            enough = len(there) >= settings.min_shingles and len(there) / len(shingles) >= settings.threshold - 1e-9
+            is_rare = len(rare) >= settings.min_rare and len(rare) / len(all_rare) >= settings.threshold / 2 - 1e-9
+            if is_rare and (enough or is_whole):
+                found.append((len(there) / len(shingles), "containment"))
         best = max(found, key=lambda one: one[0], default=None)
         return None if best is None else (best[1], best[0])
 

@@ -155,7 +155,8 @@ class ItemTable:
         """Return by item how many of its shingles a document must have, be they of the first field alone."""
         least = self.least_of(np.where(self.num_first > 0, self.num_first, self.num_own))
         fewest: npt.NDArray[np.int32] = np.minimum(least, self.least_of(self.num_own)).astype(np.int32)
-        return fewest
+        is_even = not len(self.weights) or np.ptp(self.weights) == 0
+        return fewest if is_even else np.minimum(fewest, self.settings.min_shingles)  # a few may weigh enough
 
     def widths(self, fields: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Return in how many positions the shingles of fields must begin: those of half as many words again."""
@@ -313,15 +314,15 @@ class Finder:
         self._table = table
         ngrams = table.ngrams if len(table.ngrams) else np.array([table.settings.ngram])
         self._ngrams = np.unique(np.append(ngrams, sequence_lengths(ngrams)))
-        sizes = table.num_items, table.num_items, table.num_keys, table.num_items
+        sizes = table.num_items, table.num_keys, table.num_items
         self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
 
-    def find(self, texts: pa.Array, is_common: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], Matches]:
+    def find(self, texts: pa.Array) -> tuple[npt.NDArray[np.int32], Matches]:
         """Return the distinct counted keys of each document, and the matches of items worth a look.
 
         Parameters
         ----------
-        texts : as `extract_text` returns them. is_common : by place, whether too many documents are known to have it.
+        texts : as `extract_text` returns them.
         """
         table = self._table
         scan = scan_strings(texts, table.shingling)
@@ -332,17 +333,7 @@ class Finder:
         most = int((table.posting_offsets[keys + 1] - table.posting_offsets[keys]).sum())
         distinct, found = np.empty(len(keys), np.int32), tuple(np.empty(most, np.int32) for _ in range(3))
         num_distinct, num_found = kernels.item_shingles.gather(
-            keys,
-            positions,
-            ends,
-            table.is_counted,
-            is_common,
-            postings,
-            table.least_own,
-            table.settings.min_rare,
-            self._workspace,
-            distinct,
-            found,
+            keys, positions, ends, table.is_counted, postings, table.least_own, self._workspace, distinct, found
         )
         return distinct[:num_distinct], Matches(*(column[:num_found] for column in found))
 

@@ -66,14 +66,14 @@ def look_up(scan, ngrams, lookup, buffers, hashes, keys, positions, ends, flagge
 
 
 @kernel
-def gather(keys, positions, ends, is_counted, is_common, postings, least, least_rare, workspace, distinct, found):
+def gather(keys, positions, ends, is_counted, postings, least, workspace, distinct, found):
     """Write the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
 
     Parameters
     ----------
-    is_counted : bool by key. is_common : bool by place. postings : offsets by key, places by posting, items by place.
-    least : int32 by item, the fewest of all its shingles; least_rare : the fewest of those not common.
-    workspace : int32 zeros: how many of an item were found, and not common, by item; stamp by key; items touched.
+    is_counted : bool by key. postings : offsets by key, places by posting, items by place.
+    least : int32 by item, the fewest of its shingles.
+    workspace : int32 zeros: how many of an item were found, by item; stamp by key; items touched.
     distinct : int32, room for all keys. found : three int32 arrays, the document, place and position of each match,
     with room for every posting.
 
@@ -82,7 +82,7 @@ def gather(keys, positions, ends, is_counted, is_common, postings, least, least_
     The number of distinct keys, and of matches.
     """
     offsets, places, items = postings
-    own, rare, stamps, touched = workspace
+    own, stamps, touched = workspace
     documents, found_places, found_positions = found
     num_distinct = num_found = begin = 0
     for document in range(len(ends)):
@@ -101,13 +101,11 @@ def gather(keys, positions, ends, is_counted, is_common, postings, least, least_
                     touched[num_touched] = item
                     num_touched += 1
                 own[item] += 1
-                rare[item] += 0 if is_common[places[posting]] else 1
         chosen = False
         for i in range(num_touched):
             item = touched[i]
-            is_enough = own[item] >= least[item] or rare[item] >= least_rare
-            own[item] = 1 if is_enough else 0
-            chosen |= is_enough
+            own[item] = 1 if own[item] >= least[item] else 0
+            chosen |= own[item] == 1
         if chosen:
             for i in range(begin, ends[document]):
                 for posting in range(offsets[keys[i]], offsets[keys[i] + 1]):
@@ -117,7 +115,7 @@ def gather(keys, positions, ends, is_counted, is_common, postings, least, least_
                         found_positions[num_found] = positions[i]
                         num_found += 1
         for i in range(num_touched):
-            own[touched[i]] = rare[touched[i]] = 0
+            own[touched[i]] = 0
         begin = ends[document]
     for key in keys:
         stamps[key] = 0
@@ -125,7 +123,7 @@ def gather(keys, positions, ends, is_counted, is_common, postings, least, least_
 
 
 @kernel
-def best_stretches(group_ends, places, positions, is_rare, widths, counts, prefers_rare, best):
+def best_stretches(group_ends, places, positions, is_rare, widths, counts, best):
     """Find the stretch of at most so many tokens that holds most shingles of one field, for each group of matches.
 
     Parameters
@@ -133,7 +131,6 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, prefe
     group_ends : int64, where the matches of each group, of one field in one document, end; positions rise in each.
     places, positions : int32 by match. is_rare : bool by match. widths : int64 by group, of the stretch, in starts of
         shingles. counts : int32 zeros by place, working space.
-    prefers_rare : whether most rare shingles are asked for, and of as many rare ones most shingles; else most shingles.
     best : int64 (num_groups, 4): the distinct rare shingles, all distinct shingles, the first and the last match of the
         best stretch; of several that are as good the shortest, and of these the first.
     """
@@ -157,10 +154,9 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, prefe
                     own -= 1
                     rare -= 1 if is_rare[first] else 0
                 first += 1
-            score = rare * (end - begin + 1) + own if prefers_rare else own
             length = positions[last] - positions[first]
-            if score > top or (score == top and length < shortest):
-                top, shortest = score, length
+            if own > top or (own == top and length < shortest):
+                top, shortest = own, length
                 best[group, 0], best[group, 1], best[group, 2], best[group, 3] = rare, own, first, last
         for i in range(first, end):
             counts[places[i]] = 0

@@ -103,9 +103,9 @@ class _Search:
         table, texts = self._table, pa.concat_arrays([batch.text for batch in batches])
         texts = extract_text(texts, table.shingling)
         with self._borrow() as finder:
-            # What is common stays so: an answer does not depend on how much is known to be.
-            keys, matches = finder.find(texts, self._is_common)
+            keys, matches = finder.find(texts)
         matches = matches.take(np.lexsort((table.fields[matches.places], matches.documents)))
+        # What is common stays so: an answer does not depend on how much is known to be.
         kept = keep_matches(table, matches, self._is_common)
         matches = matches.take(kept.matches)
         ranges, excerpts = np.empty((len(matches.places), 2), np.int64), []
@@ -121,10 +121,9 @@ class _Search:
             found = word_ranges(text, table.shingling)
             ranges[one, 0], ranges[one, 1] = found[edges[:, 0], 0], found[edges[:, 1], 1]
             items = table.items[places[one]]
-            for item in np.unique(items).tolist():
-                # Around the middle of the shingles that were found.
-                middle = int(np.median(ranges[low:high][items == item]))
-                start = max(0, middle - _LONGEST // 2)
+            firsts = np.flatnonzero(np.diff(items, prepend=-1))
+            for first, item in zip(firsts.tolist(), items[firsts].tolist(), strict=True):
+                start = max(0, int(ranges[low + first, 0]) - _AROUND)
                 excerpts.append((document, item, start, text[start : start + _LONGEST]))
         return _Batch(keys, matches, ranges, kept, excerpts)
 
