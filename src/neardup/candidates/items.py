@@ -130,6 +130,15 @@ class ItemTable:
         """Return by item how many of its own shingles are of its first field."""
         return np.bincount(self.items[self.is_first[self.fields]], minlength=self.num_items)
 
+    @cached_property
+    def parts(self) -> list[tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+        """Return the parts that can show an item, the first field and all: by field whether it is in it; by item its
+        own shingles, and their weight."""
+        whole = np.ones_like(self.is_first)
+        weights = [self.weights * part for part in (self.is_first, whole)]
+        totals = [np.bincount(self.items, one[self.fields], self.num_items).astype(np.float64) for one in weights]
+        return [(self.is_first, self.num_first, totals[0]), (whole, self.num_own, totals[1])]
+
     def most_documents(self, is_whole: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """Return by place how many documents may have it before it is boilerplate.
 
@@ -199,7 +208,8 @@ def build_items(
     distinct, numbers = np.unique(hashes, return_inverse=True)
     first = np.unique(numbers * num_items + field_items[fields], return_index=True)[1]  # of each shingle of an item
     numbers, fields, positions, items = numbers[first], fields[first], positions[first], field_items[fields[first]]
-    same = np.unique(numbers * num_items + _contents(distinct[numbers], items, num_items)[items]) // max(1, num_items)
+    same = np.sort(numbers * num_items + _contents(distinct[numbers], items, num_items)[items])
+    same = same[np.diff(same, prepend=-1) != 0] // max(1, num_items)
     num_different = np.bincount(same, minlength=len(distinct))
     is_own = num_different <= settings.common
     own = is_own[numbers]
@@ -313,7 +323,7 @@ class Finder:
     def __init__(self, table: ItemTable) -> None:
         self._table = table
         ngrams = table.ngrams if len(table.ngrams) else np.array([table.settings.ngram])
-        self._ngrams = np.unique(np.append(ngrams, sequence_lengths(ngrams)))
+        self._ngrams = np.stack([np.unique(ngrams), sequence_lengths(np.unique(ngrams))], axis=1).ravel()
         sizes = table.num_items, table.num_keys, table.num_items
         self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
 

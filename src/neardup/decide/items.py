@@ -92,7 +92,8 @@ class Kept(NamedTuple):
     """What is kept of the matches in some documents.
 
     matches : bool by match, those in the stretches of items that may be found. items, whole : by item kept in a
-    document: int32; bool, whether all of it is there. enough : int32, an item for each document that has enough of it, boilerplate included.
+    document: int32; bool, whether all of it is there. enough : int32, an item for each document that has enough of it,
+    boilerplate included.
     """
 
     matches: npt.NDArray[np.bool_]
@@ -104,14 +105,15 @@ class Kept(NamedTuple):
 class _Judged(NamedTuple):
     """How much of a part of an item a document has, by item and document.
 
-    own, rare : int64, the shingles there; share, rare_share : float64, of those that the part has, weighted.
-    is_whole : bool, whether all are there, and these are enough to show an item. num_own : int64, those it has.
+    own, rare : int64, the shingles there. share : float64, of those that the part has, weighted. rare_weight : float64,
+    the weight of the rare ones. is_whole : bool, whether all are there, and these are enough to show an item.
+    num_own : int64, those it has.
     """
 
     own: npt.NDArray[np.int64]
     rare: npt.NDArray[np.int64]
     share: npt.NDArray[np.float64]
-    rare_share: npt.NDArray[np.float64]
+    rare_weight: npt.NDArray[np.float64]
     is_whole: npt.NDArray[np.bool_]
     num_own: npt.NDArray[np.int64]
 
@@ -121,27 +123,16 @@ class _Judged(NamedTuple):
         return enough | self.is_whole
 
 
-def _judge(
-    table: ItemTable, found: Stretches, is_rare: npt.NDArray[np.bool_], is_part: npt.NDArray[np.bool_]
-) -> _Judged:
-    """Return how much of a part of each item a document has. is_rare : bool by place. is_part : bool by field."""
-    items, weights = found.items[found.starts], table.weights * is_part
-    by_place = weights[table.fields]
-
-    def share(column: int, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        return found.total(column, weights) / np.maximum(
-            np.bincount(table.items, values, table.num_items)[items], 1e-300
-        )
-
-    num_own = np.bincount(table.items, is_part[table.fields], table.num_items)[items].astype(np.int64)
-    own = found.total(1, is_part)
-    is_whole = (num_own >= table.settings.min_rare) & (own >= least_whole(num_own))
-    return _Judged(own, found.total(0, is_part), share(1, by_place), share(0, by_place * is_rare), is_whole, num_own)
-
-
-def _judge_parts(table: ItemTable, found: Stretches, is_rare: npt.NDArray[np.bool_]) -> list[_Judged]:
-    """Return the same of the first field, and of all fields; nothing of all where nothing is there of the first."""
-    first, of_all = (_judge(table, found, is_rare, part) for part in (table.is_first, np.ones_like(table.is_first)))
+def _judge(table: ItemTable, found: Stretches) -> list[_Judged]:
+    """Return how much of the first field, and of all, a document has; nothing of all if it has nothing of the first."""
+    judged, items = [], found.items[found.starts]
+    for is_part, num_own, all_weight in table.parts:
+        own, weights = found.total(1, is_part), table.weights * is_part
+        share = found.total(1, weights) / np.maximum(all_weight[items], 1e-300)
+        is_whole = table.is_decidable(num_own[items]) & (own >= least_whole(num_own[items]))
+        rare = found.total(0, is_part), share, found.total(0, weights)
+        judged.append(_Judged(own, *rare, is_whole, num_own[items]))
+    first, of_all = judged
     # An answer without any of its question is none: answers are alike.
     has_first = first.own >= np.ceil(table.settings.threshold / 2 * first.num_own)
     return [first, of_all._replace(own=of_all.own * has_first, is_whole=of_all.is_whole & has_first)]
@@ -155,7 +146,7 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: npt.NDArray[np.b
     found = find_stretches(table, matches, ~is_common[matches.places])
     items = found.items[found.starts]
     kept, whole, enough = (np.zeros(len(items), np.bool_) for _ in range(3))
-    for part in _judge_parts(table, found, ~is_common) if len(items) else ():
+    for part in _judge(table, found):
         whole |= part.is_whole & ((part.num_own >= LONG) | (part.num_own == table.num_own[items]))
         enough |= part.contains(table)
         kept |= part.contains(table) & (part.rare >= np.where(part.is_whole, 1, table.settings.min_rare))
@@ -186,11 +177,12 @@ def decide_hits(
     found = find_stretches(table, matches, is_rare[matches.places])
     items = found.items[found.starts]
     containment, rules = np.zeros(len(items)), np.zeros(len(items), np.int32)
-    for part in _judge_parts(table, found, is_rare):
+    for part, (is_part, _, _) in zip(_judge(table, found), table.parts, strict=True):
         is_long = part.is_whole & (part.num_own >= LONG)
         is_short = part.is_whole & ~is_long & (part.rare > 0)
         is_enough = part.contains(table) & (part.rare >= table.settings.min_rare)
-        is_enough &= part.rare_share >= table.settings.threshold / 2 - 1e-9
+        all_rare = np.bincount(table.items, (table.weights * is_part)[table.fields] * is_rare, table.num_items)[items]
+        is_enough &= part.rare_weight >= (table.settings.threshold / 2 - 1e-9) * all_rare
         share = np.where(is_long | is_short, part.own / np.maximum(part.num_own, 1), part.share)
         better = (is_long | is_short | is_enough) & (share > containment)
         containment[better] = share[better]

@@ -39,11 +39,13 @@ def count_bits(size):
 def look_up(scan, ngrams, lookup, buffers, hashes, keys, positions, ends, flagged):
     """Write the key and the position, a token number, of each shingle of the documents that is in the table.
 
-    ngrams : int64, the lengths of shingles. keys, positions : int32, with room for every shingle; ends : int64
+    ngrams : int64, the lengths of shingles, each before that of the sequences around them.
+    keys, positions : int32, with room for every shingle; ends : int64
     (num_documents,), where the shingles of each document end. flagged : see `shingle_document`.
     """
     text, tables, mode = scan
     slots, numbers, bits = lookup
+    begin = 0
     shift = U64(64 - 6) - U64(count_bits(len(bits)))
     ascii_hashes, count = hash_ascii(), 0
     for document in range(len(text.offsets) - 1):
@@ -54,7 +56,17 @@ def look_up(scan, ngrams, lookup, buffers, hashes, keys, positions, ends, flagge
         for which in range(len(ngrams)):
             if which > 0:
                 end = roll(buffers.tokens, length, ngrams[which], hashes, 0)
+            # A sequence has a shingle that was found, which begins at most so much later.
+            is_sequence, begin = which % 2 == 1, count if which % 2 == 0 else begin
+            following, found = begin, count
             for i in range(end):
+                if is_sequence:
+                    while following < found and positions[following] < i:
+                        following += 1
+                    if following == found:
+                        break
+                    if positions[following] > i + ngrams[which] - ngrams[which - 1]:
+                        continue
                 bit = hashes[i] >> shift
                 if bits[bit >> U64(6)] >> (bit & U64(63)) & U64(1) == U64(0):
                     continue
