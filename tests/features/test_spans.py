@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.features.feature_strings import Strings, token_strings
-from neardup.features.spans import TokenSpan, token_spans
+from neardup.features.spans import TokenSpan, token_spans, word_ranges
 from neardup.settings.methods import Shingling, SimHash, Tokenizer
 from reference import spans as reference
 from reference import tokens as reference_tokens
@@ -68,6 +68,13 @@ def test_tokens_are_those_that_a_run_compares_and_ranges_never_fall(text, tokens
 def test_without_normalisation_a_token_is_its_range_less_transparent_characters(text, tokens):
     for span in spans_of(text, tokens, **PLAIN):
         assert reference_tokens.without_transparent(text[span.start : span.end]) == span.token
+
+
+@given(st.lists(st.one_of(TEXTS, st.text(max_size=40)), min_size=1, max_size=40), st.booleans(), st.booleans())
+def test_the_ranges_of_words_without_objects_are_those_of_the_spans(pieces, nfkc, case_fold):
+    text, shingling = " ".join(pieces) * 8, Shingling(nfkc=nfkc, case_fold=case_fold)
+    spans = [[span.start, span.end] for span in token_spans(text, shingling)]
+    assert word_ranges(text, shingling).tolist() == spans
 
 
 def test_words_are_placed_in_the_original_spelling():

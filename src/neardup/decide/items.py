@@ -15,7 +15,7 @@ from neardup.arrays import ranges, writable
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
 
 RULES = ("containment", "whole", "perfect")
-"""What shows an item: enough of its rare shingles; all of a long one, however many have it; all of a short one."""
+"""What shows an item: enough of its shingles; all of a long one, however many have it; all of a short one."""
 
 
 class Stretches(NamedTuple):

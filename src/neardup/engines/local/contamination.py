@@ -45,8 +45,7 @@ class Found(NamedTuple):
 
     num_documents : int64 by place, the documents that have the words around it. is_whole : bool by item, whether a
     document has all of it. hits : all of them. further : int64 by item, the documents that have all of it besides.
-    enough : int64 by item, the documents that have enough
-    of it, boilerplate included. excerpts : by document and item.
+    enough : int64 by item, the documents that have enough of it, boilerplate included. excerpts : by document and item.
     """
 
     tasks: list[Task]
@@ -85,6 +84,7 @@ class _Search:
         self._num_whole = self._count(schemas.WHOLE_ITEMS, table.num_items)
         excerpts = self._scratch.column(schemas.EXCERPTS)
         self._num_excerpts = np.bincount(excerpts[:, 1], minlength=table.num_items)
+        self._left = _MOST_EXCERPTS - len(excerpts)
 
     def _count(self, column: schemas.Column, size: int) -> npt.NDArray[np.int64]:
         return np.bincount(self._scratch.column(column), minlength=size)
@@ -150,8 +150,9 @@ class _Search:
         columns = (found.matches.documents.astype(np.int64) + first, found.matches.places, found.matches.positions)
         append(schemas.MATCHES, np.column_stack([*columns, found.ranges]).astype(np.int64)[rows])
         for number, (document, item, start, text) in enumerate(found.excerpts):
-            if is_listed[number] and self._num_excerpts[item] < _EXCERPTS and self._num_excerpts.sum() < _MOST_EXCERPTS:
+            if is_listed[number] and self._num_excerpts[item] < _EXCERPTS and self._left > 0:
                 self._num_excerpts[item] += 1
+                self._left -= 1
                 data = np.frombuffer(text.encode(), np.uint8)
                 append(schemas.EXCERPTS, np.array([[document + first, item, start, len(data)]], np.int64))
                 append(schemas.EXCERPT_TEXTS, data)
