@@ -145,13 +145,15 @@ def examples_of(
     excerpts: Mapping[tuple[int, int], tuple[int, str]],
     locations: DocumentLocations,
 ) -> list[Example]:
-    """Return the hits to show: the best of each item of which the text is at hand, the best items first."""
+    """Return the hits to show: the best of each item of which the text is at hand, from the best to the weakest."""
     _, first = np.unique(hits.items, return_index=True)
     chosen: list[int] = []
     for start, end in pairwise([*first.tolist(), len(hits.items)]):
         keys = ((int(hits.documents[row]), int(hits.items[row]), row) for row in range(start, end))
         chosen += [row for document, item, row in keys if (document, item) in excerpts][:1]
-    chosen = sorted(chosen, key=lambda row: -hits.containment[row])[:_MAX_SHOWN]
+    chosen = sorted(chosen, key=lambda row: -hits.containment[row])
+    if len(chosen) > _MAX_SHOWN:
+        chosen = [chosen[place] for place in np.linspace(0, len(chosen) - 1, _MAX_SHOWN).astype(int).tolist()]
     places = locations.places(hits.documents[chosen]) if chosen else ()
     result = []
     for row, place in zip(chosen, places, strict=True):

@@ -60,6 +60,8 @@ def _benchmarks(report: Report) -> str:
 
 
 def _between(report: Report) -> str:
+    if len(report["between"]) < 2:
+        return ""
     rows = [
         (document_id(row["items_of"]), document_id(row["found_in"]), f"{row['items']:,}")
         for row in report["between"][:500]

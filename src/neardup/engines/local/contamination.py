@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from queue import Empty, LifoQueue
 from typing import Any, NamedTuple
 
@@ -121,10 +122,11 @@ class _Search:
             found = word_ranges(text, table.shingling)
             ranges[one, 0], ranges[one, 1] = found[edges[:, 0], 0], found[edges[:, 1], 1]
             items = table.items[places[one]]
-            firsts = np.flatnonzero(np.diff(items, prepend=-1))
-            for first, item in zip(firsts.tolist(), items[firsts].tolist(), strict=True):
-                start = max(0, int(ranges[low + first, 0]) - _AROUND)
-                excerpts.append((document, item, start, text[start : start + _LONGEST]))
+            firsts = low + np.flatnonzero(np.diff(items, prepend=-1))
+            for first, end in pairwise([*firsts.tolist(), high]):
+                start, stop = max(0, int(ranges[first, 0]) - _AROUND), int(ranges[first:end, 1].max()) + _AROUND
+                item = int(table.items[places[first]])
+                excerpts.append((document, item, start, text[start : min(stop, start + _LONGEST)]))
         return _Batch(keys, matches, ranges, kept, excerpts)
 
     def use(self, found: _Batch) -> None:
