@@ -74,7 +74,7 @@ def contamination(
     \b
     Examples:
       neardup contamination evals/*.jsonl --corpus train/*.parquet -o out/
-      neardup contamination evals/ --item-columns question,choices --benchmark-column task --corpus train/ -o out/
+      neardup contamination evals/ --item-columns question,choices --corpus train/ -o out/
       neardup contamination evals.jsonl --corpus train/ -o out/ --fail-above 0.01       exit code 3 above 1 %
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
