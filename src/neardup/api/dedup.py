@@ -269,6 +269,8 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, t
         batches = removed_batches(removals, run.locations, run.method.measures)
         schema = removed_schema(run.method.measures)
         listed = beside.submit(writing.write_parquet, batches, schema, result / "removed.parquet")
+        if wanted != "kept":  # both at once would take more memory and earn little
+            listed.result()
         writing.write_rejected(folder.scratch, result / "rejected.jsonl")
         if wanted == "kept":
             writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress, threads)

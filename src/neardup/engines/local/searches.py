@@ -38,8 +38,7 @@ _PAIRS_AT_ONCE = 65_536
 _BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 25, 20  # of the bands grouped at once, for each thread; of one, by document
 # Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as `propose` needs. With
 # less, most sets of 10 million short documents are released before they are compared again, which doubles the time.
-# Threads wait while pages are released, and touch them again.
-_MAPPED_BYTES, _MAPPED_BYTES_OF_THREAD = 44, 1 << 25
+_MAPPED_BYTES = 44
 
 
 class Queue(NamedTuple):
@@ -165,7 +164,7 @@ class LocalSearch(ABC):
                 found.counters[1] += ahead.found.counters[1]
             settled = max(settled, stretch.stop)
             progress.advance(stretch.stop - stretch.start, 0)
-            self.scratch.release_pages(max(_MAPPED_BYTES * end, self.scope.threads * _MAPPED_BYTES_OF_THREAD))
+            self.scratch.release_pages(_MAPPED_BYTES * end)
         _spill(self.scratch, found)
         self.scratch.release_all_pages()  # of the sets, which the output does not need
         return _confirmed(self.scratch, documents.kept, found)
