@@ -120,6 +120,7 @@ def test_a_forked_process_does_not_speak_to_the_processes_of_its_parent(started)
     page_content._forget()
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_reads_pages_on_several_threads(tmp_path):
     pages = [f"<article><p>{SENTENCE.format(n) * 400}</p></article>".encode() for n in range(400)]
     (tmp_path / "a.warc").write_bytes(info() + b"".join(page(html, f"http://a/{n}") for n, html in enumerate(pages)))
