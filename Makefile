@@ -12,7 +12,8 @@ SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo notebooks test test-all test-times test-versions lint docs write-docs format bench bench-simhash bench-minhash \
-	bench-index bench-service bench-pages bench-contamination bench-scale bench-processors accuracy pictures site release-check wheel clean
+	bench-index bench-service bench-pages bench-contamination bench-passages bench-scale bench-processors accuracy pictures \
+	site release-check wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list these commands
@@ -88,6 +89,10 @@ bench-pages: $(VENV)/test.stamp  ## run the benchmark of web pages: some minutes
 
 bench-contamination: $(VENV)/test.stamp  ## measure which test items are found in a corpus: two minutes, see benchmarks/README.md
 	$(BIN)/python benchmarks/run_contamination.py --data "$(DATA)" $(BENCH)
+
+bench-passages: $(VENV)/test.stamp  ## cut repeated passages and check the answer by a suffix array: two minutes, see benchmarks/README.md
+	-$(PIP) install --requirement benchmarks/requirements-passages.txt
+	$(BIN)/python benchmarks/run_passages.py --data "$(DATA)" $(BENCH)
 
 bench-scale: $(VENV)/test.stamp  ## run 30 GB of text, 100 million documents, a billion fingerprints: hours; TEXT= files of real text
 	$(BIN)/python benchmarks/run_scale.py --text $(TEXT) $(SCALE) $(BENCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -22,7 +23,7 @@ from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server, server  # noqa: F401  fixtures of all tests
 from spark_session import spark  # noqa: F401
 
-for profile, max_examples in (("quick", 25), ("thorough", 40)):
+for profile, max_examples in (("quick", 15), ("thorough", 40)):
     settings.register_profile(
         profile,
         derandomize=True,
@@ -43,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(20_000, 10, 10)  # of the time of compiling, a tenth goes to collections that find nothing
     settings.load_profile("thorough" if config.getoption("--thorough") else "quick")
     if config.getoption("--examples"):
         settings.register_profile("chosen", settings(), max_examples=config.getoption("--examples"))
@@ -59,6 +61,9 @@ LONG = [
     "engines/test_spark_commands",
     "stores/test_servers_killed",
     "methods/test_given_vectors",
+    "kernels/test_modes",
+    "index/test_daily_job",
+    "api/test_contamination",
 ]
 """Files of minutes, which begin first, so that no process is left with one at the end."""
 
@@ -143,7 +148,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         assert running.stop() == 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Return a browser for the pages that are written; skip the test where there is none."""
     found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))

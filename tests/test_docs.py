@@ -34,6 +34,7 @@ from neardup.schemas import (
     clusters_schema,
     hits_schema,
     pairs_schema,
+    passages_schema,
     removed_schema,
 )
 from neardup.settings.methods import METHODS
@@ -263,8 +264,9 @@ MEASURES = (SIMILARITY, DISTANCE, EXACT)
         cluster_summary_schema(),
         answers_schema(MEASURES),
         hits_schema(MEASURES),
+        passages_schema(),
     ],
-    ids=["removed", "pairs", "clusters", "cluster summary", "answers", "hits"],
+    ids=["removed", "pairs", "clusters", "cluster summary", "answers", "hits", "passages"],
 )
 def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")

@@ -101,6 +101,7 @@ def damaged_files() -> Iterator[tuple[str, bytes, str]]:
     yield "utf16.jsonl", '{"text": "a b"}\n'.encode("utf-16"), "it is UTF-16"
     yield "utf16.csv", "id,text\n1,a b\n".encode("utf-16"), "it is UTF-16"
     yield "latin.csv", "id,text\n1,caf\xe9\n2,na\xefve\n".encode("latin-1"), "it is not UTF-8"
+    yield "chinese.csv", "id,text\n1,我们的软件，很好用\n".encode("gb18030"), "iconv -f GB18030"
     yield "mac.jsonl", b'{"text": "a"}\r{"text": "b"}\r', "its lines end with a carriage return only"
     yield (
         "cut.jsonl.gz",
@@ -125,6 +126,7 @@ def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_wri
     lost = [row for row in rejected() if row["rest_of_file"]]
     assert [row["file"] for row in lost] == [name]
     assert reason in lost[0]["reason"]
+    assert reason in done.stderr
     accepted = run("dedup", "good.parquet", name, "-o", "out2", "--text-column", "text", "--on-error", "skip")
     assert accepted.exit_code == 0
     stopped = run("dedup", "good.parquet", name, "-o", "out3", "--text-column", "text", "--on-error", "stop")
@@ -141,6 +143,11 @@ def test_the_library_warns_of_files_that_are_lost():
             call(["good.parquet", "cut.parquet"])
         assert caught[0].filename == __file__
         call(["good.parquet", "cut.parquet"], on_error="skip")
+
+
+def test_columns_of_chinese_tables_are_recognised():
+    Path("laws.csv").write_text("编号,正文\na,one two three\nb,one two three\n", encoding="utf-8")
+    assert neardup.dedup("laws.csv").removed.select(["id", "kept_id"]).to_pylist() == [{"id": "b", "kept_id": "a"}]
 
 
 @pytest.mark.parametrize("command", ["find-pairs", "sign", "document-frequencies"])
@@ -493,6 +500,7 @@ def test_each_folder_is_entered_once_however_linked():
         assert neardup.dedup(pattern, text_unit="file").kept["file"].to_pylist() == ["in/deep/a.txt"]
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_utf8_is_carried_and_shown_escaped(folder):
     name = os.fsdecode(b"in/caf\xe9.txt")
     try:

@@ -30,8 +30,8 @@ from neardup.settings.methods import Jieba, MinHash, SimHash
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.settings.service import ServiceSettings
 from reference.checks import for_every
+from reference.sources import SOURCE, nodes_of, tree_of
 
-SOURCE = Path(neardup.__file__).parent
 MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
 # From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
 ROWS = (
@@ -65,11 +65,6 @@ ROW_OF = {unit: row for row, units in enumerate(ROWS) for unit in units}
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 600, 50
 
 
-@cache
-def tree_of(module: str) -> ast.Module:
-    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
-
-
 def unit_of(module: str) -> str:
     """Return the package or top-level module that a module belongs to."""
     return module.split("/")[0]
@@ -77,10 +72,10 @@ def unit_of(module: str) -> str:
 
 def imports_of(module: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the full name of everything that a module imports, wherever in it."""
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(MODULES[module], ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             package = ["neardup", *module.split("/")[:-1]]
             base = package[: len(package) - node.level + 1] if node.level else []
             name = ".".join([*base, *([node.module] if node.module else [])])
@@ -100,10 +95,8 @@ def own_imports_of(module: str) -> Iterator[tuple[int, str]]:
             yield line, unit if unit in ROW_OF else "__init__"  # a public name of the package itself
 
 
-def functions_of(module: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree_of(module)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
+def functions_of(module: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return nodes_of(MODULES[module], ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def test_every_package_and_module_has_its_row():
@@ -136,7 +129,7 @@ def test_numba_is_imported_by_kernels_only(module):
 @for_every(MODULES)
 def test_nothing_unpickles_or_evaluates(module):
     assert not {name.split(".")[0] for _, name in imports_of(module)} & {"pickle", "marshal", "shelve", "dill"}
-    names = {node.id for node in ast.walk(tree_of(module)) if isinstance(node, ast.Name)}
+    names = {node.id for node in nodes_of(MODULES[module], ast.Name)}
     assert not names & {"eval", "exec"}
 
 
@@ -158,8 +151,8 @@ def code_lines(module: str) -> set[int]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in blank:
             lines |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+    for node in nodes_of(MODULES[module], ast.Expr):
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return lines
 
@@ -175,7 +168,7 @@ def test_no_function_has_more_than_50_lines_of_code(module):
 
 @for_every(MODULES)
 def test_every_module_says_what_it_is_for(module):
-    assert MODULES[module].name == "version.py" or ast.get_docstring(tree_of(module))
+    assert MODULES[module].name == "version.py" or ast.get_docstring(tree_of(MODULES[module]))
 
 
 PHRASES = {"Return what": 0, "told": 0, "stands?|stood": 11, "whatever": 20}
@@ -191,13 +184,13 @@ def test_phrases_that_name_nothing_get_fewer(phrase):
 def test_the_public_names_are_one_list():
     from neardup import _HOMES
 
-    homes = [name for names in _HOMES.values() for name in names]
+    homes = [name for names in _HOMES.values() for name in names.split()]
     assert sorted([*homes, "__version__"]) == sorted(neardup.__all__) == sorted(dir(neardup))
     assert len(set(homes)) == len(homes)
 
 
 def test_the_names_shown_to_type_checkers_are_the_public_ones():
-    block = next(node for node in tree_of("__init__").body if isinstance(node, ast.If))
+    block = next(node for node in tree_of(MODULES["__init__"]).body if isinstance(node, ast.If))
     shown = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert shown | {"__version__"} == set(neardup.__all__)
 
@@ -397,12 +390,11 @@ def good_values(constraint: Constraint) -> list[Any]:
     return [*values, *(constraint.value_type(edge) for edge in edges if edge is not None)]
 
 
-@pytest.mark.parametrize(
-    ("settings", "name", "value"),
-    [(settings, name, value) for settings, name, constraint in ALL_CONSTRAINTS for value in bad_values(constraint)],
-    ids=lambda value: getattr(value, "__name__", None) or repr(value)[:20],
+@for_every(
+    [(settings, name, value) for settings, name, constraint in ALL_CONSTRAINTS for value in bad_values(constraint)]
 )
-def test_a_value_outside_its_limits_is_refused_by_name(settings, name, value):
+def test_a_value_outside_its_limits_is_refused_by_name(case):
+    settings, name, value = case
     with pytest.raises(SettingError) as caught:
         settings(**{name: value})
     message = str(caught.value)
@@ -413,16 +405,18 @@ def test_a_value_outside_its_limits_is_refused_by_name(settings, name, value):
     assert "  " not in message
 
 
-@pytest.mark.parametrize(("settings", "name", "constraint"), ALL_CONSTRAINTS, ids=lambda value: str(value)[:20])
-def test_a_value_at_the_edge_of_its_limits_is_accepted(settings, name, constraint):
+@for_every(ALL_CONSTRAINTS)
+def test_a_value_at_the_edge_of_its_limits_is_accepted(case):
+    settings, name, constraint = case
     for value in good_values(constraint):
         by_value = TOGETHER.get((name, value)) if isinstance(value, (str, int)) else None
         beside = by_value or (TOGETHER.get(name, {}) if value is not None else {})
         assert getattr(settings(**{name: value}, **beside), name) is value
 
 
-@pytest.mark.parametrize(("settings", "name", "constraint"), ALL_CONSTRAINTS, ids=lambda value: str(value)[:20])
-def test_every_limit_says_what_it_is_in_a_sentence(settings, name, constraint):
+@for_every(ALL_CONSTRAINTS)
+def test_every_limit_says_what_it_is_in_a_sentence(case):
+    settings, name, constraint = case
     assert re.fullmatch(r"[A-Z].*\.", constraint.help)
     assert constraint.accepts(settings.__dataclass_fields__[name].default)
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from neardup.cli.main import every_command
 from neardup.version import __version__
 
 pytest.importorskip("hatchling", reason="no hatchling")
@@ -60,6 +63,7 @@ def test_without_an_address_the_readme_is_the_file_as_it_is():
     assert "urls" not in metadata or not metadata["urls"]
 
 
+@pytest.mark.slow
 def test_the_source_distribution_has_the_package_and_nothing_else(tmp_path):
     hatchling("build", "--target", "sdist", "--directory", str(tmp_path))
     [path] = tmp_path.iterdir()
@@ -73,7 +77,30 @@ def test_the_source_distribution_has_the_package_and_nothing_else(tmp_path):
         "PKG-INFO",
         "README.md",
         "README.zh-CN.md",
+        "docs/command-line.md",
         "hatch_build.py",
         "pyproject.toml",
     }
     assert not [name for name in names if "__pycache__" in name]
+
+
+@pytest.mark.slow
+def test_a_wheel_has_a_manual_page_for_each_command(tmp_path):
+    hatchling("build", "--target", "wheel", "--directory", str(tmp_path))
+    [path] = tmp_path.iterdir()
+    with zipfile.ZipFile(path) as archive:
+        pages = {
+            Path(name).name: archive.read(name).decode() for name in archive.namelist() if "share/man/man1/" in name
+        }
+    assert pages.keys() == {
+        f"{name.replace(' ', '-')}.1" for name in ["neardup", *(f"neardup {n}" for n, _ in every_command())]
+    }
+    page = pages["neardup-dedup.1"]
+    assert "neardup\\-dedup \\- Remove the near\\-duplicates of a collection" in page
+    assert "\\-\\-keep" in page
+    if shutil.which("groff"):
+        for name in pages:
+            done = subprocess.run(
+                ["groff", "-man", "-Tutf8", "-wall", "-K", "utf8"], input=pages[name], capture_output=True, text=True
+            )
+            assert (done.returncode, done.stderr) == (0, ""), name

@@ -25,8 +25,8 @@ from neardup.methods.base import Described
 from neardup.methods.registry import method_of
 from reference.checks import for_every
 from reference.runs import run, table_of
+from reference.sources import SOURCE, nodes_of
 
-SOURCE = Path(neardup.__file__).parent
 WORDS = ["a", "b", "c", "d", "e", "tree", "漢", "!"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=24)
 PAGE = "<html><body><div class='{}'><p>{}</p><ul><li>x</li></ul></div></body></html>"
@@ -160,10 +160,9 @@ pickle.dump(found, open("out", "wb"))
 
 
 # What the code may not do: ask a method for its type, or name a scratch column where it is used.
-def calls_of(path: Path, name: str):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", None)) == name:
-            yield node
+def calls_of(path: Path, *names: str) -> list[ast.Call]:
+    calls = nodes_of(path, ast.Call)
+    return [call for call in calls if getattr(call.func, "id", getattr(call.func, "attr", None)) in names]
 
 
 TYPES = {"MinHash", "SimHash", "MinHashMethod", "SimHashMethod", "Bands", "Radius", "Samples"}
@@ -173,11 +172,10 @@ TYPES |= {"BandLookup", "DistanceLookup", "SampleLookup"}
 @for_every([path for path in SOURCE.rglob("*.py") if not {"settings", "methods", "compat"} & set(path.parts)])
 def test_nothing_outside_settings_and_methods_asks_for_the_type_of_a_method_or_a_search(path):
     # Nor has a table by such types, which asks for them as well.
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    asking = [call.args[1] for name in ("isinstance", "issubclass") for call in calls_of(path, name)]
-    asking += [key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if key is not None]
-    asking += [node.cls for node in ast.walk(tree) if isinstance(node, ast.MatchClass)]
-    compared = [part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in node.comparators]
+    asking = [call.args[1] for call in calls_of(path, "isinstance", "issubclass")]
+    asking += [key for node in nodes_of(path, ast.Dict) for key in node.keys if key is not None]
+    asking += [node.cls for node in nodes_of(path, ast.MatchClass)]
+    compared = [part for node in nodes_of(path, ast.Compare) for part in node.comparators]
     asking += [part for part in compared if isinstance(part, ast.Name)]
     for part in asking:
         names = {getattr(node, "id", getattr(node, "attr", None)) for node in ast.walk(part)}
@@ -186,9 +184,8 @@ def test_nothing_outside_settings_and_methods_asks_for_the_type_of_a_method_or_a
 
 @for_every((SOURCE / "engines" / "local").rglob("*.py"))
 def test_a_scratch_column_is_never_a_literal(path):
-    for name in ("append", "column"):
-        for call in calls_of(path, name):
-            assert not (call.args and isinstance(call.args[0], ast.Constant)), f"{path}:{call.lineno}"
+    for call in calls_of(path, "append", "column"):
+        assert not (call.args and isinstance(call.args[0], ast.Constant)), f"{path}:{call.lineno}"
 
 
 # Calls of Spark that name columns in their arguments.
@@ -213,8 +210,7 @@ def literals_of(call: ast.Call) -> list[str]:
 
 @for_every([*(SOURCE / "engines" / "spark").rglob("*.py"), SOURCE / "methods" / "stages.py"])
 def test_a_column_between_workers_is_declared_or_named_in_the_same_module(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    calls = [node for node in nodes_of(path, ast.Call) if isinstance(node.func, ast.Attribute)]
     known = declared_columns() | SQL
     for call in calls:
         if call.func.attr in ("alias", "withColumn", "withColumns"):
@@ -224,7 +220,7 @@ def test_a_column_between_workers_is_declared_or_named_in_the_same_module(path):
         if call.func.attr in NAMING.split():
             for text in literals_of(call):
                 assert set(re.findall(r"[a-z_]+", text)) <= known, f"{path}:{call.lineno} {text}"
-    subscripts = (node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and path.name == "stages.py")
+    subscripts = nodes_of(path, ast.Subscript) if path.name == "stages.py" else []
     for name in (node.slice for node in subscripts if isinstance(node.slice, ast.Constant)):
         assert not isinstance(name.value, str) or name.value in known, f"{path}:{name.lineno} {name.value}"
 

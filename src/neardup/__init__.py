@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neardup.api.dedup import dedup as dedup
     from neardup.api.evaluate import compare_methods as compare_methods, evaluate as evaluate
     from neardup.api.index import Index as Index
-    from neardup.api.index_files import FileHits as FileHits
+    from neardup.api.passages import remove_passages as remove_passages
     from neardup.api.pairs import find_pairs as find_pairs
     from neardup.api.plan import Plan as Plan, plan as plan
     from neardup.api.sign import document_frequencies as document_frequencies, sign as sign
@@ -35,45 +35,38 @@ if TYPE_CHECKING:
     from neardup.results import Contamination as Contamination
     from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
     from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
+    from neardup.results import PassageRemoval as PassageRemoval
     from neardup.settings.methods import Jieba as Jieba, MinHash as MinHash, SimHash as SimHash, method as method
     from neardup.sketches.hamming import HammingIndex as HammingIndex
     from neardup.sketches.lsh import LSHIndex as LSHIndex
-    from neardup.stores.base import Import as Import
 
 _HOMES = {
-    "neardup.answers": ("Answer", "Document", "Hit"),
-    "neardup.api.cluster": ("cluster",),
-    "neardup.api.contamination": ("find_contamination",),
-    "neardup.api.dedup": ("dedup",),
-    "neardup.api.evaluate": ("compare_methods", "evaluate"),
-    "neardup.api.index": ("Index",),
-    "neardup.api.index_files": ("FileHits",),
-    "neardup.api.pairs": ("find_pairs",),
-    "neardup.api.plan": ("Plan", "plan"),
-    "neardup.api.sign": ("document_frequencies", "sign"),
-    "neardup.api.sweep": ("sweep",),
-    "neardup.api.texts": ("compare",),
-    "neardup.settings.methods": ("Jieba", "MinHash", "SimHash", "method"),
-    "neardup.fingerprints.explain": ("explain",),
-    "neardup.errors": ("InputError", "NeardupError", "SettingError"),
-    "neardup.features.idf": ("IdfTable",),
-    "neardup.fingerprints.fingerprints": ("Fingerprints",),
-    "neardup.fingerprints.signatures": ("Signatures",),
-    "neardup.sketches.hamming": ("HammingIndex",),
-    "neardup.sketches.lsh": ("LSHIndex",),
-    "neardup.stores.base": ("Import",),
-    "neardup.progress": ("Progress",),
+    "neardup.answers": "Answer Document Hit",
+    "neardup.api.cluster": "cluster",
+    "neardup.api.contamination": "find_contamination",
+    "neardup.api.dedup": "dedup",
+    "neardup.api.evaluate": "compare_methods evaluate",
+    "neardup.api.index": "Index",
+    "neardup.api.pairs": "find_pairs",
+    "neardup.api.passages": "remove_passages",
+    "neardup.api.plan": "Plan plan",
+    "neardup.api.sign": "document_frequencies sign",
+    "neardup.api.sweep": "sweep",
+    "neardup.api.texts": "compare",
+    "neardup.settings.methods": "Jieba MinHash SimHash method",
+    "neardup.fingerprints.explain": "explain",
+    "neardup.errors": "InputError NeardupError SettingError",
+    "neardup.features.idf": "IdfTable",
+    "neardup.fingerprints.fingerprints": "Fingerprints",
+    "neardup.fingerprints.signatures": "Signatures",
+    "neardup.sketches.hamming": "HammingIndex",
+    "neardup.sketches.lsh": "LSHIndex",
+    "neardup.progress": "Progress",
     "neardup.results": (
-        "Clustering",
-        "Comparison",
-        "Contamination",
-        "Deduplication",
-        "DuplicatePairs",
-        "Evaluation",
-        "Sweep",
+        "Clustering Comparison Contamination Deduplication DuplicatePairs Evaluation PassageRemoval Sweep"
     ),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted([*_HOME_OF, "__version__"])
 

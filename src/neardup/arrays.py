@@ -14,13 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Rows = npt.NDArray[np.int64]
+# The arrays of most signatures, by their type; a docstring has the shape.
 Mask = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
+Positions = npt.NDArray[np.uint32]  # of documents, in their order
+Words = npt.NDArray[np.uint64]  # hashes, keys, fingerprints
+Ints = npt.NDArray[np.int64]  # offsets, counts
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.integer[Any]]  # of any width
+Array = npt.NDArray[Any]
 
 
-def flatten_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def flatten_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
     """Return the bytes of an Arrow string array and the offsets of the strings, without a copy of the bytes.
 
     Parameters
@@ -32,18 +38,14 @@ def flatten_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArr
     data : read-only uint8 array, all bytes that the strings refer to.
     offsets : int64 array of shape (len(strings) + 1,); string i is data[offsets[i]:offsets[i + 1]].
     """
-    data, found = view_strings(strings)
-    offsets = found.astype(np.int64)
+    data, offsets = view_strings(strings)
     data = data[offsets[0] : offsets[-1]]
     offsets -= offsets[0]
     return data, offsets
 
 
-def view_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
-    """Return the same as `flatten_strings`, read-only and in the layout of Arrow, without any copy.
-
-    The offsets have Arrow's type, and the first may differ from 0, because the bytes are those of the whole buffer.
-    """
+def view_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
+    """Return the same as `flatten_strings`, but all bytes of the buffer, so that the first offset may differ from 0."""
     if pa.types.is_string(strings.type) or pa.types.is_binary(strings.type):
         width: type[np.int32 | np.int64] = np.int32
     elif pa.types.is_large_string(strings.type) or pa.types.is_large_binary(strings.type):
@@ -58,15 +60,17 @@ def view_strings(strings: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     else:
         offsets = np.frombuffer(offsets_buffer, width, len(strings) + 1, strings.offset * np.dtype(width).itemsize)
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-    return _read_only(data), _read_only(offsets)
+    return read_only(data), offsets.astype(np.int64)
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array
+def read_only(array: Array) -> Array:
+    """Return a view of an array that may not be written to, the type for which kernels that read bytes are compiled."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
-def writable(array: npt.NDArray[Any], dtype: Any = None) -> npt.NDArray[Any]:
+def writable(array: Array, dtype: Any = None) -> Array:
     """Return an array in the layout that kernels are compiled for, of its own type or another.
 
     Itself if it is: `np.require` alone takes five times as long.
@@ -76,7 +80,7 @@ def writable(array: npt.NDArray[Any], dtype: Any = None) -> npt.NDArray[Any]:
     return np.require(array, dtype, ["C", "W"])
 
 
-def arrow_of(values: npt.NDArray[Any]) -> pa.Array:
+def arrow_of(values: Array) -> pa.Array:
     """Return a one-dimensional array of numbers or booleans as an Arrow array; numbers without a copy."""
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     return pa.Array.from_buffers(_arrow_type(values.dtype), len(values), [None, pa.py_buffer(data)])
@@ -90,7 +94,7 @@ def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     return np.dtype({"double": "float64", "float": "float32"}.get(str(kind), str(kind)))
 
 
-def offsets_from_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def offsets_from_lengths(lengths: npt.ArrayLike) -> Ints:
     """Return the offsets of consecutive ranges: int64, one more than there are lengths, from 0."""
     counts = np.asarray(lengths)
     offsets = np.zeros(len(counts) + 1, np.int64)
@@ -98,7 +102,7 @@ def offsets_from_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return offsets
 
 
-def arrow_of_bytes(data: Any, offsets: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+def arrow_of_bytes(data: Any, offsets: Ints) -> pa.LargeBinaryArray:
     """Return strings of bytes, string i being data[offsets[i]:offsets[i + 1]], as an Arrow array, without a copy."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
@@ -115,13 +119,13 @@ def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
     return arrow_of_bytes(b"".join(strings), offsets).view(pa.large_string())
 
 
-def ranges(starts: npt.NDArray[np.integer[Any]] | int, sizes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+def ranges(starts: Integers | int, sizes: Integers) -> Ints:
     """Return the numbers from each start on, as many as its size, one list after the other."""
     ends = np.cumsum(sizes, dtype=np.int64)
     return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def begins_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def begins_run(*columns: Array) -> Mask:
     """Return whether each row differs from the row before it. columns : one or more, of one length, any types."""
     begins = np.ones(len(columns[0]), np.bool_)
     begins[1:] = columns[0][1:] != columns[0][:-1]
@@ -130,7 +134,7 @@ def begins_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return begins
 
 
-def rank_in_run(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def rank_in_run(*columns: Array) -> Ints:
     """Return the number of rows before each row in its run of equal rows. columns : as of `begins_run`."""
     place = np.arange(len(columns[0]))
     return np.subtract(place, np.maximum.accumulate(np.where(begins_run(*columns), place, 0)))

@@ -20,6 +20,7 @@ STREAM_BYTES = 32 << 20
 _ENCODED_BYTES = 1 << 30
 _ITEM_BYTES = 4096  # of the objects around the data of an item
 _SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
+_TAKEN_AT_ONCE = 2  # results of encoders, before they get a further job: writing all that is done would leave them idle
 
 
 def count_processors() -> int:
@@ -318,15 +319,16 @@ class InOrder(Generic[Result]):
     Parameters
     ----------
     take : called with each result, on the caller's thread.
+    share : of the memory of a writer, what these jobs may take.
 
     Attributes
     ----------
     encoders : None, until set, to run each job at once.
     """
 
-    def __init__(self, take: Callable[[Result], object]) -> None:
+    def __init__(self, take: Callable[[Result], object], share: float = 1) -> None:
         self.encoders: Encoders | None = None
-        self._take, self._num_bytes = take, 0
+        self._take, self._share, self._num_bytes = take, share, 0
         self._waiting: deque[tuple[Future[Result], int]] = deque()
 
     def put(self, job: Callable[[], Result], num_bytes: int) -> None:
@@ -334,9 +336,12 @@ class InOrder(Generic[Result]):
         if self.encoders is None:
             self._take(job())
             return
-        most = self.encoders.max_bytes - num_bytes
-        while self._waiting and (self._num_bytes > most or self._waiting[0][0].done()):
+        most = self.encoders.max_bytes * self._share - num_bytes
+        while self._waiting and self._num_bytes > most:
             self._take_first()
+        for _ in range(_TAKEN_AT_ONCE):
+            if self._waiting and self._waiting[0][0].done():
+                self._take_first()
         self._waiting.append((self.encoders.start(job), num_bytes))
         self._num_bytes += num_bytes
 

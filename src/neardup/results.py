@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import answers
+from neardup.arrays import Mask
 from neardup.candidates.bands import Bands
 from neardup.errors import SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
@@ -88,6 +88,7 @@ class Deduplication(_WithPage, page="dedup_html"):
         another. A rejected row, or an empty line of JSON, is not kept.
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+    passages : Arrow table of what was cut from kept documents, see schemas.passages_schema; None without `passages`.
 
     With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a cluster wrote the
     output.
@@ -95,11 +96,12 @@ class Deduplication(_WithPage, page="dedup_html"):
 
     _removed: pa.Table | None
     _pairs: pa.Table | None
-    _mask: npt.NDArray[np.bool_] | None
+    _mask: Mask | None
     report: dict[str, Any]
     output: Path | str | None
     _read_kept: Callable[[], pa.Table] | None
     _source: Any = None
+    passages: pa.Table | None = None
 
     @property
     def removed(self) -> pa.Table:
@@ -107,7 +109,7 @@ class Deduplication(_WithPage, page="dedup_html"):
         return _filled(self._removed, "removed", self.output)
 
     @property
-    def mask(self) -> npt.NDArray[np.bool_]:
+    def mask(self) -> Mask:
         """Whether each row of the source is kept."""
         return _filled(self._mask, "mask", None)
 
@@ -193,6 +195,28 @@ class Contamination(_WithPage, page="contamination_html"):
     boilerplate: pa.Table
     report: dict[str, Any]
     output: Path | str | None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PassageRemoval(_WithPage, page="passages_html"):
+    """The result of `remove_passages`.
+
+    Attributes
+    ----------
+    passages : Arrow table, see schemas.passages_schema: what was cut, in the order of the documents.
+    report : the counts, settings and timings of the run, a dictionary; report.json has the same.
+    output : the folder it was written to, a str if it is an address; or None.
+    """
+
+    passages: pa.Table
+    report: dict[str, Any]
+    output: Path | str | None
+    _read_kept: Callable[[], pa.Table]
+
+    @property
+    def kept(self) -> pa.Table:
+        """The documents without the passages, as an Arrow table, read on each use; as `Deduplication.kept`."""
+        return self._read_kept()
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -125,6 +125,7 @@ def annotation_schema(measures: Measures) -> pa.Schema:
         _nullable("duplicate_of", pa.string(), "The kept document that removed it; null if it is kept."),
         *(measure.field.with_nullable(True) for measure in measures),
         _field("cluster", pa.int64(), "The running number of its kept document; equal within a cluster."),
+        _nullable("duplicates", pa.int64(), "The number of documents that were removed for it; null if it is removed."),
     )
 
 
@@ -167,12 +168,35 @@ def cluster_summary_schema() -> pa.Schema:
     )
 
 
-ANNOTATIONS = ("duplicate_of", SIMILARITY.name, DISTANCE.name, STRUCTURE.name, "cluster")
+ANNOTATIONS = ("duplicate_of", SIMILARITY.name, DISTANCE.name, STRUCTURE.name, "cluster", "duplicates")
 """The names of columns that may be added to the documents of an input."""
 
 KEPT, REMOVED = 1, 2
 """The states of a document of an index."""
 TIME = pa.timestamp("us", tz="UTC")
+
+
+def passages_schema() -> pa.Schema:
+    """Return the schema of the table of passages that were cut."""
+    return _schema(
+        _field("id", pa.string(), "The document: its id column as text, else its running number."),
+        *_PLACE,
+        _field("start", pa.int64(), "The first character of the passage in the text."),
+        _field("end", pa.int64(), "The character behind its last."),
+        _field("start_byte", pa.int64(), "Its first byte in the text in UTF-8."),
+        _field("end_byte", pa.int64(), "The byte behind its last."),
+        _nullable("kept_id", pa.string(), "The document that keeps it; null with --keep none, and of a bridge."),
+        _nullable("kept_source_file", pa.string(), "The input of the document that keeps it."),
+        _nullable("kept_row", pa.int64(), "The row of that document in its input."),
+        _nullable("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
+        _nullable("kept_start", pa.int64(), "The first character of the kept passage in the text of that document."),
+        _nullable("kept_start_byte", pa.int64(), "Its first byte there."),
+        _field(
+            "occurrences",
+            pa.int64(),
+            "How often its beginning was found, the kept one included; with --keep none, by documents; 1 of a bridge.",
+        ),
+    )
 
 
 @cache
@@ -417,13 +441,19 @@ PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that cou
 REJECTED = Column("rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read.")
 # Of items that are looked for in a corpus.
 FOUND_KEYS = Column("found-keys", "int32", "The shingles of items that documents have, each once for each of them.")
-ENOUGH_ITEMS = Column("enough-items", "int32", "An item for each document that has enough of it, boilerplate included.")
-WHOLE_ITEMS = Column("whole-items", "int32", "An item for each document whose matches are kept and that has all of it.")
-FURTHER_ITEMS = Column("further-items", "int32", "The same for documents whose matches are not kept.")
+FOUND_ITEMS = Column(
+    "found-items", "int32", "An item of which a document has enough, and its state; see decide.items.", 2
+)
 MATCHES = Column("matches", "int64", "By shingle: document, place in the items, token, first and last character.", 5)
-EXCERPTS = Column("excerpts", "int64", "By excerpt: document, item, first character, end in `excerpt-texts`.", 4)
-EXCERPT_TEXTS = Column("excerpt-texts", "uint8", "Texts around items that were found, in UTF-8, for the report.")
+EXCERPTS = Column("excerpts.jsonl", "uint8", "Lines of JSON, for the report: document, item, and the text around it.")
 # By position in the order of priority, and by entry of a bucket.
+ANCHOR_HASHES = Column("anchor-hashes", "uint32", "The hashes of all anchors, which are counted.")
+PIECES = Column("pieces", "int64", "By piece: see candidates/passages.Selected.", 6)
+PIECE_TEXTS = Column("piece-texts", "uint8", "The text of documents around anchors that may repeat, in UTF-8.")
+PIECE_ANCHORS = Column("piece-anchors", "int64", "By anchor: its last byte in `piece-texts`.")
+PIECE_HASHES = Column("piece-hashes", "uint32", "By anchor: its hash.")
+CHARACTERS = Column("characters", "int64", "By document: its characters.")
+
 BUCKETS = Column("buckets", "uint32", "Band after band: where the document's bucket begins among the members.")
 MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
 # By document: the sets that are compared.

@@ -413,7 +413,7 @@ def judged(rows: Sequence[tuple] = JUDGED, name: str = "duplicate") -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "csv", "tsv", "parquet", "arrow"])
-@pytest.mark.parametrize("kinds", [bool, int, float])
+@pytest.mark.parametrize("kinds", [bool, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (int, float))])
 def test_only_judged_pairs_count_and_each_once(tmp_path: Path, kind: str, kinds: type) -> None:
     path = tmp_path / f"judged.{kind}"
     write(judged([(a, b, kinds(same)) for a, b, same in JUDGED]), path)

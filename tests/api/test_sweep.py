@@ -42,7 +42,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("keep", ["first", "shortest"])
+@pytest.mark.parametrize("keep", ["shortest", pytest.param("first", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_one_reading_gives_the_rows_of_a_run_at_each_threshold(settings, keep, real_texts) -> None:
     texts = [*real_texts("en_licenses", 200_000), *TEXTS]

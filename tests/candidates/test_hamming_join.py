@@ -71,7 +71,7 @@ def test_pairs_are_those_of_brute_force_in_parts_and_through_small_buffers(data,
     assert sorted(found) == reference.pairs(fingerprints, max_distance)
 
 
-@pytest.mark.parametrize("part_bits", [4, 17])
+@pytest.mark.parametrize("part_bits", [pytest.param(4, marks=pytest.mark.slow), 17])
 def test_pairs_and_their_order_do_not_depend_on_threads(part_bits, monkeypatch):
     monkeypatch.setattr(hamming, "_PART_BITS", part_bits)
     monkeypatch.setattr(hamming, "PAIRS_AT_ONCE", 50)
@@ -152,7 +152,9 @@ def test_what_cannot_be_searched_is_refused_at_once(given_bits, max_distance, nu
 
 
 def test_fingerprints_of_another_width_are_refused():
-    with pytest.raises(TypeError, match=r"128 bits must be a uint64 array of shape \(n, 2\): got uint64 \(3,\)"):
+    with pytest.raises(
+        TypeError, match=r"Fingerprints of 128 bits must be a uint64 array of shape \(n, 2\): got uint64 \(3,\)"
+    ):
         hamming.join(np.zeros(3, np.uint64), 128, 3)
     with pytest.raises(TypeError, match="got int64"):
         hamming.join(np.zeros(3, np.int64), 64, 3)

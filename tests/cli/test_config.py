@@ -70,3 +70,9 @@ def test_a_file_that_does_not_fit_is_refused(name: str, text: str, message: str)
 
 def test_a_missing_file_is_named() -> None:
     assert "--config none.toml cannot be read" in run("dedup", "in.jsonl", "-o", "out", "--config", "none.toml").stderr
+
+
+def test_a_report_of_contamination_does_not_repeat_the_run():
+    Path("report.json").write_text(json.dumps({"command": "contamination"}))
+    result = run("contamination", "in.jsonl", "-o", "out", "--config", "report.json")
+    assert "Write the options to a TOML file" in result.stderr

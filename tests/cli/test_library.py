@@ -168,6 +168,17 @@ def test_contamination():
     assert pq.read_table("out/hits.parquet").equals(result.hits)
 
 
+def test_passages():
+    notice = "We use cookies to give you the best experience on our site; by going on you accept all of them."
+    rows = [{"id": name, "text": f"{name} {notice} {name}"} for name in "ab"]
+    Path("pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = printed("passages", "pages.jsonl", "-o", "out", "--min-length", "60")
+    result = neardup.remove_passages("pages.jsonl", min_length=60)
+    assert untimed(report) == untimed(result.report)
+    assert Path("out/kept/pages.jsonl").read_text().splitlines()[1] == json.dumps({"id": "b", "text": "b b"})
+    assert pq.read_table("out/passages.parquet").equals(result.passages)
+
+
 def test_every_command_is_named_here():
     tests = " ".join(name for name in globals() if name.startswith("test_"))
     elsewhere = {"index", "serve"}  # test_cli_index.py, test_service.py

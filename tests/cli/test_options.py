@@ -100,8 +100,8 @@ def test_every_field_of_a_method_is_an_option(command, settings):
     assert set(constraints_of(settings)) - OF_SIGN <= set(options_of(command))
 
 
-OF_A_METHOD = {*constraints_of(MinHash), *constraints_of(SimHash), "method", "jieba_mode", "hmm", "user_dict"}
-OF_A_METHOD |= {"add_word", "stop_words", "part_of_speech"}
+OF_A_METHOD = {*constraints_of(MinHash), *constraints_of(SimHash), "method", "preset", "noise"}
+OF_A_METHOD |= {"jieba_mode", "hmm", "user_dict", "add_word", "stop_words", "part_of_speech"}
 PRINTING = {"quiet", "as_json", "progress", "help", "help_all", "config"}
 CALLS = {
     "dedup": neardup.dedup,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,7 +51,8 @@ def test_nothing_but_the_table_is_printed_into_a_pipe(tmp_path):
     write_corpus(tmp_path / "in.jsonl", 50)
     done = run("dedup", "in.jsonl", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stderr == ""
+    lasted = [line for line in done.stderr.splitlines() if not re.match(r"[A-Z][a-z]+: .*, [0-9.]+ s$", line)]
+    assert lasted == []  # a stage of ten seconds or more has a line, as on a machine that is busy
     assert "\x1b" not in done.stdout
     table = [line for line in done.stdout.splitlines() if not line.startswith("Warning: ")]
     assert all(line == line.rstrip() and len(line) <= 80 for line in table)
@@ -63,6 +65,7 @@ def test_an_error_has_no_traceback(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_to_talk_about(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)

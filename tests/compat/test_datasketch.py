@@ -55,7 +55,10 @@ def test_a_signature_of_version_2_is_that_of_the_package():
 
 @pytest.mark.parametrize(
     ("file", "package", "schemes"),
-    [("datasketch-1.json", v1, (None,)), ("datasketch-2.json", latest, ("affine32", "affine64"))],
+    [
+        pytest.param("datasketch-1.json", v1, (None,), marks=pytest.mark.slow),
+        ("datasketch-2.json", latest, ("affine32", "affine64")),
+    ],
 )
 def test_all_answers_are_those_that_the_package_gave(file, package, schemes):
     expected = json.loads((DATA / file).read_text())

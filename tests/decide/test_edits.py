@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -42,6 +44,10 @@ def test_the_rest_of_each_text_is_what_is_not_cut(
     if cuts:
         rows, found = cut_texts(pa.array(texts, pa.large_string()), cuts_of(cuts))
         assert dict(zip(rows.tolist(), found.to_pylist(), strict=True)) == rest
+        rows, found = cut_texts(pa.array(texts, pa.large_string()), cuts_of(cuts), marked=True)
+        marked = dict(zip(rows.tolist(), found.to_pylist(), strict=True))
+        assert {row: re.sub("[⟦⟧]", "", text) for row, text in marked.items()} == {row: texts[row] for row in rest}
+        assert {row: re.sub("⟦[^⟧]*⟧", "", text) for row, text in marked.items()} == rest
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_part_that_was_not_read_to_its_end_is_decoded_again() -> None:
     assert part.num_reads == 2
 
 
-@pytest.mark.parametrize("cache_bytes", [0, 100_000, None])
+@pytest.mark.parametrize("cache_bytes", [pytest.param(0, marks=pytest.mark.slow), 100_000, None])
 def test_the_result_is_the_same_whatever_fits(tmp_path: Path, cache_bytes: int | None) -> None:
     source = corpus(tmp_path / "in.parquet", 600)
     (tmp_path / "more.jsonl").write_text('{"id": "a", "text": "one two"}\n{"text": \n{"id": "b", "text": "ONE two"}\n')

@@ -14,7 +14,7 @@ from neardup.engines.capabilities import COMMANDS, ENGINES, INDEX, LOCAL, SPARK,
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text", "a fourth one"]
 TABLE = pa.table({"text": TEXTS, "id": list("abcd"), "site": ["x", "x", "y", "y"], "date": [1, 2, 3, 4]})
 VALUES: dict[str, tuple[Any, ...]] = {
-    "keep": ("first", "last", "longest", "max:date", "source", "max:date,longest"),
+    "keep": ("first", "last", "longest", "max:date", "source", "max:date,longest", "longest:2", "none"),
     "within": (None, "site"),
     "count_by": (None, "site"),
     "linkage": ("sieve", "connected"),
@@ -25,7 +25,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "on_error": ("reject", "skip"),
     "max_bucket_size": (None, 7),
     "update": (False, True),
+    "passages": (None, 200),
 }
+STAYING = {"longest:2": 4, "none": 2}  # of the four texts, where 3 is not the answer
 CELLS = [(engine, option, value) for engine in ENGINES.values() for option in VALUES for value in VALUES[option]]
 
 
@@ -53,7 +55,7 @@ def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(engine, o
         assert str(caught.value) == engine.refusal(known, value)
         assert limit.reason in str(caught.value)
     elif engine is not SPARK:  # test_spark_commands.py has what works there
-        assert run(engine, **{option: value}).mask.sum() == 3
+        assert run(engine, **{option: value}).mask.sum() == STAYING.get(value, 3)
 
 
 def test_every_limit_is_tried():

@@ -158,6 +158,29 @@ def test_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
     assert any("'a'" in warning for warning in result.report["warnings"])
 
 
+class Counter:
+    """Counts the documents that a run has described."""
+
+    documents = 0
+
+    def begin(self, stage: str, total_documents: int | None) -> None: ...
+
+    def advance(self, documents: int, num_bytes: int) -> None:
+        self.documents += documents
+
+    def end(self, stage: str, seconds: float) -> None: ...
+
+
+def test_ids_that_repeat_end_a_run_before_all_is_read() -> None:
+    parts = [pa.table({"key": [f"{part}-{row}" for row in range(500)], "text": ["a b"] * 500}) for part in range(100)]
+    parts[7] = parts[7].set_column(0, "key", [["3-499", *parts[7]["key"].to_pylist()[1:]]])
+    counter = Counter()
+    with pytest.raises(neardup.InputError, match=r"'3-499' .* row 1999 of source and row 3500 of source\. Ids in"):
+        neardup.dedup(pa.concat_tables(parts), id_column="key", progress=counter, threads=1)
+    assert counter.documents < 25_000
+    neardup.find_pairs(pa.concat_tables(parts[6:9]), id_column="key")
+
+
 def test_the_run_stops_at_the_first_bad_document_when_asked(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "one"}\n{"text": \n')
     with pytest.raises(neardup.InputError, match=r"in\.jsonl, .*line 2.*on_error='stop'"):

@@ -277,11 +277,13 @@ def test_what_was_kept_passes_again_untouched(case):
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        ("en_licenses", SimHash()),
-        ("en_licenses", SimHash(confirm="hamming")),
+        pytest.param("en_licenses", SimHash(), marks=pytest.mark.slow),
+        pytest.param("en_licenses", SimHash(confirm="hamming"), marks=pytest.mark.slow),
         ("en_licenses", SimHash(max_distance=6, ngram=3, confirm="jaccard", threshold=0.8)),
         ("zh_laws", SimHash(ngram=3, max_distance=5, bits=128, confirm="hamming")),
-        ("zh_laws", SimHash(max_distance=8, confirm="jaccard", threshold=0.7, weights="one")),
+        pytest.param(
+            "zh_laws", SimHash(max_distance=8, confirm="jaccard", threshold=0.7, weights="one"), marks=pytest.mark.slow
+        ),
     ],
     ids=[
         "en words, as it comes",

@@ -61,7 +61,7 @@ def alike(seed: int, count: int = 500) -> list[str]:
     return [" ".join(words) for words in texts]
 
 
-@pytest.mark.parametrize("stretch", [pytest.param(1, marks=pytest.mark.slow), 7, 64])
+@pytest.mark.parametrize("stretch", [7, *(pytest.param(stretch, marks=pytest.mark.slow) for stretch in (1, 64))])
 @pytest.mark.parametrize(
     "options",
     [

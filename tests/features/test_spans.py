@@ -17,7 +17,7 @@ from reference import spans as reference
 from reference import tokens as reference_tokens
 
 PLAIN = {"nfkc": False, "case_fold": False}
-KINDS = ("words", "chars", "whitespace")
+KINDS = ("words", "chars", "whitespace", "letters")
 TEXTS = st.text(
     st.one_of(
         st.sampled_from("abcé ß\t\n.,_-9"),

@@ -49,25 +49,16 @@ def may_map_alone(table: UnicodeTables, text: str) -> bool:
     return not falls and not any(entry & tables.COMPOSE for entry in entries)
 
 
-def is_known(character: str) -> bool:
-    """Say whether the tables and the running Python may be compared on a character.
-
-    Unicode's stability policy fixes the normalisation of assigned characters only; the tables are older than
-    some Pythons and newer than others.
-    """
-    return unicodedata.category(character) != "Cn" and character not in UNASSIGNED_IN_TABLES
-
-
+# The characters on which the tables and the running Python may be compared. Unicode's stability policy fixes the
+# normalisation of assigned characters only; the tables are older than some Pythons and newer than others.
+ASSIGNED = [character for character in map(chr, range(0x110000)) if unicodedata.category(character) != "Cn"]
 # What a newer Python has and the tables have not: there a letter or mark is a SEPARATOR that maps to itself.
+ENTRIES = tables.load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
+SEPARATORS = (ENTRIES >> tables.CLASS_SHIFT & tables.CLASS_MASK == tables.SEPARATOR).tolist()
 UNASSIGNED_IN_TABLES = frozenset(
-    chr(code_point)
-    for code_point in range(0x110000)
-    if unicodedata.category(chr(code_point))[0] in "LMN"
-    and tables.load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries[code_point] >> tables.CLASS_SHIFT
-    & tables.CLASS_MASK
-    == tables.SEPARATOR
+    character for character in ASSIGNED if SEPARATORS[ord(character)] and unicodedata.category(character)[0] in "LMN"
 )
-KNOWN = [character for character in map(chr, range(0x110000)) if is_known(character)]
+KNOWN = [character for character in ASSIGNED if character not in UNASSIGNED_IN_TABLES]
 DEFAULT = load_tables(nfkc=True, case_fold=True, fold_chinese=False)
 
 

@@ -20,7 +20,7 @@ from reference.warc_files import ALL, HTML, LIMIT, ONE, THREE, TWO, http, member
 # Damage.
 
 
-@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+@pytest.mark.parametrize("name", [pytest.param("a.warc", marks=pytest.mark.slow), "a.warc.gz"])
 def test_a_file_cut_short_anywhere_gives_its_whole_records_and_says_where_it_ends(tmp_path: Path, name: str) -> None:
     records = [one if name == "a.warc" else members(one) for one in (ONE, TWO)]
     whole, ends = b"".join(records), [len(records[0]), len(records[0] + records[1])]

@@ -246,9 +246,8 @@ PRIVATE_NAMES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "name", [PRIVATE_NAMES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in PRIVATE_NAMES[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRIVATE_NAMES)
 def test_without_a_private_name_of_numba_each_process_compiles_and_one_warning_says_so(room, name):
     """A later Numba may drop any of them. What Numba itself needs is put back once neardup has looked."""
     owner, _, attribute = name.rpartition(".")

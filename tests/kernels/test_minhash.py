@@ -32,14 +32,12 @@ def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
     ]
 
 
-@pytest.mark.parametrize("width", [np.int32, np.int64])
 @pytest.mark.parametrize("num_hashes", [1, 127, 128, 129, 300])
 @given(st.lists(st.lists(st.one_of(st.just(b""), st.binary(max_size=20)), max_size=5), max_size=4))
 @example([[], [b""], [b"a", b"", b"b" * 40], [b"a"]])
-def test_sets_of_strings_are_signed_by_the_hashes_of_those_that_are_not_empty(width, num_hashes, sets):
+def test_sets_of_strings_are_signed_by_the_hashes_of_those_that_are_not_empty(num_hashes, sets):
     strings = [string for one in sets for string in one]
-    offsets = np.cumsum([0, *map(len, strings)]).astype(width)
-    offsets.flags.writeable = False  # as those of Arrow
+    offsets = np.cumsum([0, *map(len, strings)])
     limits = np.cumsum([0, *map(len, sets)]).astype(np.int64)
     signatures = np.zeros((len(sets), num_hashes), np.uint32)
     sign_strings(np.frombuffer(b"".join(strings), np.uint8), offsets, limits, 1, signatures)

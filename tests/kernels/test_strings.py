@@ -28,7 +28,6 @@ def hashes_of(strings: list[bytes]) -> list[int]:
     data = np.frombuffer(b"".join(strings), np.uint8)
     hashes = np.empty(len(strings), np.uint64)
     offsets = np.cumsum([0, *map(len, strings)])
-    offsets.flags.writeable = False  # as those of Arrow
     kernel.hash_strings(data, offsets, hashes)
     return hashes.tolist()
 
@@ -41,6 +40,7 @@ def test_strings_hash_as_the_plain_twin_does(strings):
     assert hashes_of(strings) == [hash_string(one) for one in strings]
 
 
+@pytest.mark.slow
 @given(st.binary(min_size=1, max_size=40), st.integers(0, 9))
 def test_a_hash_does_not_depend_on_what_is_before(string, room):
     for before in (b"\0", b"\xff"):

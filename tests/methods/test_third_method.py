@@ -140,7 +140,7 @@ def answers_of(index: neardup.Index, texts: list[str]) -> list[tuple[Any, ...]]:
     return [(answer.kept, answer.kept_id, answer.similarity) for answer in found]
 
 
-@pytest.mark.parametrize("address", ["memory:", "folder"])
+@pytest.mark.parametrize("address", ["memory:", pytest.param("folder", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("storage", ["features", "text"])
 def test_an_index_decides_as_dedup_does(tmp_path, address, storage):
     texts = [text or "" for text in TEXTS]

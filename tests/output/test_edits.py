@@ -334,7 +334,9 @@ def test_json_lines_equal_the_source_byte_for_byte_outside_of_the_text(
 @pytest.mark.parametrize("name", ["page.html", "page.html.gz"])
 def test_ranges_of_pages_are_refused(tmp_path: Path, name: str) -> None:
     part = source_file(tmp_path / name, b"<p>A page</p>")
-    with pytest.raises(OutputError, match=r"Parts of a text cannot be cut from .*page.html.*: html files are copied"):
+    with pytest.raises(
+        OutputError, match=r"Parts of a text cannot be cut from .*page.html.*: its documents are web pages"
+    ):
         write(part, tmp_path / "out", edits_of(["<p>A page</p>"], {0: [(3, 5)]}, set()), "html")
     assert not (tmp_path / "out" / name).exists()
     assert write(part, tmp_path / "out", Edits(np.ones(1, np.bool_)), "html").exists()

@@ -76,12 +76,14 @@ def files_in(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "html" else ()) for kind in KINDS]
 )
-def test_the_files_are_the_same_with_any_number_of_threads(tmp_path: Path, monkeypatch, kind: str) -> None:
+def test_the_files_are_the_same_with_any_number_of_threads(
+    tmp_path: Path, monkeypatch, pytestconfig: pytest.Config, kind: str
+) -> None:
     monkeypatch.setattr(write, "_LARGE", 1000)  # so that all but the pages are files of their own
     monkeypatch.setattr(sinks, "_BLOCK_BYTES", 4000)
     make_inputs(tmp_path / "in", kind)
     found = []
-    for threads in (1, 2, 7, 64):
+    for threads in (1, 2, 7, 64) if pytestconfig.getoption("--thorough") else (1, 7):
         out = tmp_path / f"out-{threads}"
         follower = Follower()
         neardup.dedup(str(tmp_path / "in"), output=out, threads=threads, progress=follower)
@@ -107,7 +109,7 @@ def rows(count: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("count", [0, 1, 90, 91, 2000])
-@pytest.mark.parametrize("compression", ["zstd", "none"])
+@pytest.mark.parametrize("compression", ["zstd", pytest.param("none", marks=pytest.mark.slow)])
 def test_row_groups_encoded_on_threads_are_the_file_that_one_writer_writes(
     tmp_path: Path, count: int, compression: str
 ) -> None:

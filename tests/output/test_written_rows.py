@@ -96,10 +96,10 @@ def test_annotated_json_lines_keep_their_bytes_and_get_keys(tmp_path: Path) -> N
     written = (tmp_path / "out/annotated/in.jsonl").read_text().splitlines()
     assert all(new.startswith(old[:-1] + ", ") for old, new in zip(lines, written, strict=True))
     added = [
-        {"duplicate_of": None, "similarity": None, "cluster": 0},
-        {"duplicate_of": 'a"1', "similarity": 1, "cluster": 0},
+        {"duplicate_of": None, "similarity": None, "cluster": 0, "duplicates": 1},
+        {"duplicate_of": 'a"1', "similarity": 1, "cluster": 0, "duplicates": None},
     ]
-    added.append({"duplicate_of": None, "similarity": None, "cluster": 2})
+    added.append({"duplicate_of": None, "similarity": None, "cluster": 2, "duplicates": 0})
     assert [json.loads(line) for line in written] == [row | new for row, new in zip(rows, added, strict=True)]
 
 
@@ -110,9 +110,9 @@ def test_annotated_tables_get_columns_and_stay_in_order_behind_an_earlier_collec
     written = pq.read_table(tmp_path / "out/annotated/in.parquet")
     assert written.select(["id", "text", "n"]).equals(table)
     assert written.drop(["id", "text", "n"]).to_pylist() == [
-        {"duplicate_of": "0", "distance": 0, "similarity": 1.0, "cluster": 0},
-        {"duplicate_of": "0", "distance": 0, "similarity": 1.0, "cluster": 0},
-        {"duplicate_of": None, "distance": None, "similarity": None, "cluster": 3},
+        {"duplicate_of": "0", "distance": 0, "similarity": 1.0, "cluster": 0, "duplicates": None},
+        {"duplicate_of": "0", "distance": 0, "similarity": 1.0, "cluster": 0, "duplicates": None},
+        {"duplicate_of": None, "distance": None, "similarity": None, "cluster": 3, "duplicates": 0},
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
+
 
 def for_every(values: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
     """Make one test of a check of many values, which lists all that fail."""
@@ -15,7 +17,7 @@ def for_every(values: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callab
             for value in values:
                 try:
                     check(value)
-                except AssertionError as error:  # noqa: PERF203 - a check takes longer
+                except (AssertionError, pytest.fail.Exception) as error:  # noqa: PERF203 - a check takes longer
                     failed.append(f"{value}: {error}")
             assert not failed, "\n".join(failed)
 

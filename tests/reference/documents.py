@@ -23,7 +23,7 @@ def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]
         Document(
             tokens,
             frozenset((gram, copy) for gram, value in hashes.items() for copy in range(times.get(value, 1))),
-            *keys({copy for value in hashes.values() for copy in _copies(value, times.get(value, 1))}, method),
+            *keys(frozenset(copy for value in hashes.values() for copy in _copies(value, times.get(value, 1))), method),
         )
         for tokens, hashes in described
     ]
@@ -58,6 +58,7 @@ def _weighted(text: str | None, method: SimHash) -> near.Document:
     return near.Document(tokens, frozenset(tokens), simhash.reduce(totals))
 
 
+@cache
 def _native(text: str | None, method: SimHash) -> near.Document:
     tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
     hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
@@ -72,7 +73,8 @@ def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], dict[
     return tokens, dict(zip(shingles.ngrams(tokens, method.ngram), hashes, strict=True))
 
 
-def _band_keys(hashes: set[int], method: MinHash) -> tuple:
+@cache  # plain Python takes long, and tests pass the same texts again and again
+def _band_keys(hashes: frozenset[int], method: MinHash) -> tuple:
     assert method.num_bands is not None
     assert method.rows_per_band is not None
     num_hashes = method.num_bands * method.rows_per_band
@@ -82,7 +84,7 @@ def _band_keys(hashes: set[int], method: MinHash) -> tuple:
     return keys, keys, 1
 
 
-def _sample_keys(hashes: set[int], method: MinHash) -> tuple:
+def _sample_keys(hashes: frozenset[int], method: MinHash) -> tuple:
     needed = _needed_hits(method.threshold, method.recall)
     sample = tuple(sorted(hashes)[: len(needed) - 1])
     return sample, tuple(hashes), needed[len(sample)]

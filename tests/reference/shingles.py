@@ -16,6 +16,9 @@ TOKENISERS: dict[str, Callable[[str], list[str]]] = {
     "words": token_twins.words,
     "chars": token_twins.characters,
     "whitespace": token_twins.whitespace_words,
+    "letters": token_twins.letters,
+    "code": token_twins.code,
+    "uncommented": token_twins.uncommented,
 }
 
 
@@ -70,7 +73,7 @@ def hash_content(token_hashes: Sequence[int]) -> tuple[int, int]:
 
 def token_hashes(tokens: Sequence[str], kind: object = "words") -> list[int]:
     """Return the hash of each token."""
-    return [hash_character(token) if kind == "chars" else hash_token(token) for token in tokens]
+    return [hash_character(token) if kind in ("chars", "letters") else hash_token(token) for token in tokens]
 
 
 def shingle_hashes(tokens: Sequence[str], ngram: int, kind: object = "words") -> list[int]:

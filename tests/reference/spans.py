@@ -22,7 +22,7 @@ class Character(NamedTuple):
 
 
 def token_spans(text: str, tokens: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> list[Span]:
-    """Return the tokens of a text with their ranges; tokens : words, chars or whitespace."""
+    """Return the tokens of a text with their ranges; tokens : words, chars, whitespace or letters."""
     characters = [
         item
         for item in normalised(text, nfkc, case_fold, fold_chinese)
@@ -108,4 +108,10 @@ def joined(run: list[Character]) -> Iterator[Span]:
         yield run[0].start, run[-1].end, "".join(item.character for item in run)
 
 
-SPLITTERS = {"words": words, "chars": single_characters, "whitespace": whitespace_words}
+def letters(characters: Iterable[Character]) -> Iterator[Span]:
+    for item in characters:
+        if reference.class_of(item.character) in (reference.WORD, reference.SINGLE):
+            yield item.start, item.end, item.character
+
+
+SPLITTERS = {"words": words, "chars": single_characters, "whitespace": whitespace_words, "letters": letters}

@@ -5,6 +5,7 @@ Everything about a character comes from ``unicodedata`` here, not from the packa
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache
 from pathlib import Path
@@ -77,6 +78,57 @@ def whitespace_words(text: str) -> list[str]:
 def characters(text: str) -> list[str]:
     """Return the characters of a normalised text, each run of whitespace as one space, none at the ends."""
     return list(" ".join(whitespace_words(text)))
+
+
+def letters(text: str) -> list[str]:
+    """Return the letters and digits of a normalised text, those that are mistaken for each other as one."""
+    return list("".join(words(text)).translate(str.maketrans("012589i", "olzsbgl")))
+
+
+def code(text: str) -> list[str]:
+    """Return the tokens of source code, its comments' among them."""
+    return _code(text, with_comments=True)
+
+
+def uncommented(text: str) -> list[str]:
+    """Return the tokens of source code but those of its comments."""
+    return _code(text, with_comments=False)
+
+
+_WORD = r"[0-9](?:[0-9A-Za-z_\x80-\U0010ffff]|\.(?=[0-9]))*|[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*"
+_SIGN = r"[=!<>+\-*/%&|^:~]=|&&|\|\||\+\+|--|<<|>>|::|\*\*|//|\.\.|\?\?|[-=]>|[^\0-\x20]"
+_STRING = "|".join(
+    rf"{quote}(?:\\.|(?!{quote})[^\\{'' if len(quote) == 3 or quote == '`' else chr(10)}])*{quote}"
+    for quote in ('"""', "'''", "`")
+) + "".join(rf"|{one}(?!{one}{one})(?:\\.|[^\\\n{one}])*{one}" for one in "\"'")
+_BLANK = r"[\0-\x20]+"
+
+
+def _code(text: str, with_comments: bool) -> list[str]:
+    """Read code kind by kind, with a regular expression each."""
+    text = "".join("\0" if one.isspace() and one > "\x7f" else one for one in without_transparent(text))
+    lines = [re.sub(rf"{_BLANK}\Z", "", line) for line in text.split("\n")]
+    braces = sum(line.endswith(("{", "}", ";")) for line in lines)
+    colons = sum(line.endswith(":") for line in lines)
+    remark = r"//[^\n]*|/\*(?:.*?\*/|.*)" if braces > colons else r"#[^\n]*"
+    found: list[str] = []
+    depth, indented, before = 0, None, "\n"
+    pattern = re.compile(rf"({_BLANK})|({remark})|({_STRING}|{_WORD}|{_SIGN})", re.DOTALL)
+    for blank, comment, token in (match.groups() for match in pattern.finditer(text)):
+        if blank:
+            if "\n" in blank:
+                line = re.search(r"\n[ \t]*(?=[^\n]*\Z)", blank)[0]
+                indented = line if colons > braces and depth == 0 else None
+            continue
+        if comment and not with_comments:
+            continue
+        if indented is not None:
+            found += [indented] if indented != before else []
+            before, indented = indented, None
+        for part in [token] if token else re.findall(rf"{_WORD}|{_SIGN}", comment):
+            found.append(part)
+            depth = max(0, depth + (part in "([{") - (part in ")]}"))
+    return found
 
 
 def without_transparent(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -184,6 +185,43 @@ def test_dedup_and_compare_take_the_language(tmp_path: Path, monkeypatch: pytest
     assert not set(re.findall("[A-Za-z]{3,}", printed)) - {"txt", "SimHash", "Jaccard", "cat", "sat", "the"}
     with pytest.raises(neardup.NeardupError, match="must be one of 'en', 'zh': got 'fr'"):
         neardup.dedup(["a"], lang="fr")
+
+
+TABLES = [
+    (["dedup", "in.jsonl", "-o", "out"], "删除"),
+    (["cluster", "in.jsonl", "-o", "out"], "由相似文档组成"),
+    (["find-pairs", "in.jsonl", "-o", "pairs.parquet"], "相似度均为精确值"),
+    (["sign", "in.jsonl", "-o", "signed.parquet"], "已签名"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), TABLES, ids=lambda value: value[0])
+def test_a_chinese_locale_makes_the_terminal_and_the_report_chinese(tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    texts = ["a b c d e f", "a b c d e f!", "x y", ""]
+    Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts) + "{\n")
+
+    def printed(locale: dict[str, str], *more: str) -> str:
+        return CliRunner().invoke(cli, [*arguments, "--overwrite", *more], env=locale).output
+
+    chinese = printed({"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"})
+    assert said in chinese
+    names = set(re.findall("[A-Za-z]{3,}", "".join(re.findall("^  .*", chinese, re.M)))) - {
+        "out",
+        "parquet",
+        "report",
+        "html",
+        "jsonl",
+        "removed",
+        "kept",
+    }
+    assert not names - {"rejected", "clusters", "cluster", "summary", "pairs", "signed", "jaccard"}
+    if arguments[0] in ("dedup", "cluster"):
+        assert '<html lang="zh' in Path("out/report.html").read_text(encoding="utf-8")
+    assert said not in printed({"LC_ALL": "C", "LANG": "zh_CN.UTF-8"})
+    if arguments[0] in ("dedup", "cluster"):
+        assert said in printed({"LANG": "C"}, "--lang", "zh")
+        assert said not in printed({"LC_ALL": "zh_CN"}, "--lang", "en")
 
 
 def test_the_page_of_clusters_is_chinese_too(tmp_path: Path):

@@ -183,6 +183,7 @@ def test_an_idle_connection_is_closed(service, begun):
             assert bool(answer.read()) == bool(begun)  # to the end of the connection
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_cut_off(service):
     with connected(service) as connection:
         connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)

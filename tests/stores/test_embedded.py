@@ -108,7 +108,13 @@ def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
         assert store.verify() == []
 
 
-@pytest.mark.parametrize("failing", ["write_keys", "write_documents", "write_seen", "write_forgotten"])
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "write_documents",
+        *(pytest.param(f"write_{kind}", marks=pytest.mark.slow) for kind in ("keys", "seen", "forgotten")),
+    ],
+)
 def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, failing):
     folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
     store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)

@@ -96,6 +96,7 @@ def cluster(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
+    selection.refuse_copies("cluster")
     chosen = method_named(method, threshold, max_distance)
     table = "clusters.parquet"
     wanted = run_of(source, options, against=against, method=chosen, selection=selection, resume=resume, table=table)

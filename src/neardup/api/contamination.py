@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
-from neardup.arrays import flatten_strings, offsets_from_lengths
-from neardup.candidates.items import ItemTable, build_items
+from neardup.candidates.items import build_items
 from neardup.engines.capabilities import LOCAL
-from neardup.engines.local.contamination import Found, find_items
+from neardup.engines.local.contamination import find_items
 from neardup.engines.local.scratch import workspace
 from neardup.errors import ColumnError, SettingError
-from neardup.features.grouping import hash_strings
-from neardup.output import contamination as tables_of
 from neardup.output import write as writing
-from neardup.output.contamination import CONTAMINATED, STATUSES
+from neardup.output.contamination import Found, ItemTables
 from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete, warn_if_incomplete
-from neardup.report.items import Example
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
@@ -118,24 +112,21 @@ def find_contamination(
             inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
             read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
             found = _find(run, read, between=corpus is None)
-            texts, field_items, weights = read.fields()
-            table = build_items(texts, field_items, weights, len(read.ids), settings, found.settings.shingling)
+            table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         if folder is not None:
             folder.refuse_inputs_inside([*named_paths(items), *named_paths(corpus)])
-        digest = int(hash_strings(*flatten_strings(pa.array([repr(read.texts)]))).sum())
-        identity = asdict(settings) | {"items": digest}
         with workspace(folder) as scratch:
-            result = find_items(run, found.tasks, found.method, table, identity, folder, scratch, stages)
+            result = find_items(run, found, table, folder, scratch, stages)
             with stages.stage("write"):
-                made = _Tables(read, table, result, between=corpus is None)
+                made = ItemTables(read, table, result, between=corpus is None)
                 rejected = [row._asdict() for row in read.rejected] + writing.read_rejected(scratch.directory)
                 if folder is not None:
                     made.write(folder, wanted.write, stages, run.threads)
                     writing.write_rejected(scratch.directory, folder.result / "rejected.jsonl")
             report = _report(run, read, settings, result, made, stages) | {"rejected": rejected, **asdict(wanted)}
             if folder is not None:
-                writing.write_report(report, render_contamination(report, made.examples(table)), folder.result)
+                writing.write_report(report, render_contamination(report, made.examples()), folder.result)
                 folder.finish()
     warn_if_incomplete(report, run.settings.on_error)
     return Contamination(made.hits, made.items, made.boilerplate, report, None if folder is None else folder.path)
@@ -146,113 +137,29 @@ def _find(run: Run, items: Items, *, between: bool) -> FoundInputs:
 
     So are those of another corpus that has these columns, and none that is known as a column of texts.
     """
-    as_items = replace(run, inputs=run.inputs._replace(text_column=items.text_columns or None))
-    if run.inputs.text_column is not None or not items.text_columns:
-        return run.find()
-    if between:
-        return as_items.find()
+    text_column = run.inputs.text_column or items.text_columns or None
+    as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
     try:
-        return run.find()
+        return (as_items if between else run).find()
     except ColumnError:
         with suppress(ColumnError):
             return as_items.find()
         raise
 
 
-class _Tables:
-    """The tables of a search, and what is counted from them."""
-
-    def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
-        hits, further, enough = found.hits, found.further, found.enough
-        if between:  # an item is not looked for in its own input
-            parts = np.searchsorted(found.corpus.part_ends, hits.documents, "right")
-            hits = hits.take(np.flatnonzero(parts != np.array(items.parts)[hits.items]))
-            further, enough = np.zeros_like(further), enough - 1
-        self._found, self._items, self._hits = found, items, hits
-        counts = np.bincount(hits.items, minlength=table.num_items)
-        documents = counts + further * (counts > 0)
-        place = np.arange(len(hits.items)) - np.repeat(offsets_from_lengths(counts)[:-1], counts)
-        listed = hits.take(np.flatnonzero(place < table.settings.max_documents))
-        self._listed, self._texts = listed, tables_of.ItemTexts(items, table)
-        self.hits = tables_of.hits_table(items, self._texts, listed, found.locations)
-        self.items = tables_of.items_table(items, table, hits, documents, enough, found.num_documents, found.is_whole)
-        self.boilerplate = tables_of.boilerplate_table(items, self._texts, table, found.num_documents, found.is_whole)
-
-    def counts(self) -> dict[str, int]:
-        """Return the numbers of items by status, of hits, and of documents that have some."""
-        status = Counter(self.items["status"].to_pylist())
-        documents = len(np.unique(self._hits.documents))
-        return {"items": self.items.num_rows, **{name: status[name] for name in STATUSES}} | {
-            "hits": len(self._hits.items),
-            "documents_with_items": documents,
-        }
-
-    def benchmarks(self) -> list[dict[str, Any]]:
-        """Return the numbers of items by benchmark, the most contaminated first."""
-        counts: dict[str, Counter[str]] = {}
-        for row in self.items.select(["benchmark", "status"]).to_pylist():
-            counts.setdefault(row["benchmark"], Counter())[row["status"]] += 1
-        rows = [
-            {"benchmark": name, "items": found.total(), **{status: found[status] for status in STATUSES}}
-            | {"rate": found[CONTAMINATED] / found.total()}
-            for name, found in counts.items()
-        ]
-        return sorted(rows, key=lambda row: -row["rate"])
-
-    def between(self) -> list[dict[str, Any]]:
-        """Return how many items of each input are in each input of the corpus."""
-        names = [task.part.name for task in self._found.tasks]
-        parts = np.searchsorted(self._found.corpus.part_ends, self._hits.documents, "right").tolist()
-        pairs = {
-            (self._items.parts[item], part, item) for item, part in zip(self._hits.items.tolist(), parts, strict=True)
-        }
-        counted = Counter(pair[:2] for pair in pairs)
-        return [
-            {"items_of": self._items.tasks[of].part.name, "found_in": names[part], "items": count}
-            for (of, part), count in counted.most_common()
-        ]
-
-    def write(self, folder: OutputDirectory, wanted: str, stages: Stages, threads: int) -> None:
-        """Write the tables, and the copies without what was found."""
-        for name in ("hits", "items", "boilerplate"):
-            table = getattr(self, name)
-            writing.write_parquet(table.to_batches(), table.schema, folder.result / f"{name}.parquet")
-        if wanted == "none":
-            return
-        if wanted == "items":
-            found = np.unique(self._hits.items)
-            tasks, parts, rows = (
-                self._items.tasks,
-                np.array(self._items.parts)[found],
-                np.array(self._items.rows)[found],
-            )
-        else:
-            documents = np.unique(self._hits.documents)
-            tasks, rows = self._found.tasks, self._found.locations.rows(documents)
-            parts = np.searchsorted(self._found.corpus.part_ends, documents, "right")
-        with stages.stage("copy") as progress:
-            tables_of.write_without(tasks, parts, rows, folder.result / "kept", progress, threads)
-
-    def examples(self, table: ItemTable) -> list[Example]:
-        """Return the hits for the report, the best first."""
-        return tables_of.examples_of(self._items, table, self._listed, self._found.excerpts, self._found.locations)
-
-
 def _report(
-    run: Run, items: Items, settings: ContaminationSettings, found: Found, made: _Tables, stages: Stages
+    run: Run, items: Items, settings: ContaminationSettings, found: Found, made: ItemTables, stages: Stages
 ) -> dict[str, Any]:
     """Return the report, as values for JSON."""
     corpus, tally = found.corpus, found.corpus.tally
-    unread = [row.file for row in items.rejected if row.rest_of_file]
+    unread = {row.file: row.reason for row in items.rejected if row.rest_of_file}
     ends = np.diff([0, *corpus.part_ends]).tolist()
     return {
         "version": __version__,
         "command": "contamination",
         "settings": asdict(settings),
         "columns": {"items": items.columns, "text": run.inputs.text_column},
-        "counts": made.counts()
-        | {"read": corpus.num_documents, "rejected": tally.rejected}
-        | {"items_rejected": len(items.rejected)},
+        "counts": made.counts(),
         "benchmarks": made.benchmarks(),
         "between": made.between(),
         "inputs": [
@@ -260,7 +167,7 @@ def _report(
             for task, count, rejected in zip(found.tasks, ends, corpus.part_rejected.tolist(), strict=True)
         ][:MAX_INPUTS],
         "num_inputs": len(found.tasks),
-        "incomplete": describe_incomplete(tally.unread_files + len(unread), [*unread, *tally.unread]),
+        "incomplete": describe_incomplete(tally.unread_files + len(unread), unread | tally.unread),
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": items.warnings,
     }

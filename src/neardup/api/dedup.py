@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from neardup.api.passages import report_passages
 from neardup.engines.base import Decided, Engine
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
@@ -21,16 +22,19 @@ from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
+from neardup.output.passages import examples_of, passage_batches
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
+from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
 from neardup.runs.run import Inputs, Run, Source
-from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, removed_schema
+from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, passages_schema, removed_schema
 from neardup.settings.methods import MethodSettings, method_named
+from neardup.settings.passages import PassageSettings
 from neardup.settings.run import (
     Keep,
     Language,
@@ -54,6 +58,7 @@ def dedup(
     update: bool = False,
     output: str | os.PathLike[str] | None = None,
     write: OutputKind = "kept",
+    passages: int | None = None,
     keep: Keep = "first",
     within: str | None = None,
     count_by: str | None = None,
@@ -100,9 +105,13 @@ def dedup(
         Default: None, which only returns the result.
     write : the contents of the folder instead of kept/: kept, the kept documents; mask, mask.parquet, a row for each
         input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
-        the columns duplicate_of, similarity and cluster; removed, nothing.
+        the columns duplicate_of, similarity, cluster and duplicates; removed, nothing.
+    passages : the fewest characters of a passage: those that are repeated in the kept documents are then cut, as by
+        remove_passages; also passages.parquet and passages.html are written. Default: None, nothing is cut.
     keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN, or source for
         the order of the inputs; or several, such as "max:date,longest", where each decides the ties of those before it.
+        "longest:3" keeps the three longest of a cluster, and so with the other orders; "none" removes all documents
+        that have a near-duplicate, and implies linkage="connected".
     within : a column; only documents with the same value in it are compared, such as those of one language or site.
     count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
     lang : the language of report.html: en, or zh for simplified Chinese.
@@ -165,7 +174,7 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    wanted = _wanted(OutputSettings(write=write, count_by=count_by, lang=lang), output, scratch)
+    wanted = _wanted(OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang), output, scratch)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     run = Run(
         inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by),
@@ -174,6 +183,7 @@ def dedup(
         resume=resume,
         update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
+        passages=passages,
     )
     named = method, threshold, max_distance
     with _performer(run, named, engine, master) as performer:
@@ -193,6 +203,7 @@ def dedup(
             warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
             report = build_report("dedup", decided.tasks, decided.method, selection, decided.outcome, stages, warnings)
             report |= {"write": wanted, "by_value": decided.by_value, "lang": lang}
+            cut = _describe_passages(decided, passages, report, stages, folder)
             performer.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)
@@ -208,7 +219,7 @@ def dedup(
     tasks, corpus = [task for task in decided.tasks if not task.against], decided.outcome.corpus
     edits = decided.outcome.edits.between(corpus.num_against, corpus.num_documents)
     path = None if folder is None else folder.path
-    return Deduplication(removed, pairs, mask, report, path, partial(writing.kept_table, tasks, edits), source)
+    return Deduplication(removed, pairs, mask, report, path, partial(writing.kept_table, tasks, edits), source, cut)
 
 
 def _wanted(
@@ -223,6 +234,11 @@ def _wanted(
         raise SettingError(
             f"write sets the contents of an output folder: got write={settings.write!r} without one. Pass output, or "
             "use the mask of the result."
+        )
+    if settings.passages is not None and settings.write not in ("kept", "removed"):
+        raise SettingError(
+            f"passages are cut from kept documents: got write={settings.write!r} with passages={settings.passages}. "
+            "Use write='kept' (--write kept) or 'removed', or leave passages (--passages) out."
         )
     return settings.write
 
@@ -251,6 +267,25 @@ def _performer(
         yield performer
 
 
+def _describe_passages(
+    run: Decided, min_length: int | None, report: dict[str, Any], stages: Stages, folder: OutputDirectory | None
+) -> pa.Table | None:
+    """Add what was cut from kept documents to the report; write it, and return its table. None without passages."""
+    cleaned = run.cleaned
+    if cleaned is None or min_length is None:
+        return None
+    settings = asdict(PassageSettings(min_length=min_length))
+    of_passages = report_passages(settings, cleaned, stages, []) | {"lang": report["lang"], "write": report["write"]}
+    report["passages"] = {name: of_passages[name] for name in ("settings", "counts")}
+    table = pa.Table.from_batches(passage_batches(cleaned.passages, cleaned.locations), passages_schema())
+    if folder is not None:
+        writing.write_parquet(table.to_batches(), passages_schema(), folder.result / "passages.parquet")
+        examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
+        page = render_passages(of_passages, examples)
+        (folder.result / "passages.html").write_text(page, encoding="utf-8")
+    return table
+
+
 def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
     """Return the removed documents and the pairs."""
     measures = run.method.measures
@@ -263,7 +298,7 @@ def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
 
 def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, threads: int) -> list[Example]:
     """Write everything but the reports; return the removals that the page shows."""
-    removals, result = run.outcome.removals, folder.result
+    removals, ends, result = run.outcome.removals, run.outcome.corpus.part_ends, folder.result
     shown = writing.pick_examples(removals, run.method.strength(removals.measured))
     with stages.stage("write", run.outcome.corpus.num_documents) as progress, ThreadPoolExecutor(1) as beside:
         batches = removed_batches(removals, run.locations, run.method.measures)
@@ -272,12 +307,12 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, t
         if wanted != "kept":  # both at once would take more memory and earn little
             listed.result()
         writing.write_rejected(folder.scratch, result / "rejected.jsonl")
+        if wanted != "kept" or all(task.is_cached for task in run.tasks):
+            shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents, threads))
+        examples = beside.submit(writing.examples, shown, run.locations, run.method) if shown.texts else None
         if wanted == "kept":
             writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress, threads)
-        else:
-            ends = run.outcome.corpus.part_ends
-            shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents, threads))
-        if wanted == "mask":
+        elif wanted == "mask":
             masks = mask_batches(run.tasks, run.outcome, run.locations)
             writing.write_parquet(masks, mask_schema(), result / "mask.parquet")
         elif wanted == "annotated":
@@ -288,4 +323,4 @@ def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, t
             writing.write_parquet(id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
         listed.result()
     with stages.stage("report"):
-        return writing.examples(shown, run.locations, run.method)
+        return writing.examples(shown, run.locations, run.method) if examples is None else examples.result()

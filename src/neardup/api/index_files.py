@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.api.index_lines import LineAnswers, LineOptions
-from neardup.documents.batch import MAX_UNREAD_NAMED, DocumentBatch, Rejected
+from neardup.arrays import Mask
+from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
 from neardup.formats.reading import Part, Task, known_total
@@ -28,7 +28,7 @@ from neardup.output.directory import refuse_address
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
-from neardup.report.contents import describe_cost, describe_incomplete
+from neardup.report.contents import describe_cost, incomplete_by
 from neardup.report.stages import open_stages
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
@@ -93,7 +93,7 @@ class _Reading:
         self.tasks, _, self.warnings = find(self._run)
         self.text_bytes = self.num_rejected = 0
         self.rejected: list[Rejected] = []
-        self._unread: list[str] = []
+        self._unread: list[Rejected] = []
         self._payload_column, self._with_payload = payload_column, with_payload
 
     @contextmanager
@@ -127,7 +127,7 @@ class _Reading:
 
     def _reject(self, row: Rejected) -> None:
         if row.rest_of_file:
-            self._unread.append(row.file)
+            self._unread.append(row)
         else:
             self.num_rejected += 1
         self.rejected.append(row)
@@ -140,7 +140,7 @@ class _Reading:
             "command": command,
             "index": self.index.address,
             "counts": {**counts, "rejected": self.num_rejected},
-            "incomplete": describe_incomplete(len(self._unread), self._unread[:MAX_UNREAD_NAMED]),
+            "incomplete": incomplete_by(self._unread),
             "promise": self.index.store.promise,
             **describe_cost(self.stages, counts["read"], self.text_bytes),
             "rejected": [row._asdict() for row in self.rejected],
@@ -158,7 +158,7 @@ class _KeptFiles(ExitStack):
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
 
-    def write(self, pieces: Sequence[_Piece], kept: npt.NDArray[np.bool_]) -> None:
+    def write(self, pieces: Sequence[_Piece], kept: Mask) -> None:
         """Append the rows that were kept. kept : of the documents of all pieces."""
         start = 0
         for piece in pieces:

@@ -62,15 +62,12 @@ class LineAnswers:
         self._payload_names = (payload_column,) if isinstance(payload_column, str) else tuple(payload_column or ())
         self._has_chosen = False
 
-    def answer(
-        self, lines: Sequence[bytes], *, if_new: bool = True, stop_at_error: bool = False
-    ) -> list[tuple[bytes, dict[str, Any]]]:
-        """Add the documents of some lines in one change, and return each line with its answer.
+    def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, dict[str, Any]]]:
+        """Add the documents of some lines that are new in one change, and return each line with its answer.
 
         Parameters
         ----------
         lines : of JSON, each an object.
-        if_new : whether a document that is similar to a kept one is removed.
         stop_at_error : whether to leave out the lines after one that has no document.
         """
         read = [self._read(line) for line in lines]
@@ -78,20 +75,20 @@ class LineAnswers:
             bad = next((number for number, line in enumerate(read) if line.error is not None), len(read))
             read = read[: bad + 1]
         good = [line for line in read if line.error is None]
-        answers: Iterator[dict[str, Any]] = iter(self._add(good, if_new)) if good else iter(())
+        answers: Iterator[dict[str, Any]] = iter(self._add(good)) if good else iter(())
         return [
             (line, next(answers) if document.error is None else {"error": document.error})
             for line, document in zip(lines, read, strict=False)
         ]
 
-    def _add(self, lines: Sequence[_Line], if_new: bool) -> list[dict[str, Any]]:
+    def _add(self, lines: Sequence[_Line]) -> list[dict[str, Any]]:
         columns = (
             pa.array(values, pa.large_string())
             for values in zip(*((line.text, line.id or "", line.payload) for line in lines), strict=True)
         )
         texts, ids, payloads = columns
         batch = Batch(texts, ids, payloads, is_unnamed=self._id_column is None)
-        rows: list[dict[str, Any]] = self._index.add(batch, if_new=if_new, import_name=self._import_name).to_pylist()
+        rows: list[dict[str, Any]] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
 
     def _read(self, line: bytes) -> _Line:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Corpus
-from neardup.engines.local import pipeline
+from neardup.engines.local import pipeline, reading
 from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import SettingError
 from neardup.formats.reading import Task
@@ -76,6 +76,7 @@ def sweep(
     """
     limits = _checked(thresholds)
     selection = SelectionSettings(keep=keep, within=within)
+    selection.refuse_copies("sweep")
     run = run_of(source, options, method=named_as(MinHash, method), selection=selection)
     inputs = run.find()
     tasks, settings = inputs.tasks, inputs.method.settings
@@ -161,7 +162,7 @@ def _mark(
     documents = np.array([(each.document, each.kept) for each in chosen], np.uint32).reshape(-1, 2)
     texts = read_texts(tasks, corpus.part_ends, np.unique(documents))
     marker = Marker(dict(texts), method.settings.shingling)
-    locations = pipeline.locations(tasks, corpus, scratch)
+    locations = reading.locations(tasks, corpus, scratch)
     ids, kept_ids = (locations.ids(side).to_pylist() for side in documents.T)
     return [
         SweepExample(each.removed_at, each.kept_at, id, kept_id, each.similarity, marker.mark(each.document, each.kept))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import Floats, Ints, Positions, Words
 from neardup.errors import SettingError
 
 MAX_BANDS, MAX_ROWS = 512, 64
@@ -31,7 +32,7 @@ class Bands(NamedTuple):
         return self.num_bands * self.rows_per_band
 
 
-def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> npt.NDArray[np.float64]:
+def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> Floats:
     """Return the probability that two documents share at least one band: P = 1 - (1 - s^r)^b.
 
     Parameters
@@ -128,9 +129,7 @@ def bits_for(count: int) -> int:
     return max(1, (count - 1).bit_length())
 
 
-def pack_keys(
-    keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32] | npt.NDArray[np.int64], num_positions: int
-) -> npt.NDArray[np.uint64]:
+def pack_keys(keys: Words, positions: Positions | Ints, num_positions: int) -> Words:
     """Return keys and positions packed in one sorted integer each: the upper bits of the key, then the position.
 
     They are written over the keys. Two keys that agree in the remaining bits (32 or more) collide, which adds

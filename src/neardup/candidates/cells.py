@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Positions = npt.NDArray[np.int64]
+from neardup.arrays import Ints
+
 _ROUNDS = 32
 _GROUPS = 4  # in a cell at least, so that cells are of one size
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def choose_cells(left: Positions, right: Positions, num_cells: int) -> tuple[Positions, Positions]:
+def choose_cells(left: Ints, right: Ints, num_cells: int) -> tuple[Ints, Ints]:
     """Return positions, rising, and the cell of each.
 
     Parameters

@@ -9,10 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import begins_run, offsets_from_lengths
+from neardup.arrays import Bytes, Ints, Mask, Positions, Words, begins_run, offsets_from_lengths
 from neardup.candidates.blocks import Radius, check_distance, choose_join_blocks, cut_blocks
 from neardup.errors import InputError
 from neardup.executor import map_all, map_ordered
@@ -32,15 +31,15 @@ class HammingNeighbours(NamedTuple):
     """
 
     neighbours: Neighbours
-    wanted: npt.NDArray[np.bool_]
+    wanted: Mask
     num_fingerprints: int
     num_pairs: int
 
 
 def find_neighbours(
-    fingerprints: npt.NDArray[np.uint64],
-    order: npt.NDArray[np.uint32],
-    members: npt.NDArray[np.bool_],
+    fingerprints: Words,
+    order: Positions,
+    members: Mask,
     radius: Radius,
     *,
     threads: int = 1,
@@ -79,9 +78,7 @@ def collect_pairs(batches: Iterable[Pairs]) -> Pairs:
     return Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _distinct(
-    fingerprints: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def _distinct(fingerprints: Words) -> tuple[Words, Positions, Ints]:
     """Return the distinct rows, the index of each row among them, and the number of rows equal to each."""
     order = np.lexsort(fingerprints.T) if fingerprints.shape[1] > 1 else np.argsort(fingerprints[:, 0])
     ordered = fingerprints[order]
@@ -95,8 +92,6 @@ def _distinct(
 _MAX_NODES = 512  # of a level
 _MAX_KEY_BITS = 96  # longer keys separate no more fingerprints, even if a third of their bits are constant
 _FINE_BITS = 4  # of a block, if the requested blocks leave too many pairs to compare
-
-Masks = npt.NDArray[np.uint64]
 
 
 class _Node(NamedTuple):
@@ -139,7 +134,7 @@ def make_levels(bits: int, max_distance: int, num_blocks: int, first_block: int 
     return _to_arrays(levels, bits, max_distance)
 
 
-def make_masks(bits: int, max_distance: int, num_blocks: int) -> Masks:
+def make_masks(bits: int, max_distance: int, num_blocks: int) -> Words:
     """Return the bits in which rows of each table agree: C(num_blocks, max_distance) tables, (num_tables, num_words).
 
     A pair within the distance agrees in the bits of one table at least. With max_distance blocks none need agree: a
@@ -182,19 +177,17 @@ _MAX_PART_BITS = 16  # parts of a block
 _PARTS_AT_ONCE = 1 << 11  # parts of a round: more of them would spread a pass over too many memory regions
 _RECORDS_AT_ONCE = 1 << 27  # records of a round, unless a single part has more
 
-Fingerprints = npt.NDArray[np.uint64]
-
 
 class Pairs(NamedTuple):
     """Pairs within the distance. left, right : uint32 positions, left < right; distance : uint8."""
 
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
-    distance: npt.NDArray[np.uint8]
+    left: Positions
+    right: Positions
+    distance: Bytes
 
 
 def join(
-    fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int | None = None, threads: int = 1
+    fingerprints: Words, bits: int, max_distance: int, num_blocks: int | None = None, threads: int = 1
 ) -> Iterator[Pairs]:
     """Yield each pair of fingerprints within a Hamming distance once.
 
@@ -234,9 +227,7 @@ def join(
     return _join(fingerprints, bits, max_distance, num_blocks, threads)
 
 
-def join_block(
-    fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int, block: int
-) -> Iterator[Pairs]:
+def join_block(fingerprints: Words, bits: int, max_distance: int, num_blocks: int, block: int) -> Iterator[Pairs]:
     """Yield the pairs of which `block` is the first block that agrees; others may be left out of `fingerprints`.
 
     Parameters
@@ -250,7 +241,7 @@ def join_block(
     yield from _join_parts(1, records, [0, len(fingerprints)], levels, max_distance)
 
 
-def _join(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int, threads: int) -> Iterator[Pairs]:
+def _join(fingerprints: Words, bits: int, max_distance: int, num_blocks: int, threads: int) -> Iterator[Pairs]:
     count = len(fingerprints)
     if count < 2:
         return
@@ -314,7 +305,7 @@ class _Part:
         return buffers
 
 
-def _check(fingerprints: Fingerprints, bits: int, max_distance: int, num_blocks: int | None) -> Fingerprints:
+def _check(fingerprints: Words, bits: int, max_distance: int, num_blocks: int | None) -> Words:
     """Return the fingerprints as contiguous rows of words."""
     check_distance(bits, max_distance, num_blocks)
     words = num_words(bits)
@@ -347,7 +338,7 @@ def _spans(count: int, threads: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(count * thread // threads for thread in range(threads + 1)))
 
 
-def _count_parts(threads: int, fingerprints: Fingerprints, mask: Fingerprints, parts: int) -> npt.NDArray[np.int64]:
+def _count_parts(threads: int, fingerprints: Words, mask: Words, parts: int) -> Ints:
     """Return the number of records of each part by thread, int64 (threads, parts)."""
     spans, counts = _spans(len(fingerprints), threads), np.zeros((threads, parts), np.int64)
     count_parts = kernels.blocks.count_parts
@@ -367,12 +358,7 @@ def _cut_rounds(sizes: list[int]) -> list[slice]:
 
 
 def _copy_parts(
-    threads: int,
-    fingerprints: Fingerprints,
-    mask: Fingerprints,
-    counts: npt.NDArray[np.int64],
-    parts: slice,
-    records: Records,
+    threads: int, fingerprints: Words, mask: Words, counts: Ints, parts: slice, records: Records
 ) -> list[int]:
     """Copy the fingerprints of some parts to `records`, part by part; return the offset of each part, and the end."""
     spans, sizes = _spans(len(fingerprints), threads), counts[:, parts]

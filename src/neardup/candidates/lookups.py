@@ -16,14 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import begins_run, ranges
+from neardup.arrays import Ints, Mask, Rows, Words, begins_run, ranges, read_only
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import make_masks
 from neardup.candidates.samples import Samples
 from neardup.features.described import Keys, Lists, distinct_lists
-
-Rows = npt.NDArray[np.int64]
 
 
 class Layout(NamedTuple):
@@ -45,9 +43,9 @@ class Entries(NamedTuple):
 
     document: Rows
     table: npt.NDArray[np.uint16]
-    key: npt.NDArray[np.uint64]
+    key: Words
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Entries:
+    def take(self, chosen: Mask) -> Entries:
         """Return the entries where `chosen`, bool (num_entries,), is true."""
         return Entries(self.document[chosen], self.table[chosen], self.key[chosen])
 
@@ -61,10 +59,10 @@ class Found(NamedTuple):
 
     entry: Rows
     row: Rows
-    kept: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
+    kept: Mask
+    truncated: Mask
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Found:
+    def take(self, chosen: Mask) -> Found:
         """Return the rows where `chosen`, bool (num_found,), is true; `truncated` stays."""
         return Found(self.entry[chosen], self.row[chosen], self.kept[chosen], self.truncated)
 
@@ -72,16 +70,16 @@ class Found(NamedTuple):
 class CandidateRows(NamedTuple):
     """Candidates among stored rows, by query and then by row, each pair once. query, row : int64; kept : bool."""
 
-    query: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.bool_]
+    query: Ints
+    row: Ints
+    kept: Mask
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> CandidateRows:
+    def take(self, chosen: Mask) -> CandidateRows:
         """Return the candidates where `chosen`, bool (num_candidates,), is true."""
         return CandidateRows(self.query[chosen], self.row[chosen], self.kept[chosen])
 
 
-def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.NDArray[np.int64]]:
+def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, Ints]:
     """Return each pair of a query and a row once, with the number of probes that found it."""
     query = probes.document[found.entry]
     if len(query) < 2:
@@ -95,7 +93,7 @@ def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, npt.ND
     return CandidateRows(query[new], row[new], kept[new]), hits
 
 
-def dense_entries(values: npt.NDArray[np.uint64]) -> Entries:
+def dense_entries(values: Words) -> Entries:
     """Return entries of a key for each document and table: uint64 (num_documents, num_tables)."""
     num_documents, num_tables = values.shape
     if num_documents == 1:
@@ -106,11 +104,11 @@ def dense_entries(values: npt.NDArray[np.uint64]) -> Entries:
 
 
 @cache
-def _entries_of_one(num_tables: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+def _entries_of_one(num_tables: int) -> tuple[Ints, npt.NDArray[np.uint16]]:
     return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
 
 
-def take_entries(entries: Entries, documents: npt.NDArray[np.bool_]) -> Entries:
+def take_entries(entries: Entries, documents: Mask) -> Entries:
     """Return the entries of some documents, which keep their positions. documents : bool (num_documents,)."""
     whole = documents.item() if len(documents) == 1 else documents.all()
     return entries if whole else entries.take(documents[entries.document])
@@ -195,20 +193,20 @@ class DistanceLookup(Lookup):
         # Documents of one fingerprint have equal distances: the earliest represents them.
         return max_bucket_size if self.confirmed or all_pairs else 1
 
-    def permute(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def permute(self, words: Words) -> Words:
         """Return the keys of fingerprints, uint64 (num_tables, num_rows). words : uint64 (num_rows, num_words)."""
         keys = np.empty((len(self._moves), len(words)), np.uint64)
-        kernels.blocks.permute_bits(words, self._moves, keys)
+        kernels.blocks.permute_bits(read_only(words), self._moves, keys)
         return keys
 
     @cached_property
-    def masks(self) -> npt.NDArray[np.uint64]:
+    def masks(self) -> Words:
         """Return the bits of the blocks of each table, uint64 (num_tables, num_words)."""
         bits, max_distance, num_blocks = self.radius
         return make_masks(bits, max_distance, max_distance + 1 if num_blocks is None else num_blocks)
 
     @cached_property
-    def _moves(self) -> npt.NDArray[np.uint64]:
+    def _moves(self) -> Words:
         """Return the moves of `permute_bits`: the bits of a table's blocks to the front, then the others, in order."""
         tables = []
         for mask in self.masks.tolist():

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import Floats, Ints
 from neardup.errors import SettingError
 
 _SIZES = (4, 8, 16, 32, 64, 128)
@@ -22,7 +23,7 @@ class Samples(NamedTuple):
     num_needed: int
 
 
-def hit_probability(containment: npt.ArrayLike, samples: Samples) -> npt.NDArray[np.float64]:
+def hit_probability(containment: npt.ArrayLike, samples: Samples) -> Floats:
     """Return the probability that a pair with this containment is compared: the binomial tail P(X >= m).
 
     Parameters
@@ -74,7 +75,7 @@ def choose_samples(threshold: float, recall: float) -> Samples:
     return best
 
 
-def needed_by_size(threshold: float, recall: float, samples: Samples) -> npt.NDArray[np.int64]:
+def needed_by_size(threshold: float, recall: float, samples: Samples) -> Ints:
     """Return the number of hits that a sample of 0, 1, ... num_samples shingles needs.
 
     A document with fewer shingles than samples is sampled whole; it needs as many hits as reach the recall, and at

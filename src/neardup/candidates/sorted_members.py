@@ -7,20 +7,17 @@ corpora, in the stages that are run one after the other and on Spark; kernels/si
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import begins_run, ranges, rank_in_run
+from neardup.arrays import Array, Integers, Ints, Mask, Positions, Words, begins_run, ranges, rank_in_run
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import find_neighbours
 from neardup.candidates.lookups import Lookup
 from neardup.features.described import Keys
-
-Positions = npt.NDArray[np.int64]
 
 
 class Candidates(NamedTuple):
@@ -30,13 +27,13 @@ class Candidates(NamedTuple):
     member that it does not list.
     """
 
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
-    left_out: npt.NDArray[np.bool_]
+    left: Positions
+    right: Positions
+    left_out: Mask
 
 
 def propose(
-    lookup: Lookup, keys: Keys, order: npt.NDArray[np.uint32], max_bucket_size: int, *, all_pairs: bool = False
+    lookup: Lookup, keys: Keys, order: Positions, max_bucket_size: int, *, all_pairs: bool = False
 ) -> Candidates:
     """Propose the earlier documents that a bucket lists with a document.
 
@@ -68,7 +65,7 @@ def propose(
     return Candidates(pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32), left_out)
 
 
-def _list_near(keys: Keys, order: npt.NDArray[np.uint32], nodes: Positions, last: Positions, radius: Radius) -> Members:
+def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Radius) -> Members:
     """Return a bucket for each fingerprint, which lists its documents; those within the distance query it too."""
     featured = np.zeros(len(order), np.bool_)
     featured[nodes] = True
@@ -81,7 +78,7 @@ def _list_near(keys: Keys, order: npt.NDArray[np.uint32], nodes: Positions, last
     return Members(bucket, position, last[position], np.zeros_like(position), needed)
 
 
-def _with_copies(pairs: npt.NDArray[np.int64], first: Positions) -> npt.NDArray[np.int64]:
+def _with_copies(pairs: Ints, first: Ints) -> Ints:
     """Return packed pairs, and those with each copy of the right document, where the left one is the earlier one.
 
     first : by position, the first position with the same content.
@@ -94,8 +91,8 @@ def _with_copies(pairs: npt.NDArray[np.int64], first: Positions) -> npt.NDArray[
     return np.unique(every[every & 0xFFFFFFFF < copies])
 
 
-def _pack(left: Positions, right: Positions) -> Positions:
-    packed: Positions = right << 32 | left
+def _pack(left: Ints, right: Ints) -> Ints:
+    packed: Ints = right << 32 | left
     return packed
 
 
@@ -110,13 +107,11 @@ class Buckets(NamedTuple):
     kernels.bands.LAST_MEMBER marks the last entry of a bucket.
     """
 
-    first: npt.NDArray[np.uint32]
-    members: npt.NDArray[np.uint32]
+    first: Positions
+    members: Positions
 
 
-def find_copies(
-    content: npt.NDArray[np.uint64], order: npt.NDArray[np.uint32], featured: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.uint32]:
+def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
     """Return for each position the first position with the same content; itself for documents without features.
 
     Parameters
@@ -132,9 +127,7 @@ def find_copies(
     return representative
 
 
-def fill_buckets(
-    keys: npt.NDArray[np.uint64], positions: npt.NDArray[np.uint32], num_positions: int, max_bucket_size: int
-) -> Buckets:
+def fill_buckets(keys: Words, positions: Positions, num_positions: int, max_bucket_size: int) -> Buckets:
     """Group positions by the key of a band.
 
     Parameters
@@ -154,8 +147,7 @@ def fill_buckets(
 _PAIRS_AT_ONCE = 1 << 18
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
-Integers = npt.NDArray[np.integer[Any]]
-Possible = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
+Possible = Callable[[Integers, Integers], Mask]
 """Whether pairs can be duplicates, by the sizes of the left and the right document."""
 
 
@@ -173,7 +165,7 @@ class Members(NamedTuple):
     size: Integers
     needed: Integers
 
-    def take(self, rows: npt.NDArray[Any]) -> Members:
+    def take(self, rows: Array) -> Members:
         """Return some of the rows."""
         return Members(*(column[rows] for column in self))
 
@@ -232,7 +224,7 @@ def pair_members(batches: Iterable[Members], most: int, possible: Possible | Non
 
 
 def _listed_pairs(
-    rows: Members, begins: Integers, rank: Integers, fresh: npt.NDArray[np.bool_], most: int, possible: Possible | None
+    rows: Members, begins: Integers, rank: Integers, fresh: Mask, most: int, possible: Possible | None
 ) -> Iterator[BucketPairs]:
     """Yield the pairs of the fresh rows with the earlier rows that their buckets list."""
     listed = np.where(fresh, np.minimum(rank, most), 0)
@@ -255,9 +247,7 @@ def _listed_pairs(
         low = stop
 
 
-def _unlisted_pairs(
-    rows: Members, begins: Integers, rank: Integers, fresh: npt.NDArray[np.bool_], most: int
-) -> Iterator[BucketPairs]:
+def _unlisted_pairs(rows: Members, begins: Integers, rank: Integers, fresh: Mask, most: int) -> Iterator[BucketPairs]:
     """Yield the first member that a bucket does not list, with each document behind it that queries."""
     crowded = np.flatnonzero((rank >= most) & fresh)
     crowded = crowded[(rank[crowded] > most) | (rows.needed[crowded] >= 0)]  # there is a member of the rank `most`

@@ -84,20 +84,28 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
             f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the report.json of such a run."
         )
+    if ctx.command.name == "contamination":
+        raise SettingError(
+            f"--config {name} does not repeat a run: a report of neardup contamination does not name its items and "
+            "their columns. Write the options to a TOML file."
+        )
     from neardup.runs.columns import FILE_COLUMN, ID_NAMES
 
-    method, settings = report.get("method"), report.get("settings", {})
+    has_method = ctx.command.name != "passages"
+    method, settings = report.get("method") if has_method else {}, report.get("settings", {})
     if method is None:
         raise SettingError(
             f"The run of {name} used a Python function, which a file cannot contain. Repeat it in Python."
         )
     values = {key: value for key, value in method.items() if value is not None and key != "method"}
-    values["method"] = name_of(method["method"])
+    if has_method:
+        values["method"] = name_of(method["method"])
     if isinstance(values.get("tokens"), dict):
         jieba = values["tokens"]["jieba"]
         values |= {option: jieba[field] for option, field in JIEBA.items() if jieba[field] is not None}
         values["tokens"] = "jieba"
-    values |= {key: settings[key] for key in _OF_REPORT if settings.get(key) is not None}
+    values |= {key: settings[key] for key in (_OF_REPORT if has_method else settings) if settings.get(key) is not None}
+    values["passages"] = ((report.get("passages") or {}).get("settings") or {}).get("min_length")
     values["write"] = report.get("write")
     values["count_by"] = (report.get("by_value") or {}).get("column")
     values["text_column"] = report["columns"]["text"]

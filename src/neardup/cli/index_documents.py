@@ -191,8 +191,6 @@ def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: 
             "--only-new out; the field repeated of an answer has the same information."
         )
     if stream or print_kept:
-        from neardup.cli.index_documents import answer_stream
-
         answer_stream(address, inputs, stream=stream, print_kept=print_kept, **values)
         return
     _add(address, inputs, if_new=True, **values)

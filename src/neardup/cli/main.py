@@ -16,11 +16,12 @@ from typing import Any, cast
 import click
 
 from neardup.errors import NeardupError
+from neardup.report.wording import speaking
 from neardup.version import __version__
 
 INTERRUPTED = 130
 _NAMES = (
-    *("dedup", "find-pairs", "cluster", "contamination", "compare", "evaluate", "sweep", "plan", "sign"),
+    *("dedup", "find-pairs", "cluster", "passages", "contamination", "compare", "evaluate", "sweep", "plan", "sign"),
     *("document-frequencies", "index", "serve"),
 )
 
@@ -51,13 +52,24 @@ class _Commands(Mapping[str, click.Command]):
         return len(_NAMES)
 
 
+def language_of(environment: Mapping[str, str]) -> str:
+    """Return the language of the terminal: zh if its locale is Chinese, else en."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((environment[name] for name in names if environment.get(name)), "")
+    return "zh" if locale.startswith("zh") else "en"
+
+
 class Program(click.Group):
     """A group of commands whose errors are one line, not a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn an error into a line and an exit code."""
+        language = language_of(os.environ)
+        if language == "zh":
+            ctx.default_map = {name: {"lang": language} for name in _NAMES}
         try:
-            return super().invoke(ctx)
+            with speaking(language):
+                return super().invoke(ctx)
         except click.UsageError as error:
             if error.ctx is not None and type(error).__name__ != "NoArgsIsHelpError":
                 raise Failure(f"{error.format_message()} See {error.ctx.command_path} --help.") from error
@@ -88,6 +100,7 @@ def cli() -> None:
       neardup dedup news.parquet more/*.jsonl.zst -o out/
       neardup find-pairs corpus.parquet -o pairs.parquet
       neardup cluster pages/ -o out/ --method structure
+      neardup passages corpus/*.parquet -o out/
       neardup contamination evals/*.jsonl --corpus train/ -o out/
       neardup compare a.txt b.txt
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
@@ -119,10 +132,8 @@ def _load_methods() -> None:
         sys.exit(Failure.exit_code)
 
 
-def main() -> None:
-    """Run the command line."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a text may have characters that the terminal cannot show
+def prepare() -> None:
+    """Set up the process for a run. Requires: neither Arrow nor NumPy is loaded."""
     # Arrow's allocator gives memory back at once and asks for it again for the next batch; waiting ten seconds with
     # it saves a third of the system time of a run. Read when Arrow is loaded, so it is set before.
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
@@ -133,6 +144,13 @@ def main() -> None:
     # more when the process ends, took 0.2 seconds.
     gc.set_threshold(250_000)
     atexit.register(gc.freeze)
+
+
+def main() -> None:
+    """Run the command line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a text may have characters that the terminal cannot show
+    prepare()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; those of neardup are in the report
     _load_methods()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,6 +11,8 @@ from neardup.cli.settings import Function, composed, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import METHODS, Jieba, MethodSettings, Shingling, name_of
+from neardup.settings.methods import method as settings_of
+from neardup.settings.presets import NOISE, PRESET
 
 _METHOD = "Method"
 _TEXT = tuple(constraints_of(Shingling))
@@ -27,7 +28,7 @@ JIEBA = {
     "stop_words": "stop_words",
     "part_of_speech": "parts_of_speech",
 }
-_ALL = ("method", *_TEXT, *_OPTIONS, *JIEBA)
+_ALL = ("method", "preset", "noise", *_TEXT, *_OPTIONS, *JIEBA)
 
 
 def method_options(function: Function) -> Function:
@@ -58,8 +59,13 @@ def stored_options(function: Function) -> Function:
 
 
 def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Callable[[Function], Function]:
-    """Return a decorator that adds --method, of these methods, and options of them."""
-    return composed(option("--method", _METHOD, help, type=click.Choice(methods)), *_below_headings(methods, names))
+    """Return a decorator that adds --method, of these methods, --preset, --noise, and options of them."""
+    return composed(
+        option("--method", _METHOD, help, type=click.Choice(methods)),
+        setting_option("preset", None, PRESET, _METHOD),
+        option("--noise SHARE", _METHOD, NOISE.help),
+        *_below_headings(methods, names),
+    )
 
 
 def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Callable[[Function], Function]]:
@@ -100,7 +106,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     SettingError
         If an option belongs to another method, or to Chinese words without --tokens jieba.
     """
-    return _with_options(METHODS[values.pop("method", None) or default], values)
+    return _with_options(values.pop("method", None) or default, values)
 
 
 def is_method_given(values: dict[str, Any]) -> bool:
@@ -108,9 +114,9 @@ def is_method_given(values: dict[str, Any]) -> bool:
     return any(values.get(name) not in (None, ()) for name in _ALL)
 
 
-def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettings:
-    """Return settings with the given options in place of their values."""
-    method = type(start)
+def _with_options(start: str, values: dict[str, Any]) -> MethodSettings:
+    """Return the settings of a method name with the given options in place of their values."""
+    method, preset, noise = type(METHODS[start]), values.pop("preset", None), values.pop("noise", None)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()
@@ -130,7 +136,7 @@ def _with_options(start: MethodSettings, values: dict[str, Any]) -> MethodSettin
         )
     if chinese:
         given["tokens"] = Jieba(**chinese)
-    return replace(start, **given)
+    return settings_of(start, preset=preset, noise=noise, **given)
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:

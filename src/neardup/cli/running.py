@@ -18,6 +18,7 @@ import click
 
 from neardup.cli import render
 from neardup.errors import IncompleteWarning
+from neardup.report.wording import speaking
 
 INCOMPLETE = 1
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -90,7 +91,8 @@ def show(record: Mapping[str, Any], print_it: Callable[[], object], *, as_json: 
     if as_json:
         print_json(record)
     elif not quiet:
-        print_it()
+        with speaking(record.get("lang")):
+            print_it()
 
 
 def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:

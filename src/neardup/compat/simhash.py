@@ -17,8 +17,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Array, Bytes, Ints
 from neardup.errors import InputError, SchemeError, SettingError
 
 __all__ = ["Simhash", "SimhashIndex"]
@@ -114,7 +114,7 @@ class Simhash:
         ones = np.array([total > half for total in sums.tolist()] if names else [], np.bool_)
         self.value = int.from_bytes(np.packbits(ones).tobytes(), "big")
 
-    def _add(self, names: list[str], weights: list[Any]) -> npt.NDArray[Any]:
+    def _add(self, names: list[str], weights: list[Any]) -> Array:
         """Return the weight of the features that have each bit, the most significant bit first.
 
         Sums of floats depend on their order, so they are added in that of the package: small whole weights by 200.
@@ -132,10 +132,10 @@ class Simhash:
         return total + self._add_whole(bits, weights, batch)
 
     @staticmethod
-    def _add_whole(bits: npt.NDArray[Any], weights: list[Any], batch: list[int]) -> npt.NDArray[np.int64]:
+    def _add_whole(bits: Array, weights: list[Any], batch: list[int]) -> Ints:
         return np.array([weights[index] for index in batch], np.int64) @ bits[batch].astype(np.int64)
 
-    def _bits(self, names: list[str]) -> npt.NDArray[np.uint8]:
+    def _bits(self, names: list[str]) -> Bytes:
         """Return the bits of the hashes, shape (num_features, f), the most significant first."""
         digests = b"".join([self._digest(name) for name in names])
         return np.unpackbits(np.frombuffer(digests, np.uint8)).reshape(-1, self.f)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import offsets_from_lengths, ranges
+from neardup.arrays import Ints, offsets_from_lengths, ranges
 
 
 def connect(parents: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]) -> None:
@@ -30,9 +30,7 @@ def roots(parents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     return firsts
 
 
-def first_connected(
-    left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return the distinct ends of pairs, any numbers, and the first member of the cluster of each."""
     ends, edges = number_ends(left, right)
     parents = np.arange(len(ends), dtype=np.uint32)
@@ -40,9 +38,7 @@ def first_connected(
     return ends, ends[roots(parents)]
 
 
-def number_ends(
-    left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
+def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
     """Return the distinct ends of pairs, rising, and the pairs with each end as its number among these."""
     ends, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
     first, second = np.split(numbers.astype(np.uint32), 2)
@@ -58,13 +54,13 @@ class Clusters(NamedTuple):
     number of clusters of two documents or more.
     """
 
-    cluster_of: npt.NDArray[np.int64]
-    members: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
+    cluster_of: Ints
+    members: Ints
+    offsets: Ints
     num_clusters: int
 
     @property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Return the number of documents of each cluster."""
         return np.diff(self.offsets)
 
@@ -88,9 +84,7 @@ def cluster_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept:
     return Clusters(cluster_of, members, offsets_from_lengths(sizes[leaders]), int(np.count_nonzero(sizes > 1)))
 
 
-def pick_others(
-    clusters: Clusters, first: int, stop: int, most: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def pick_others(clusters: Clusters, first: int, stop: int, most: int) -> tuple[Ints, Ints]:
     """Return up to `most` members of each of the clusters in [first, stop), evenly spaced from the second to the last.
 
     Returns

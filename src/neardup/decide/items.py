@@ -5,13 +5,14 @@ The rule is that of docs/contamination.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import ranges, writable
+from neardup.arrays import Mask, Rows, begins_run, ranges, writable
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
 
 RULES = ("containment", "whole", "perfect")
@@ -26,18 +27,18 @@ class Stretches(NamedTuple):
     starts : int64, the first stretch of each item in a document.
     """
 
-    begins: npt.NDArray[np.int64]
+    begins: Rows
     items: npt.NDArray[np.int32]
     fields: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    counts: Rows
+    starts: Rows
 
-    def total(self, column: int, weights: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    def total(self, column: int, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sum of a column of `counts` for each item in a document, weighted by field."""
-        values = self.counts[:, column] if weights is None else self.counts[:, column] * weights[self.fields]
+        values = self.counts[:, column] * weights[self.fields]
         return np.add.reduceat(values, self.starts) if len(values) else values[:0]
 
-    def shown(self, table: ItemTable) -> npt.NDArray[np.int64]:
+    def shown(self, table: ItemTable) -> Rows:
         """Return the stretch to show of each item in a document.
 
         That of the first field of which enough was found; else the one with most.
@@ -53,25 +54,23 @@ class Hits(NamedTuple):
     """Items found in documents, by item, the best first.
 
     documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64. starts, ends : int64,
-    the characters of the document where the best field's stretch is. found : places that were found, by hit.
+    the characters of the document where the best field's stretch is. found : by hit, the places that were found.
     """
 
     documents: npt.NDArray[np.uint32]
     items: npt.NDArray[np.int32]
     rules: npt.NDArray[np.int32]
     containment: npt.NDArray[np.float64]
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    found: list[npt.NDArray[np.int32]]
+    starts: Rows
+    ends: Rows
+    found: npt.NDArray[np.object_]
 
     def take(self, rows: npt.NDArray[Any]) -> Hits:
         """Return some of the hits."""
-        documents, items, rules, containment, starts, ends, found = self
-        columns = documents[rows], items[rows], rules[rows], containment[rows], starts[rows], ends[rows]
-        return Hits(*columns, [found[row] for row in rows.tolist()] if found else [])
+        return Hits(*(column[rows] for column in self))
 
 
-def find_stretches(table: ItemTable, matches: Matches, is_rare: npt.NDArray[np.bool_]) -> Stretches:
+def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretches:
     """Return the stretch of each field in each document that holds most of its shingles.
 
     Parameters
@@ -79,123 +78,112 @@ def find_stretches(table: ItemTable, matches: Matches, is_rare: npt.NDArray[np.b
     matches : by document and field, in each by position. is_rare : bool by match.
     """
     fields = table.fields[matches.places]
-    last = np.flatnonzero((np.diff(fields, append=-1) != 0) | (np.diff(matches.documents, append=-1) != 0))
-    best = np.empty((len(last), 4), np.int64)
-    arrays = (last + 1, writable(matches.places), writable(matches.positions), is_rare, table.widths(fields[last]))
-    kernels.item_shingles.best_stretches(*arrays, np.zeros(len(table.items), np.int32), best)
-    items, documents = table.field_items[fields[last]], matches.documents[last]
-    new = (np.diff(items, prepend=-1) != 0) | (np.diff(documents, prepend=-1) != 0)
-    return Stretches(np.append(0, last + 1)[:-1], items, fields[last], best, np.flatnonzero(new))
+    begins = np.flatnonzero(begins_run(matches.documents, fields))
+    fields, ends, best = (
+        fields[begins],
+        np.append(begins[1:], len(fields))[: len(begins)],
+        np.empty((len(begins), 4), np.int64),
+    )
+    width = table.num_tokens[fields] + np.maximum(table.num_tokens[fields] // 2, 5)  # words: half as many again
+    arrays = writable(matches.places), writable(matches.positions), is_rare, width - table.ngrams[fields] + 1
+    kernels.item_shingles.best_stretches(ends, *arrays, np.zeros(len(table.items), np.int32), best)
+    items = table.field_items[fields]
+    return Stretches(begins, items, fields, best, np.flatnonzero(begins_run(matches.documents[begins], items)))
+
+
+ENOUGH, KEPT, ALL, FURTHER = range(4)
+"""What a document has of an item: enough of it, boilerplate included; what may be a hit; all of it; and the same if it
+is not listed, because `max_documents` others have all of it."""
 
 
 class Kept(NamedTuple):
     """What is kept of the matches in some documents.
 
-    matches : bool by match, those in the stretches of items that may be found. items, whole : by item kept in a
-    document: int32; bool, whether all of it is there. enough : int32, an item for each document that has enough of it,
-    boilerplate included.
+    matches : bool by match, those in the stretches of items that may be found. items, states : int32, the items of
+    which documents have enough, in the order of the matches; ENOUGH, KEPT or ALL.
     """
 
-    matches: npt.NDArray[np.bool_]
+    matches: Mask
     items: npt.NDArray[np.int32]
-    whole: npt.NDArray[np.bool_]
-    enough: npt.NDArray[np.int32]
+    states: npt.NDArray[np.int32]
 
 
 class _Judged(NamedTuple):
     """How much of a part of an item a document has, by item and document.
 
-    own, rare : int64, the shingles there. share : float64, of those that the part has, weighted. rare_weight : float64,
-    the weight of the rare ones. is_whole : bool, whether all are there, and these are enough to show an item.
-    num_own : int64, those it has.
+    own, rare : int64, the shingles there. num_own : int64, those that the part has. share : float64, of these,
+    weighted. rare_weight : float64, of the rare ones. contains : bool, whether enough is there, boilerplate included.
+    is_whole : bool, whether all are there, and these are enough to show an item; is_long : and they are many.
     """
 
-    own: npt.NDArray[np.int64]
-    rare: npt.NDArray[np.int64]
+    own: Rows
+    rare: Rows
+    num_own: Rows
     share: npt.NDArray[np.float64]
     rare_weight: npt.NDArray[np.float64]
-    is_whole: npt.NDArray[np.bool_]
-    num_own: npt.NDArray[np.int64]
-
-    def contains(self, table: ItemTable) -> npt.NDArray[np.bool_]:
-        """Return whether enough is there, boilerplate included."""
-        enough = (self.own >= table.settings.min_shingles) & (self.share >= table.settings.threshold - 1e-9)
-        return enough | self.is_whole
+    contains: Mask
+    is_whole: Mask
+    is_long: Mask
 
 
-def _judge(table: ItemTable, found: Stretches) -> list[_Judged]:
-    """Return how much of the first field, and of all, a document has; nothing of all if it has nothing of the first."""
-    judged, items = [], found.items[found.starts]
-    for is_part, num_own, all_weight in table.parts:
-        own, weights = found.total(1, is_part), table.weights * is_part
-        share = found.total(1, weights) / np.maximum(all_weight[items], 1e-300)
-        is_whole = table.is_decidable(num_own[items]) & (own >= least_whole(num_own[items]))
-        rare = found.total(0, is_part), share, found.total(0, weights)
-        judged.append(_Judged(own, *rare, is_whole, num_own[items]))
-    first, of_all = judged
+def _judge(table: ItemTable, found: Stretches) -> Iterator[_Judged]:
+    """Yield how much of the first field, and of all, a document has."""
+    items, settings = found.items[found.starts], table.settings
     # An answer without any of its question is none: answers are alike.
-    has_first = first.own >= np.ceil(table.settings.threshold / 2 * first.num_own)
-    return [first, of_all._replace(own=of_all.own * has_first, is_whole=of_all.is_whole & has_first)]
+    has_first = found.total(1, table.is_first) >= np.ceil(settings.threshold / 2 * table.num_first[items])
+    for is_part, of_items, all_weight in table.parts:
+        own, num_own, weights = found.total(1, is_part), of_items[items], table.weights * is_part
+        share = found.total(1, weights) / np.maximum(all_weight[items], 1e-300)
+        is_whole = has_first & (num_own >= settings.min_rare) & (own >= least_whole(num_own))
+        contains = has_first & (own >= settings.min_shingles) & (share >= settings.threshold - 1e-9) | is_whole
+        rare = found.total(0, is_part), num_own, share, found.total(0, weights)
+        yield _Judged(own, *rare, contains, is_whole, is_whole & (num_own >= LONG))
 
 
-def keep_matches(table: ItemTable, matches: Matches, is_common: npt.NDArray[np.bool_]) -> Kept:
+def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
     """Return which items may be found, however many documents are still to come.
 
-    is_common : bool by place, of those known to be.
+    is_common : bool by match, of those known to be.
     """
-    found = find_stretches(table, matches, ~is_common[matches.places])
+    found = find_stretches(table, matches, ~is_common)
     items = found.items[found.starts]
     kept, whole, enough = (np.zeros(len(items), np.bool_) for _ in range(3))
     for part in _judge(table, found):
-        whole |= part.is_whole & ((part.num_own >= LONG) | (part.num_own == table.num_own[items]))
-        enough |= part.contains(table)
-        kept |= part.contains(table) & (part.rare >= np.where(part.is_whole, 1, table.settings.min_rare))
-        kept |= part.is_whole & (part.num_own >= LONG)
+        whole |= part.is_long | (part.is_whole & (part.num_own == table.num_own[items]))
+        enough |= part.contains
+        kept |= part.is_long | (part.contains & (part.rare >= np.where(part.is_whole, 1, table.settings.min_rare)))
     first, last = found.counts[np.repeat(kept, np.diff(found.starts, append=len(found.items))), 2:].T
     in_stretch = np.zeros(len(matches.places), np.bool_)
     in_stretch[ranges(first, last - first + 1)] = True
-    return Kept(in_stretch, items[kept], whole[kept], items[enough])
+    return Kept(in_stretch, items[enough], np.where(kept, KEPT + whole, ENOUGH)[enough].astype(np.int32))
 
 
-def decide_hits(
-    table: ItemTable,
-    matches: Matches,
-    characters: npt.NDArray[np.integer[Any]],
-    num_documents: npt.NDArray[np.int64],
-    is_whole: npt.NDArray[np.bool_],
-) -> Hits:
+def decide_hits(table: ItemTable, matches: Matches, characters: npt.NDArray[np.integer[Any]], is_rare: Mask) -> Hits:
     """Return all hits.
 
     Parameters
     ----------
-    matches : those kept of all documents, by document and field.
-    characters : (num_matches, 2), the range of each.
-    num_documents : int64 by place, the documents that have the words around it.
-    is_whole : bool by item, whether all of it was found.
+    matches : those kept of all documents, by document and field. characters : (num_matches, 2), the range of each.
+    is_rare : bool by place, whether few documents have the words around it.
     """
-    is_rare = num_documents <= table.most_documents(is_whole)
     found = find_stretches(table, matches, is_rare[matches.places])
     items = found.items[found.starts]
     containment, rules = np.zeros(len(items)), np.zeros(len(items), np.int32)
     for part, (is_part, _, _) in zip(_judge(table, found), table.parts, strict=True):
-        is_long = part.is_whole & (part.num_own >= LONG)
-        is_short = part.is_whole & ~is_long & (part.rare > 0)
-        is_enough = part.contains(table) & (part.rare >= table.settings.min_rare)
+        is_short = part.is_whole & ~part.is_long & (part.rare > 0)
         all_rare = np.bincount(table.items, (table.weights * is_part)[table.fields] * is_rare, table.num_items)[items]
+        is_enough = part.contains & (part.rare >= table.settings.min_rare)
         is_enough &= part.rare_weight >= (table.settings.threshold / 2 - 1e-9) * all_rare
-        share = np.where(is_long | is_short, part.own / np.maximum(part.num_own, 1), part.share)
-        better = (is_long | is_short | is_enough) & (share > containment)
+        share = np.where(part.is_long | is_short, part.own / np.maximum(part.num_own, 1), part.share)
+        better = (part.is_long | is_short | is_enough) & (share > containment)
         containment[better] = share[better]
-        rules[better] = np.where(is_long, 1, np.where(is_short, 2, 0))[better]
+        rules[better] = np.select([part.is_long, is_short], [1, 2], 0)[better]
     first, last = found.counts[found.shown(table), 2:].T
-    documents = matches.documents[found.begins[found.starts]]
+    documents = matches.documents[found.begins[found.starts]].astype(np.uint32)
     order = np.lexsort((documents, -containment, items))
     order = order[containment[order] > 0]
-    limits = np.append(found.starts, len(found.items))
-    places = []
-    for begin, end in zip(limits[order].tolist(), limits[order + 1].tolist(), strict=True):
-        inside = [matches.places[low : high + 1] for _, _, low, high in found.counts[begin:end].tolist()]
-        places.append(np.unique(np.concatenate(inside)))
-    starts, ends = characters[first, 0], characters[last, 1]
-    hits = Hits(documents.astype(np.uint32), items, rules, containment, starts, ends, [])
-    return hits.take(order)._replace(found=places)
+    limits, places = np.append(found.starts, len(found.items)), np.empty(len(items), np.object_)
+    for row in order.tolist():
+        stretches = found.counts[limits[row] : limits[row + 1], 2:].tolist()
+        places[row] = np.unique(np.concatenate([matches.places[low : high + 1] for low, high in stretches]))
+    return Hits(documents, items, rules, containment, characters[first, 0], characters[last, 1], places).take(order)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
+from neardup.arrays import Bytes, Ints, Mask, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
 from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
@@ -25,18 +25,20 @@ class Cuts(NamedTuple):
     """
 
     documents: npt.NDArray[np.uint32]
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
+    starts: Ints
+    ends: Ints
 
 
 class Edits(NamedTuple):
     """The edits of consecutive documents: ranges of a text are cut, or all of it, which removes the document.
 
-    kept : bool (num_documents,), whether the document stays. cuts : of kept documents; None if there are none.
+    kept : bool (num_documents,), whether the document stays. cuts : of kept documents; None if there are none. marked :
+    whether what is cut stays, between MARKS.
     """
 
-    kept: npt.NDArray[np.bool_]
+    kept: Mask
     cuts: Cuts | None = None
+    marked: bool = False
 
     def between(self, start: int, stop: int) -> Edits:
         """Return the edits of the documents in [start, stop), which are then numbered from 0."""
@@ -44,13 +46,34 @@ class Edits(NamedTuple):
         if self.cuts is None:
             return Edits(kept)
         documents, starts, ends = self.cuts
-        chosen = slice(*np.searchsorted(documents, [start, stop]))
+        # Of another type, all documents would be converted first.
+        chosen = slice(*np.searchsorted(documents, np.array([start, stop], documents.dtype)))
         cuts = Cuts(documents[chosen] - np.uint32(start), starts[chosen], ends[chosen])
-        return Edits(kept, cuts if len(cuts.documents) else None)
+        return Edits(kept, cuts if len(cuts.documents) else None, self.marked)
 
 
-def cut_texts(texts: pa.LargeStringArray, cuts: Cuts) -> tuple[npt.NDArray[np.uint32], pa.LargeStringArray]:
+class Edited(Protocol):
+    """A collection that was decided about: its documents, and what is cut from them."""
+
+    @property
+    def corpus(self) -> Corpus:
+        """The documents."""
+
+    @property
+    def edits(self) -> Edits:
+        """The edits of all documents."""
+
+
+MARKS = "\u27e6", "\u27e7"
+"""Before and behind a passage that is marked: white square brackets."""
+
+
+def cut_texts(
+    texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False
+) -> tuple[npt.NDArray[np.uint32], pa.LargeStringArray]:
     """Return the rows of the texts that have cuts, rising, and the rest of each of these texts.
+
+    marked : return the whole texts instead, with MARKS.
 
     Raises
     ------
@@ -62,6 +85,11 @@ def cut_texts(texts: pa.LargeStringArray, cuts: Cuts) -> tuple[npt.NDArray[np.ui
     text = np.searchsorted(rows, cuts.documents)
     bounds = np.stack([cuts.starts, cuts.ends], axis=1) + offsets[text][:, None]
     _check(bounds, data, offsets, text, cuts)
+    if marked:
+        marks = np.frombuffer("".join(MARKS).encode(), np.uint8)
+        whole = np.insert(data, np.repeat(bounds.ravel(), len(marks) // 2), np.tile(marks, len(bounds)))
+        sizes = np.diff(offsets) + np.add.reduceat(np.full(len(text), len(marks)), first)
+        return rows, arrow_of_bytes(whole, offsets_from_lengths(sizes)).view(pa.large_string())
     edges = np.concatenate([[0], bounds.ravel(), [len(data)]])
     is_left = np.tile([True, False], len(edges) // 2)[: len(edges) - 1]
     left = data[np.repeat(is_left, np.diff(edges))]
@@ -69,13 +97,7 @@ def cut_texts(texts: pa.LargeStringArray, cuts: Cuts) -> tuple[npt.NDArray[np.ui
     return rows, arrow_of_bytes(left, offsets_from_lengths(sizes)).view(pa.large_string())
 
 
-def _check(
-    bounds: npt.NDArray[np.int64],
-    data: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
-    text: npt.NDArray[np.int64],
-    cuts: Cuts,
-) -> None:
+def _check(bounds: Ints, data: Bytes, offsets: Ints, text: Ints, cuts: Cuts) -> None:
     """Refuse a cut that is no range of characters. bounds : (num_cuts, 2), in `data`; text : of each cut."""
     starts, ends = bounds.T
     previous = np.maximum(offsets[text], np.append(0, np.where(text[1:] == text[:-1], ends[:-1], 0)))
@@ -132,17 +154,24 @@ class Counts(NamedTuple):
     pairs: int
     pairs_exact: int
     near: Measured
-    repeats: npt.NDArray[np.int64]
+    repeats: Ints
     cluster_sizes: list[list[int]]
-    by_inputs: npt.NDArray[np.int64]
+    by_inputs: Ints
 
 
-def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus, lengths: npt.NDArray[np.int64]) -> Counts:
-    """Count decisions that are in memory; lengths : int64 by document, the bytes of its text."""
+def count_decisions(
+    removals: Removals, pairs: Pairs, corpus: Corpus, lengths: Ints, cluster_sizes: Ints | None = None
+) -> Counts:
+    """Count decisions that are in memory.
+
+    lengths : int64 by document, the bytes of its text. cluster_sizes : the documents in each cluster. Default: those
+    that were removed for each kept document, and itself.
+    """
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
-    members = np.unique(removals.kept, return_counts=True)[1]
-    sizes, repeats = np.unique(members + 1, return_counts=True)
+    if cluster_sizes is None:
+        cluster_sizes = np.unique(removals.kept, return_counts=True)[1] + 1
+    sizes, repeats = np.unique(cluster_sizes, return_counts=True)
     return Counts(
         len(exact),
         int(np.count_nonzero(exact)),
@@ -155,9 +184,7 @@ def count_decisions(removals: Removals, pairs: Pairs, corpus: Corpus, lengths: n
     )
 
 
-def _count_by_inputs(
-    removals: Removals, part_ends: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _count_by_inputs(removals: Removals, part_ends: Ints, lengths: Ints) -> Ints:
     """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the documents."""
     counts: Counter[int] = Counter()
     num_bytes: Counter[int] = Counter()
@@ -203,15 +230,17 @@ class Totals:
 class Outcome(Totals):
     """The decisions and measurements of a run on this machine.
 
-    removals : the removed documents. pairs : all pairs measured at or above the threshold.
+    removals : the removed documents. pairs : all pairs measured at or above the threshold. cuts : what is cut from the
+    kept documents besides; None if nothing was looked for.
     """
 
     removals: Removals
     pairs: Pairs
+    cuts: Edits | None = None
 
     @cached_property
     def edits(self) -> Edits:
         """The edits of all documents: those that are removed lose all of their text."""
         kept = np.ones(self.corpus.num_documents, np.bool_)
         kept[self.removals.documents] = False
-        return Edits(kept)
+        return Edits(kept) if self.cuts is None else self.cuts._replace(kept=kept & self.cuts.kept)

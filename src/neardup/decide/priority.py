@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import Array, Floats, Ints
+from neardup.settings.run import split_copies
+
 
 def priority_order(
-    keep: str,
-    num_documents: int,
-    num_against: int,
-    lengths: npt.NDArray[np.int64],
-    ranks: Sequence[npt.NDArray[np.float64]],
-    part_ends: npt.NDArray[np.int64],
+    keep: str, num_documents: int, num_against: int, lengths: Ints, ranks: Sequence[Floats], part_ends: Ints
 ) -> npt.NDArray[np.uint32]:
     """Return the documents in the order in which they pass the sieve.
 
     Parameters
     ----------
     keep : first, last, longest, shortest, source, max:COLUMN or min:COLUMN; or several with commas, each for documents
-        that are equal by those before.
+        that are equal by those before. How many documents stay does not matter.
     num_documents, num_against : all documents; those of the earlier corpus, which always come first.
     lengths : int64 array of shape (num_documents,), bytes of UTF-8, used by longest and shortest.
     ranks : float64 arrays of shape (num_documents,), the columns of max and min, each once; nan comes last.
@@ -34,12 +32,12 @@ def priority_order(
     """
     documents = np.arange(num_documents, dtype=np.uint32)
     new = documents[num_against:]
-    if keep == "last":
+    if split_copies(keep)[0] == "last":
         documents[num_against:] = new[::-1].copy()
         return documents
-    keys: list[npt.NDArray[Any]] = []
+    keys: list[Array] = []
     for key in sort_keys(keep):
-        values: npt.NDArray[Any] = lengths[num_against:]
+        values: Array = lengths[num_against:]
         if key.of == "position":
             values = new.astype(np.int64)
         elif key.of == "source":
@@ -67,7 +65,7 @@ _KEYS = {"last": "position", "longest": "length", "shortest": "length", "source"
 def sort_keys(keep: str) -> list[SortKey]:
     """Return the keys by which `keep` orders documents, before their position; nan comes last in both directions."""
     keys, columns = [], rank_columns(keep)
-    for word in keep.split(","):
+    for word in split_copies(keep)[0].split(","):
         name, _, column = word.partition(":")
         if name != "first":
             descending = name in ("last", "longest", "max")
@@ -79,4 +77,5 @@ def sort_keys(keep: str) -> list[SortKey]:
 
 def rank_columns(keep: str) -> list[str]:
     """Return the columns that `keep` orders by, each once."""
-    return list(dict.fromkeys(column for word in keep.split(",") if (column := word.partition(":")[2])))
+    words = split_copies(keep)[0].split(",")
+    return list(dict.fromkeys(column for word in words if (column := word.partition(":")[2])))

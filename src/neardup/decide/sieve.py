@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import offsets_from_lengths
+from neardup.arrays import Floats, Ints, Mask, offsets_from_lengths
 
 NONE = np.uint32(0xFFFFFFFF)
 
@@ -21,15 +21,15 @@ class Decisions(NamedTuple):
     of a kept document, which its representative removes without a pair.
     """
 
-    kept: npt.NDArray[np.bool_]
+    kept: Mask
     remover: npt.NDArray[np.uint32]
-    pair: npt.NDArray[np.int64]
+    pair: Ints
 
 
 def decide(
     left: npt.NDArray[np.uint32],
     right: npt.NDArray[np.uint32],
-    strength: npt.NDArray[np.float64],
+    strength: Floats,
     representative: npt.NDArray[np.uint32],
     num_against: int = 0,
 ) -> Decisions:

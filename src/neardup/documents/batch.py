@@ -29,7 +29,7 @@ class Tally:
     """How far the reading is; what a checkpoint holds.
 
     against_bytes : those of text_bytes of the earlier corpus. unread : the first files that could not be read to their
-    end. values : the values of the counted column, by their hash in digits.
+    end, each with the reason. values : the values of the counted column, by their hash in digits.
     """
 
     part: int = 0
@@ -45,7 +45,7 @@ class Tally:
     against_bytes: int = 0
     id_bytes: int = 0
     short: int = 0
-    unread: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +32,11 @@ _ZSTD_READ_BYTES = 1 << 16
 class LineBlock(NamedTuple):
     """Whole lines in order, line ends included.
 
-    data : their bytes; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : the position of the
-    block in the (decompressed) file or stretch, both from 0. begins_file : whether it is the first of the file.
+    data : their bytes, uint8; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : the position of
+    the block in the (decompressed) file or stretch, both from 0. begins_file : whether it is the first of the file.
     """
 
-    data: bytes
+    data: np.ndarray
     offsets: np.ndarray
     first_line: int
     first_byte: int
@@ -49,7 +49,7 @@ class LineBlock(NamedTuple):
 
     def line(self, index: int) -> bytes:
         """Return one line, its line end included."""
-        return self.data[int(self.offsets[index]) : int(self.offsets[index + 1])]
+        return self.data[int(self.offsets[index]) : int(self.offsets[index + 1])].tobytes()
 
     def rejected(self, source: Source, index: int, reason: str) -> Rejected:
         """Return the record of a line of this block that could not be read."""
@@ -57,15 +57,14 @@ class LineBlock(NamedTuple):
         return Rejected(source.name, line, line + 1, self.first_byte + int(self.offsets[index]), reason)
 
 
-def line_offsets(data: bytes) -> np.ndarray:
-    """Return where each line begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
-    values = np.frombuffer(data, dtype=np.uint8)
+def line_offsets(values: np.ndarray) -> np.ndarray:
+    """Return where each line of uint8 begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
     pieces = [np.zeros(1, dtype=np.int64)]
     pieces += [
         np.flatnonzero(values[begin : begin + _SEARCH_BYTES] == _NEWLINE) + (begin + 1)
         for begin in range(0, len(values), _SEARCH_BYTES)
     ]
-    if data and values[-1] != _NEWLINE:
+    if len(values) and values[-1] != _NEWLINE:
         pieces.append(np.array([len(values)], dtype=np.int64))
     return np.concatenate(pieces)
 
@@ -92,7 +91,7 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
                 chunk, line, skips = chunk[end:], line + 1, False
             cut = chunk.rfind(b"\n") + 1
             if cut:
-                block = _block([*pending, chunk[:cut]], line, byte, begins_file=is_head and not byte)
+                block = _block([*pending, memoryview(chunk)[:cut]], line, byte, begins_file=is_head and not byte)
                 yield block
                 line, byte, pending = line + block.num_lines, byte + len(block.data), [chunk[cut:]]
                 continue
@@ -114,8 +113,8 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
         stretch.rows, stretch.num_bytes = line, byte
 
 
-def _block(pieces: list[bytes], line: int, byte: int, *, begins_file: bool) -> LineBlock:
-    data = b"".join(pieces)
+def _block(pieces: Sequence[bytes | memoryview], line: int, byte: int, *, begins_file: bool) -> LineBlock:
+    data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in pieces])  # without the interpreter's lock
     return LineBlock(data, line_offsets(data), line, byte, begins_file)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import arrow_of_bytes, flatten_strings, offsets_from_lengths
+from neardup.arrays import Bytes, Ints, Mask, arrow_of_bytes, flatten_strings, offsets_from_lengths, read_only
 from neardup.documents.page_content import PageParts, contents_of, extractor, find_contents
 from neardup.kernels.token_arrays import Text
 
@@ -64,7 +63,7 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     return pc.if_else(pages.is_null(), None, texts) if pages.null_count else texts
 
 
-def _write(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], tags: Tags, *, short: bool) -> Text:
+def _write(data: Bytes, offsets: Ints, tags: Tags, *, short: bool) -> Text:
     """Return the visible text of pages, or reduced pages."""
     capacity = len(data) + 3 * len(tags.names) if short else len(data)
     text = Text(np.empty(capacity, np.uint8), np.empty(len(offsets), np.int64))
@@ -76,14 +75,14 @@ def _bytes_of(text: Text) -> tuple[bytes, bytes]:
     return text.data[: text.offsets[-1]].tobytes(), text.offsets.tobytes()
 
 
-def _are_cheap(short: Text, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _are_cheap(short: Text, sizes: Ints) -> Mask:
     """Return which pages, given in short and by their size in bytes, resiliparse reads in time linear in the size."""
     elements = kernels.html_tree.elements_of(
-        kernels.html_tokens.tags_of(short.data[: short.offsets[-1]], short.offsets)
+        kernels.html_tokens.tags_of(read_only(short.data[: short.offsets[-1]]), short.offsets)
     )
     depths = elements.depths[: elements.offsets[-1]]
     work = np.diff(offsets_from_lengths(depths + _LEVELS_PER_ELEMENT)[elements.offsets])
     too_deep = np.diff(offsets_from_lengths(depths > MAX_DEPTH)[elements.offsets]) > 0
     allowed = _LEVELS_PER_ELEMENT * (FREE_ELEMENTS + sizes // BYTES_PER_ELEMENT)
-    cheap: npt.NDArray[np.bool_] = (work <= allowed) & ~too_deep
+    cheap: Mask = (work <= allowed) & ~too_deep
     return cheap

@@ -72,9 +72,9 @@ class Page(NamedTuple):
     date: datetime | None = None
 
 
-def too_long(what: str = "the page") -> NotAPage:
+def too_long() -> NotAPage:
     """Return the error for content longer than the limit."""
-    return NotAPage(f"{what} is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
+    return NotAPage(f"the page is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
 
 
 def check_media_type(media_type: str) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import IO, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -24,6 +24,7 @@ from neardup.errors import InputError, MissingExtraError, NeardupError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-]+://")
 _OF_ARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HADOOP_S3 = re.compile(r"^s3[an]://")  # the same storage, as Hadoop and Spark name it
 
 
@@ -182,6 +183,16 @@ class Source:
     format: str = "text"
     unit: str = "row"
     stretch: Stretch | None = field(default=None, compare=False, kw_only=True)
+
+    @property
+    def keys(self) -> dict[str, str | None]:
+        """The keys of its folders with their values: {"year": "2024"} of year=2024/a.parquet.
+
+        Null is written as Hive writes it.
+        """
+        folders = (folder.partition("=") for folder in self.name.replace(os.sep, "/").split("/")[:-1])
+        keys = {unquote(key): unquote(value) for key, equals, value in folders if key and equals}
+        return {key: None if value == _HIVE_NULL else value for key, value in keys.items()}
 
     @property
     def is_local(self) -> bool:

@@ -15,7 +15,7 @@ STRETCH_BYTES = 16 << 20
 """Of a stretch of an uncompressed file; of a compressed one, a quarter."""
 _GZIP_MAGIC, _ZSTD_MAGIC, _ZSTD_SKIPPED = b"\x1f\x8b\x08", 0xFD2FB528, 0x184D2A50
 _GZIP, _MAX_SEARCHED = 31, 8
-_TRIAL_BYTES, _READ_BYTES = 1 << 14, 1 << 16
+_SEARCHED_BYTES, _TRIAL_BYTES, _READ_BYTES = 1 << 17, 1 << 14, 1 << 16
 
 
 def cut(starts: Collection[int], size: int) -> list[Stretch]:
@@ -46,15 +46,21 @@ def member_starts(file: pa.NativeFile, begins: Callable[[bytes], bool], mark: by
     """
     size, step, starts = file.size(), STRETCH_BYTES // 4, []
     for low in range(step, size, step):
-        data = file.read_at(step + _TRIAL_BYTES, low)
-        index = data.find(mark, 0, step)
-        while index >= 0 and not begins(data[index : index + _TRIAL_BYTES]):
-            index = data.find(mark, index + 1, step)
-        if index >= 0:
-            starts.append(low + index)
+        pieces = range(low, min(low + step, size), _SEARCHED_BYTES)
+        if start := next(filter(None, (_find(file, first, begins, mark) for first in pieces)), None):
+            starts.append(start)
         elif not starts and low >= _MAX_SEARCHED * step:
             break  # one stream, which only its reader can cut
     return starts
+
+
+def _find(file: pa.NativeFile, first: int, begins: Callable[[bytes], bool], mark: bytes) -> int | None:
+    """Return where a part seems to begin in the next _SEARCHED_BYTES."""
+    data, last = file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first), _SEARCHED_BYTES + len(mark) - 1
+    index = data.find(mark, 0, last)
+    while index >= 0 and not begins(data[index : index + _TRIAL_BYTES]):
+        index = data.find(mark, index + 1, last)
+    return first + index if index >= 0 else None
 
 
 def _is_member(data: bytes) -> bool:

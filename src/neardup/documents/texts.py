@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes, offsets_from_lengths
 from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
+from neardup.documents.nested import column_of, with_column
 from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
 
@@ -268,6 +270,22 @@ def documents_of(
     return documents.filter(good)
 
 
+def with_keys(batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | None], file: str) -> DocumentBatch:
+    """Return a batch with the values and ranks that are keys of the folders of its file, in the order of `columns`."""
+    count, values, ranks = len(batch.rows), iter(batch.values), iter(batch.ranks)
+    numbers = {name: rank_of(keys[name] or "nan") for name in columns.ranks if name in keys}
+    wrong = next((name for name, number in numbers.items() if number is None), None)
+    if wrong is not None:
+        raise ColumnError(
+            f"The folder {wrong}={keys[wrong]} of {file} cannot rank documents: its value is neither a number nor a "
+            "date. Name another column (keep='max:COLUMN', --keep max:COLUMN)."
+        )
+    constant = {name: pa.repeat(pa.scalar(value, pa.string()), count) for name, value in keys.items()}
+    all_values = [constant[name] if name in keys else next(values) for name in columns.values]
+    all_ranks = [np.full(count, numbers[name], np.float64) if name in keys else next(ranks) for name in columns.ranks]
+    return replace(batch, values=tuple(all_values), ranks=tuple(all_ranks))
+
+
 def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     """Return the texts of several columns, each on lines of its own; a null is left out."""
     line_end, nothing = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
@@ -280,19 +298,19 @@ def replace_column(batch: DocumentBatch, name: str, _: np.ndarray, texts: pa.Lar
     """Return the rows of a batch with other texts, in a column of the same type; see `InputFile.replace_texts`."""
     table = batch.payload
     assert isinstance(table, pa.RecordBatch)  # the payload of a table
-    position = table.schema.get_field_index(name)
-    field = table.schema.field(position)
-    if pa.types.is_run_end_encoded(field.type):  # Arrow has no cast to it
-        values = texts.cast(field.type.value_type)
-        return table.set_column(position, field, pc.run_end_encode(values, run_end_type=field.type.run_end_type))
-    return table.set_column(position, field, texts.cast(field.type))
+    before = column_of(table, name)
+    assert before is not None
+    kind = before.type
+    if pa.types.is_run_end_encoded(kind):  # Arrow has no cast to it
+        return with_column(table, name, pc.run_end_encode(texts.cast(kind.value_type), run_end_type=kind.run_end_type))
+    return with_column(table, name, texts.cast(kind))
 
 
 def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
-    position = batch.schema.get_field_index(name)
-    if position < 0:
+    column = column_of(batch, name)
+    if column is None:
         raise ColumnError(f"No single column '{name}' in {file}: it has {', '.join(batch.schema.names)}.")
-    return batch.column(position)
+    return column
 
 
 def text_bytes(array: pa.Array) -> int:
@@ -309,10 +327,10 @@ def text_bytes(array: pa.Array) -> int:
 
 def slices_of(batch: pa.RecordBatch, text_column: str, target_bytes: int) -> Iterator[pa.RecordBatch]:
     """Cut a batch into slices of about `target_bytes` of text, without a copy but of views, which become plain."""
-    position = batch.schema.get_field_index(text_column)
-    if position < 0 or batch.num_rows == 0:
+    column = column_of(batch, text_column)
+    if column is None or batch.num_rows == 0:
         yield without_views(batch)
         return
-    per_row = max(1, text_bytes(batch.column(position)) // batch.num_rows)
+    per_row = max(1, text_bytes(column) // batch.num_rows)
     step = max(1, target_bytes // per_row)
     yield from (without_views(batch.slice(begin, step)) for begin in range(0, batch.num_rows, step))

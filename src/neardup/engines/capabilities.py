@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 from neardup.errors import SettingError
 
-COMMANDS = ("dedup", "cluster", "find_pairs", "sign", "evaluate", "sweep", "document_frequencies", "find_contamination")
+COMMANDS = (
+    *("dedup", "cluster", "find_pairs", "sign", "evaluate", "sweep", "document_frequencies", "find_contamination"),
+    "remove_passages",
+)
 """The functions that run over a collection, and the commands of the same names."""
 
 
@@ -77,6 +80,7 @@ INDEX = Capabilities(
         _BUCKETS,
         Limit("audit_sample", (0,), "an index has no scratch files to compare all documents from"),
         Limit("cache_bytes", (None,), "the documents of the run are put into a store, not into memory"),
+        Limit("passages", (None,), "an index does not store the texts in which passages would be found"),
     ),
     "Leave {option} out.",
 )
@@ -88,7 +92,13 @@ SPARK = Capabilities(
     (
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),
+        Limit(
+            "keep",
+            ("first", "last", "longest", "shortest", "source", "max:COLUMN", "min:COLUMN"),
+            "it keeps one document of each cluster",
+        ),
         Limit("audit_sample", (0,), "the sample is compared on one machine, from scratch files"),
+        Limit("passages", (None,), "passages are decided about in the order of all documents, on one machine"),
         Limit("resume", (False,), "Spark repeats a task that fails, and keeps nothing of a run that does"),
         Limit("threads", (None,), "Spark gives a worker its processors"),
         Limit("batch_rows", (None,), "Spark cuts the batches"),

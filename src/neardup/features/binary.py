@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of_bytes, flatten_strings
+from neardup.arrays import Array, Bytes, Words, arrow_of_bytes, flatten_strings
 from neardup.features.described import Lists
 
 
-def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
+def binary_rows(values: Array) -> pa.Array:
     """Return the rows of a two-dimensional array as large_binary, little-endian."""
     data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     width = data.itemsize * (data.shape[1] if data.ndim == 2 else 1)
@@ -24,7 +21,7 @@ def binary_lists(lists: Lists) -> pa.Array:
     return arrow_of_bytes(np.ascontiguousarray(lists.hashes, "<u8"), lists.offsets * 8)
 
 
-def flat_numbers(array: pa.Array, kind: type) -> npt.NDArray[Any]:
+def flat_numbers(array: pa.Array, kind: type) -> Array:
     """Return the bytes of all rows of a binary column as numbers of one kind."""
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
@@ -34,9 +31,9 @@ def flat_numbers(array: pa.Array, kind: type) -> npt.NDArray[Any]:
     return _numbers(data, kind)
 
 
-def rows_of(array: pa.Array) -> npt.NDArray[np.uint64]:
+def rows_of(array: pa.Array) -> Words:
     """Return a binary column, whose rows have one length, as uint64 (num_rows, width)."""
-    words: npt.NDArray[np.uint64] = flat_numbers(array, np.uint64)
+    words: Words = flat_numbers(array, np.uint64)
     return words.reshape(len(array), len(words) // max(1, len(array)))
 
 
@@ -48,7 +45,7 @@ def lists_of(array: pa.Array) -> Lists:
     return Lists(_numbers(data, np.uint64), offsets // 8)
 
 
-def _numbers(data: npt.NDArray[np.uint8], kind: type) -> npt.NDArray[Any]:
+def _numbers(data: Bytes, kind: type) -> Array:
     """Return bytes as little-endian numbers, without a copy where they are aligned."""
     dtype = np.dtype(kind)
     if data.ctypes.data % dtype.itemsize:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import begins_run, offsets_from_lengths, ranges, writable
+from neardup.arrays import Floats, Integers, Ints, Mask, Words, begins_run, offsets_from_lengths, ranges, writable
 
 
 class DistinctFeatures(NamedTuple):
@@ -19,13 +19,13 @@ class DistinctFeatures(NamedTuple):
     occurrence among all features of the batch; offsets : int64 (num_documents + 1,).
     """
 
-    hashes: npt.NDArray[np.uint64]
+    hashes: Words
     counts: npt.NDArray[np.uint32]
-    firsts: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
+    firsts: Ints
+    offsets: Ints
 
 
-def distinct_features(hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]) -> DistinctFeatures:
+def distinct_features(hashes: Words, offsets: Ints) -> DistinctFeatures:
     """Return the distinct features of documents given as ranges of feature hashes in the order of the text."""
     size = len(hashes)
     distinct, counts, firsts = np.empty(size, np.uint64), np.empty(size, np.uint32), np.empty(size, np.int64)
@@ -40,9 +40,7 @@ def distinct_lists(lists: Lists) -> Lists:
     return Lists(found.hashes, found.offsets)
 
 
-def sum_weights(
-    weights: npt.NDArray[np.float64], hashes: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
+def sum_weights(weights: Floats, hashes: Words, offsets: Ints) -> Floats:
     """Return the weight of each distinct feature: the sum over its occurrences, whatever their order.
 
     Parameters
@@ -64,8 +62,8 @@ def sum_weights(
 
 
 def replicate_rare_features(
-    features: DistinctFeatures, document_counts: npt.NDArray[np.int64], num_documents: int
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    features: DistinctFeatures, document_counts: Ints, num_documents: int
+) -> tuple[Words, Ints]:
     """Return the features of documents with the rare ones twice or thrice, so that a plain set weighs them.
 
     Parameters
@@ -97,12 +95,12 @@ def replicate_rare_features(
 class Weighed(NamedTuple):
     """DistinctFeatures that count, with their weights. places : which of the distinct ones they are, None for all."""
 
-    weights: npt.NDArray[np.float64]
-    offsets: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64] | None
+    weights: Floats
+    offsets: Ints
+    places: Ints | None
 
 
-def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, top: int, levels: bool) -> Weighed:
+def choose(weights: Floats, offsets: Ints, *, top: int, levels: bool) -> Weighed:
     """Keep the weightiest features of each document, and put levels for their weights.
 
     Parameters
@@ -120,9 +118,7 @@ def choose(weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, 
     return Weighed(weights[kept], offsets_from_lengths(kept)[offsets], np.flatnonzero(kept))
 
 
-def line_frequencies(
-    features: DistinctFeatures, lines: DistinctFeatures, line_offsets: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def line_frequencies(features: DistinctFeatures, lines: DistinctFeatures, line_offsets: Ints) -> tuple[Ints, Ints]:
     """Return in how many lines of its document each feature occurs, and how many lines with features there are.
 
     Parameters
@@ -149,15 +145,15 @@ class Lists(NamedTuple):
     hashes[offsets[i] : offsets[i + 1]].
     """
 
-    hashes: npt.NDArray[np.uint64]
-    offsets: npt.NDArray[np.int64]
+    hashes: Words
+    offsets: Ints
 
     @property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Return the length of each list."""
         return np.diff(self.offsets)
 
-    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Lists:
+    def take(self, rows: Integers) -> Lists:
         """Return the lists of some documents."""
         starts = self.offsets[rows]
         sizes = self.offsets[rows + 1] - starts
@@ -174,12 +170,12 @@ class Features(NamedTuple):
     weighed : what a method needs of the batch to summarise it, besides the sets; None where it needs nothing.
     """
 
-    content: npt.NDArray[np.uint64]
+    content: Words
     sets: Lists
     structure: Lists | None = None
     weighed: Any = None
 
-    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Features:
+    def take(self, rows: Integers) -> Features:
         """Return the features of some documents, without what only a summary needs."""
         structure = None if self.structure is None else self.structure.take(rows)
         return Features(self.content[rows], self.sets.take(rows), structure)
@@ -193,12 +189,12 @@ class Keys(NamedTuple):
     samples : the sets, where documents are found by samples of them.
     """
 
-    values: npt.NDArray[np.uint64]
-    content: npt.NDArray[np.uint64]
-    featured: npt.NDArray[np.bool_]
+    values: Words
+    content: Words
+    featured: Mask
     samples: Lists | None = None
 
-    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Keys:
+    def take(self, rows: Integers) -> Keys:
         """Return the keys of some documents."""
         samples = None if self.samples is None else self.samples.take(rows)
         return Keys(self.values[rows], self.content[rows], self.featured[rows], samples)

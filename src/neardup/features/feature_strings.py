@@ -12,11 +12,10 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import offsets_from_lengths, ranges
+from neardup.arrays import Bytes, Ints, Mask, Words, offsets_from_lengths, ranges, read_only
 from neardup.errors import InputError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
@@ -26,9 +25,7 @@ from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
 from neardup.settings.methods import FeatureHash, Shingling, SimHash
 
 
-def hash_features(
-    strings: Strings, keys: npt.NDArray[np.uint64], function: str | FeatureHash, num_words: int
-) -> npt.NDArray[np.uint64]:
+def hash_features(strings: Strings, keys: Words, function: str | FeatureHash, num_words: int) -> Words:
     """Return the hashes of features, bit i in bit i % 64 of word i // 64.
 
     Parameters
@@ -54,14 +51,14 @@ def hash_features(
         return np.ascontiguousarray(_call(strings.to_bytes(firsts), function, num_words)[indices])
     if function == "md5":
         digests = np.empty((len(strings.offsets) - 1, 4), np.uint32)
-        kernels.feature_hashes.md5(strings.data, strings.offsets, keys, digests)
+        kernels.feature_hashes.md5(read_only(strings.data), strings.offsets, keys, digests)
         return digests.astype("<u4", copy=False).view(">u8")[:, ::-1][:, :num_words].astype(np.uint64, order="C")
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
-    kernels.feature_hashes.fnv(strings.data, strings.offsets, function == "fnv1", hashes)
+    kernels.feature_hashes.fnv(read_only(strings.data), strings.offsets, function == "fnv1", hashes)
     return hashes[:, None]
 
 
-def _call(features: list[bytes], function: FeatureHash, num_words: int) -> npt.NDArray[np.uint64]:
+def _call(features: list[bytes], function: FeatureHash, num_words: int) -> Words:
     mask = (1 << 64 * num_words) - 1
     packed = []
     for feature in features:
@@ -81,15 +78,15 @@ _SPACE, _NOTHING = 0x20, -1
 class Strings(NamedTuple):
     """UTF-8 strings, one after the other. data : uint8; offsets : int64 (num_strings + 1,)."""
 
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
+    data: Bytes
+    offsets: Ints
 
     def to_list(self) -> list[str]:
         """Return them as Python strings."""
         data = self.data.tobytes()
         return [data[start:stop].decode() for start, stop in pairwise(self.offsets.tolist())]
 
-    def to_bytes(self, places: npt.NDArray[np.int64]) -> list[bytes]:
+    def to_bytes(self, places: Ints) -> list[bytes]:
         """Return those at some places as they are."""
         data = self.data.tobytes()
         starts, stops = self.offsets[places].tolist(), self.offsets[places + 1].tolist()
@@ -121,11 +118,11 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
     return TokenStrings(*joined, offsets_from_lengths(stops - starts))
 
 
-def _write(scan: Scan) -> tuple[TokenStrings, npt.NDArray[np.bool_]]:
+def _write(scan: Scan) -> tuple[TokenStrings, Mask]:
     num_documents, size = len(scan.text.offsets) - 1, 3 * len(scan.text.data)
     tokens = TokenStrings(np.empty(size, np.uint8), np.empty(size + 1, np.int64), np.empty(num_documents + 1, np.int64))
     flagged = np.zeros(num_documents, np.bool_)
-    kernels.tokens.write_tokens(*scan, make_buffers(longest_of(scan.text)).stream, tokens, flagged)
+    kernels.tokens.write_tokens(*scan, make_buffers(longest_of(scan.text)), tokens, flagged)
     offsets = tokens.offsets[: tokens.document_offsets[-1] + 1].copy()
     return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.document_offsets), flagged
 
@@ -179,9 +176,10 @@ def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: Distin
     return _join(strings, firsts, sizes, _SPACE if separated else _NOTHING)
 
 
-def _join(strings: Strings, firsts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], separator: int) -> Strings:
+def _join(strings: Strings, firsts: Ints, sizes: Ints, separator: int) -> Strings:
     lengths = strings.offsets[firsts + sizes] - strings.offsets[firsts]
     offsets = offsets_from_lengths(lengths + (sizes - 1 if separator >= 0 else 0))
     joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
-    kernels.feature_hashes.join_runs(strings.data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
+    data = read_only(strings.data)
+    kernels.feature_hashes.join_runs(data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
     return joined

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
+from neardup.arrays import Bytes, Ints, Words, flatten_strings
 from neardup.features.described import Features, Keys, Lists
 
 
-def hash_values(values: pa.Array) -> npt.NDArray[np.uint64]:
+def hash_values(values: pa.Array) -> Words:
     """Return the hash of each value; a null and an empty value are equal."""
     return hash_strings(*flatten_strings(values.cast(pa.large_string()).fill_null("")))
 
 
-def hash_strings(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def hash_strings(data: Bytes, offsets: Ints) -> Words:
     """Return the hash of each string, as `flatten_strings` returns them."""
     hashes = np.empty(len(offsets) - 1, np.uint64)
     kernels.strings.hash_strings(data, offsets, hashes)
@@ -24,7 +23,7 @@ def hash_strings(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) ->
 
 
 def partition_by_group(
-    features: Features, keys: Keys, groups: npt.NDArray[np.uint64], *, mixes_keys: bool, mixes_sets: bool = True
+    features: Features, keys: Keys, groups: Words, *, mixes_keys: bool, mixes_sets: bool = True
 ) -> tuple[Features, Keys]:
     """Return features and keys of which those of different groups have nothing in common.
 

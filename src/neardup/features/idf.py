@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
+from neardup.arrays import Floats, Ints, Mask, Words
 from neardup.atomic import AtomicFile
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError, SettingError
@@ -33,7 +34,7 @@ _FIRST_SLOTS = 1 << 16
 class _Table(NamedTuple):
     """Open addressing: hashes uint64, counts uint32 (0: free), misses uint32, all of shape (a power of two,)."""
 
-    hashes: npt.NDArray[np.uint64]
+    hashes: Words
     counts: npt.NDArray[np.uint32]
     misses: npt.NDArray[np.uint32]
 
@@ -135,9 +136,7 @@ def name_callable(function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__module__', '')}.{name}{line}"
 
 
-def inverse_frequencies(
-    document_counts: npt.NDArray[np.int64], num_documents: npt.NDArray[np.int64] | int
-) -> npt.NDArray[np.float64]:
+def inverse_frequencies(document_counts: Ints, num_documents: Ints | int) -> Floats:
     """Return log(N / (df + 1)), at least 0.01.
 
     Parameters
@@ -172,7 +171,7 @@ class IdfTable(IdfSource):
     """
 
     num_documents: int
-    hashes: npt.NDArray[np.uint64]
+    hashes: Words
     counts: npt.NDArray[np.uint32]
     scheme: Mapping[str, Any] = field(default_factory=dict)
     max_undercount: int = 0
@@ -201,19 +200,19 @@ class IdfTable(IdfSource):
         return digest.hexdigest()[:12]
 
     @cached_property
-    def _starts(self) -> npt.NDArray[np.int64]:
+    def _starts(self) -> Ints:
         """Where the hashes of each value of their leading bits begin: about two hashes for one value."""
         bits = max(1, len(self.hashes).bit_length() - 1)
         leading = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
         return np.append(np.searchsorted(self.hashes, leading), len(self.hashes)).astype(np.int64)
 
-    def document_counts(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def document_counts(self, hashes: Words) -> Ints:
         """Return the documents that hold each feature, 0 for one that is not in the table."""
         found = np.empty(len(hashes), np.int64)
         kernels.weights.look_up(hashes, self.hashes, self._starts, self.counts, found)
         return found
 
-    def lookup(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    def lookup(self, hashes: Words) -> Floats:
         """Return the inverse document frequency of each feature, as `inverse_frequencies` has it."""
         return inverse_frequencies(self.document_counts(hashes), self.num_documents)
 
@@ -303,7 +302,7 @@ class IdfTable(IdfSource):
         return cls(num_documents, hashes, capped, describe_features(method))
 
 
-def _word_hashes(words: list[str], method: Shingling) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+def _word_hashes(words: list[str], method: Shingling) -> tuple[Words, Mask]:
     """Return the hash of each word that is a feature, and which words are: "..." is none."""
     if cutter_of(method) is not None:
         # A dictionary's word stands for itself: cutting it again might take it apart.

@@ -8,8 +8,8 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Ints
 from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, code_points, load_tables
 from neardup.settings.methods import Shingling
 
@@ -56,7 +56,7 @@ def _normalise(text: str, shingling: Shingling) -> str:
     return text
 
 
-def piece_limits(text: str, shingling: Shingling) -> npt.NDArray[np.int64]:
+def piece_limits(text: str, shingling: Shingling) -> Ints:
     """Return where a text can be cut into the shortest pieces that are normalised by themselves, its ends included.
 
     A piece is a character and those after it that may combine with it, at most 100 in all.

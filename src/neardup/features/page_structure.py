@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import flatten_strings
+from neardup.arrays import Floats, Ints, Words, flatten_strings
 from neardup.kernels.token_arrays import Shingles, make_shingles
 
 if TYPE_CHECKING:
@@ -25,10 +24,10 @@ class WeighedTags(NamedTuple):
     are whose; content : uint64 (num_pages, 2), equal where all elements are.
     """
 
-    hashes: npt.NDArray[np.uint64]
-    weights: npt.NDArray[np.float64]
-    offsets: npt.NDArray[np.int64]
-    content: npt.NDArray[np.uint64]
+    hashes: Words
+    weights: Floats
+    offsets: Ints
+    content: Words
 
 
 def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:

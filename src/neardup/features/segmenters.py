@@ -18,12 +18,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import arrow_of, flatten_strings, offsets_from_lengths, view_strings
+from neardup.arrays import Bytes, Ints, Mask, Words, arrow_of, flatten_strings, offsets_from_lengths, view_strings
 from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
@@ -43,8 +42,8 @@ class HashedTokens(NamedTuple):
     """
 
     strings: pa.Array
-    hashes: npt.NDArray[np.uint64]
-    offsets: npt.NDArray[np.int64]
+    hashes: Words
+    offsets: Ints
 
 
 def list_element(dtype: pa.DataType) -> pa.DataType | None:
@@ -61,7 +60,7 @@ def is_weighted(dtype: pa.DataType) -> bool:
     return pa.types.is_struct(dtype) and dtype.num_fields == 2 and is_text(dtype[0].type) and is_number(dtype[1].type)
 
 
-def list_offsets(lists: pa.Array, first: int) -> npt.NDArray[np.int64]:
+def list_offsets(lists: pa.Array, first: int) -> Ints:
     """Return the offsets of lists in their flattened tokens, int64 (num_rows + 1,).
 
     Parameters
@@ -76,7 +75,7 @@ def list_offsets(lists: pa.Array, first: int) -> npt.NDArray[np.int64]:
     """
     if not isinstance(lists, (pa.ListArray, pa.LargeListArray)) or lists.null_count:
         return offsets_from_lengths(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
-    offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
+    offsets: Ints = lists.offsets.to_numpy().astype(np.int64)
     wrong = (offsets < 0) | (offsets > len(lists.values))
     wrong[1:] |= np.diff(offsets) < 0
     if wrong.any():
@@ -93,7 +92,7 @@ def damaged_row(row: int) -> InputError:
     )
 
 
-def hash_tokens(tokens: pa.Array, row_offsets: npt.NDArray[np.int64]) -> tuple[HashedTokens | None, int]:
+def hash_tokens(tokens: pa.Array, row_offsets: Ints) -> tuple[HashedTokens | None, int]:
     """Return the tokens that are not empty and -1; None and the first row of a damaged one, if there is one."""
     data, offsets = view_tokens(tokens)
     hashes = np.empty(len(tokens), np.uint64)
@@ -107,13 +106,13 @@ def hash_tokens(tokens: pa.Array, row_offsets: npt.NDArray[np.int64]) -> tuple[H
     return HashedTokens(_as_strings(tokens), hashes, row_offsets), -1
 
 
-def is_filled(tokens: pa.Array) -> npt.NDArray[np.bool_]:
+def is_filled(tokens: pa.Array) -> Mask:
     """Return whether each token has characters, bool (num_tokens,)."""
     return np.greater(np.diff(view_tokens(tokens)[1]), 0)
 
 
-def view_tokens(tokens: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32 | np.int64]]:
-    """Return the UTF-8 of tokens and its offsets, without a copy where possible."""
+def view_tokens(tokens: pa.Array) -> tuple[Bytes, Ints]:
+    """Return the UTF-8 of tokens and its offsets, as `view_strings` does."""
     return view_strings(_as_strings(tokens))
 
 
@@ -462,7 +461,7 @@ def _united(starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
     return begins[is_first][homes].tolist(), reaches[lasts][homes].tolist()
 
 
-def _visible(text: str) -> tuple[str, npt.NDArray[np.int64]]:
+def _visible(text: str) -> tuple[str, Ints]:
     """Return a text without what all tokens pass over, such as zero-width joiners, and where the rest of it stood.
 
     Half surrogates, which the package does not take, become U+FFFD, which is no letter either.
@@ -482,7 +481,7 @@ def _has_letter(word: str) -> bool:
 
 
 @cache
-def _kinds() -> npt.NDArray[np.uint8]:
+def _kinds() -> Bytes:
     """Return the token class of each code point; half surrogates have one of their own."""
     kinds = classes_of(load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries).astype(np.uint8)
     kinds[0xD800:0xE000] = _HALF_SURROGATE

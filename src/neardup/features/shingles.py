@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from queue import Empty, LifoQueue
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
+from neardup.arrays import Mask, Words, arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
 from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cut_documents, cutter_of, shingle_strings
 from neardup.features.unicode_tables import load_tables
 from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers, make_shingles
-from neardup.settings.methods import Shingling
+from neardup.settings.methods import CODE_TOKENS, Shingling
 
-_MODES = {"words": 0, "whitespace": 1, "chars": 2}  # WORDS, WHITESPACE, CHARACTERS of kernels/tokens.py
+T = TypeVar("T")
+_CUT = ("words", "whitespace", "chars", "letters", "code", "uncommented")
+_MODES = {name: mode for mode, name in enumerate(_CUT)}  # WORDS to UNCOMMENTED of kernels/tokens.py
 
 
 class Workspace:
@@ -31,26 +32,27 @@ class Workspace:
     def __init__(self) -> None:
         self._hashes = np.empty(0, np.uint64)
 
-    def hashes(self, count: int) -> npt.NDArray[np.uint64]:
+    def hashes(self, count: int) -> Words:
         """Return an array of at least `count` hashes, whatever it holds."""
         if len(self._hashes) < count:
             self._hashes = np.empty(count, np.uint64)
         return self._hashes
 
 
-class Workspaces:
-    """Workspaces for a pool of threads, as many as are in use at once."""
+class Workspaces(Generic[T]):
+    """Workspaces for a pool of threads, as many as are in use at once. make : returns one."""
 
-    def __init__(self) -> None:
-        self._free: LifoQueue[Workspace] = LifoQueue()
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._free: LifoQueue[T] = LifoQueue()
 
     @contextmanager
-    def borrow(self) -> Iterator[Workspace]:
+    def borrow(self) -> Iterator[T]:
         """Lend a workspace until the end of the block."""
         try:
             workspace = self._free.get_nowait()
         except Empty:
-            workspace = Workspace()
+            workspace = self._make()
         yield workspace
         self._free.put(workspace)
 
@@ -104,7 +106,7 @@ def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = Fa
     return Scan(Text(*flatten_strings(texts)), _tables(nfkc, case_fold, shingling.fold_chinese, mode), mode)
 
 
-def scan_flagged(texts: pa.Array, flagged: npt.NDArray[np.bool_], shingling: Shingling) -> Scan:
+def scan_flagged(texts: pa.Array, flagged: Mask, shingling: Shingling) -> Scan:
     """Return the scan of the flagged texts, which are normalised as a whole."""
     normalised = [normalise(text, shingling) for text in texts.filter(arrow_of(flagged)).to_pylist()]
     return scan_strings(arrow_of_strings(normalised), shingling, normalised=True)
@@ -170,7 +172,10 @@ def _tables(nfkc: bool, case_fold: bool, fold_chinese: bool, mode: int) -> Table
     ascii_bytes = np.zeros(128, np.uint8)
     for code in range(128):
         character = chr(code)
-        separates = character.isspace() if mode else not (character.isalnum() or character == "_")
+        if _CUT[mode] in ("words", "letters"):
+            separates = not (character.isalnum() or character == "_")
+        else:
+            separates = character.isspace() and _CUT[mode] not in CODE_TOKENS
         if not separates and code:
             ascii_bytes[code] = ord(character.casefold() if case_fold else character)
     return Tables(tables.entries, tables.expansions, ascii_bytes)

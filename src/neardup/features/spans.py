@@ -5,7 +5,6 @@ The tokens come from the code that a run uses. For one or two documents, not for
 
 from __future__ import annotations
 
-import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -15,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.arrays import arrow_of_strings
+from neardup.arrays import Ints, arrow_of_strings, offsets_from_lengths, ranges
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import Segmenter, cutter_of
 from neardup.features.unicode_tables import (
-    COMPOSE,
-    EXPAND,
-    RANK_SHIFT,
+    CLASS_MASK,
+    CLASS_SHIFT,
+    LOW_MASK,
     SEPARATOR,
     SINGLE,
     TRANSPARENT,
@@ -33,16 +32,12 @@ from neardup.features.unicode_tables import (
     code_points,
     load_tables,
 )
-from neardup.settings.methods import PAGE_TOKENS, Shingling
+from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS, Shingling
 
 _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until the text has been read this many times without a match."""
 _NEAR = 1_000
 """How far ahead a token is searched after that, in characters."""
-
-_PIECE = 400  # characters, about
-# Where a text can be cut: before a character that combines with none before it and does not continue a word.
-_CUT = re.compile(r"(?<=[ \n])[A-Za-z0-9]|[\u4e00-\u9fff]")
 
 _Located = tuple[str, int, int]
 """A token and its range in the normalised text; an empty range if the token is not there."""
@@ -87,6 +82,9 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
     elif cut is not None:
         # Tokens with weights are pairs.
         located = _find(normalised, (token if isinstance(token, str) else token[0] for token in cut(normalised)))
+    elif shingling.tokens in CODE_TOKENS:
+        strings = token_strings(arrow_of_strings([text]), shingling)
+        located = _find(normalised, Strings(strings.data, strings.offsets).to_list())
     else:
         located = _align(normalised, str(shingling.tokens))
     return [
@@ -96,32 +94,33 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
     ]
 
 
-def word_ranges(text: str, shingling: Shingling) -> npt.NDArray[np.int64]:
+def word_ranges(text: str, shingling: Shingling) -> Ints:
     """Return the ranges of all words of a text, int64 (num_words, 2), as `token_spans` has them; tokens are words.
 
     Without an object for each word, but where normalisation does more than replace a character by another.
     """
-    entries = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False).entries
-    entries = entries[code_points(text)]
-    is_plain = (entries & np.uint32(COMPOSE | EXPAND) == 0) & (entries >> np.uint32(RANK_SHIFT) == 0)
+    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
+    codes = code_points(text)
+    entries = tables.entries[codes]
+    kinds, is_plain = classes_of(entries), entries & ~np.uint32(LOW_MASK | CLASS_MASK << CLASS_SHIFT | WHITESPACE) == 0
     if is_plain.all():
-        return _plain_ranges(classes_of(entries))
-    cuts = np.array([match.start() for match in _CUT.finditer(text)], np.int64)
-    chosen = np.unique(np.searchsorted(cuts, np.arange(_PIECE, len(text), _PIECE)))
-    limits = np.concatenate([[0], cuts[chosen[chosen < len(cuts)]], [len(text)]])
-    plain = np.logical_and.reduceat(is_plain, limits[:-1])
-    keep = np.append(True, ~(plain[1:] & plain[:-1]))  # neighbours are joined
-    found = []
-    for start, end in pairwise([*limits[:-1][keep].tolist(), len(text)]):
-        if is_plain[start:end].all():
-            found.append(_plain_ranges(classes_of(entries[start:end])) + start)
-        else:
-            spans = [span[:2] for span in token_spans(text[start:end], shingling)]
-            found.append(np.array(spans, np.int64).reshape(-1, 2) + start)
-    return np.concatenate(found)
+        return _plain_ranges(kinds)
+    # A text can be cut before a character that combines with none before it and does not continue a word.
+    after_space = np.append(False, (codes[:-1] == ord(" ")) | (codes[:-1] == ord("\n")))
+    cuts = np.flatnonzero((codes < 128) & (kinds == WORD) & after_space | (codes - 0x4E00 < 0x5200))
+    limits = np.concatenate([[0], cuts, [len(text)]])
+    pieces = np.unique(np.searchsorted(limits, np.flatnonzero(~is_plain), "right") - 1)
+    starts, sizes = limits[pieces], limits[pieces + 1] - limits[pieces]
+    kinds[ranges(starts, sizes)] = SEPARATOR
+    joined = "\n".join(text[start:end] for start, end in zip(starts.tolist(), (starts + sizes).tolist(), strict=True))
+    others = np.array([span[:2] for span in token_spans(joined, shingling)], np.int64).reshape(-1, 2)
+    begins = offsets_from_lengths(sizes + 1)[:-1]
+    others += (starts - begins)[np.searchsorted(begins, others[:, 0], "right") - 1][:, None]
+    found = np.concatenate([_plain_ranges(kinds), others])
+    return found[np.argsort(found[:, 0], kind="stable")]
 
 
-def _plain_ranges(kinds: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+def _plain_ranges(kinds: npt.NDArray[np.uint32]) -> Ints:
     """Return the ranges of words by the classes of the characters."""
     places = np.flatnonzero(kinds != TRANSPARENT)
     kinds = kinds[places]
@@ -165,7 +164,7 @@ def _align(normalised: str, tokens: str) -> Iterator[_Located]:
     entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries[code_points(normalised)]
     kinds = classes_of(entries)
     is_space = entries & np.uint32(WHITESPACE) != 0
-    is_dropped = (kinds == SEPARATOR) if tokens == "words" else is_space
+    is_dropped = (kinds == SEPARATOR) if tokens in ("words", "letters") else is_space
     kept = np.flatnonzero(~is_dropped & (kinds != TRANSPARENT)).tolist()
     spaces = np.flatnonzero(is_space).tolist()
     strings = token_strings(arrow_of_strings([normalised]), Shingling(tokens=tokens, nfkc=False, case_fold=False))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import arrow_of_strings, flatten_strings, offsets_from_lengths
+from neardup.arrays import Integers, arrow_of_strings, flatten_strings, offsets_from_lengths, read_only
 from neardup.documents.texts import as_vectors
 from neardup.errors import InputError
 from neardup.features.described import Features, Lists
@@ -96,11 +96,11 @@ def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
     content = np.empty((2, len(sizes)), np.uint64)
     bytes_of = vectors.reshape(-1).view(np.uint8)
     for half, mask in zip(content, (np.uint8(0), _OTHER), strict=True):
-        kernels.strings.hash_strings(bytes_of ^ mask, 4 * limits, half)
+        kernels.strings.hash_strings(read_only(bytes_of ^ mask), 4 * limits, half)
     return Features(np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2))
 
 
-def vectors_of(features: Lists, rows: npt.NDArray[np.integer[Any]] | None = None) -> npt.NDArray[np.float32]:
+def vectors_of(features: Lists, rows: Integers | None = None) -> npt.NDArray[np.float32]:
     """Return the vectors of `describe_vectors`, float32 (num_rows, length), with a zero after an odd length.
 
     rows : of documents; None for all. Those without features have zeros.

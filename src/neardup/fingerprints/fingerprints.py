@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
+from neardup.arrays import Bytes, Floats, Ints, Mask, Words
 from neardup.errors import ColumnError, InputError
 from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import (
@@ -52,14 +52,14 @@ class Fingerprints(Sketches):
 
     column, kind, dtype = "fingerprint", "Fingerprints", np.uint64
     size = "bits", 64
-    values: npt.NDArray[np.uint64]
+    values: Words
 
     @property
     def bits(self) -> int:
         """The length of a fingerprint in bits."""
         return int(self.scheme["bits"])
 
-    def distance(self, other: Fingerprints) -> npt.NDArray[np.int64]:
+    def distance(self, other: Fingerprints) -> Ints:
         """Return the Hamming distances of the fingerprints, row by row, or of one with many.
 
         Parameters
@@ -79,11 +79,11 @@ class Fingerprints(Sketches):
         """
         distances = np.empty(self._num_paired(other), np.int64)
         shape = (len(distances), self.values.shape[1])
-        left, right = (np.array(np.broadcast_to(side.values, shape)) for side in (self, other))
+        left, right = (np.array(np.broadcast_to(side.values, shape), order="C") for side in (self, other))
         kernels.matches.row_distances(left, right, distances)
         return distances
 
-    def similarity(self, other: Fingerprints) -> npt.NDArray[np.float64]:
+    def similarity(self, other: Fingerprints) -> Floats:
         """Return the share of equal bits of the fingerprints, row by row, or of one with many.
 
         Parameters
@@ -105,7 +105,7 @@ class Fingerprints(Sketches):
         """Return each fingerprint as one integer, 0 for an empty document."""
         return to_integers(self.values)
 
-    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+    def _to_bytes(self) -> Bytes:
         digits = np.ascontiguousarray(self.values[:, ::-1]).astype(">u8").view(np.uint8)
         return digits[:, digits.shape[1] - self.bits // 8 :]
 
@@ -142,7 +142,7 @@ def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
     return has_fingerprints(schema)
 
 
-def read_values(table: pa.Table, name: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+def read_values(table: pa.Table, name: str) -> tuple[Words, Mask]:
     """Return the fingerprints of a table, uint64 (num_rows, num_words), and which rows are empty, bool (num_rows,)."""
     column = table[Fingerprints.column]
     if pa.types.is_uint64(column.type):

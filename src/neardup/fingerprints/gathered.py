@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Array, Ints, Mask, Words, arrow_of
 from neardup.fingerprints.fingerprints import Fingerprints, read_scheme, read_values
 from neardup.fingerprints.sketches import read_batches, read_ids
 
@@ -37,7 +36,7 @@ class FingerprintFile:
         """Return the number of rows, empty ones included."""
         return int(self._metadata.num_rows)
 
-    def pieces(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]]:
+    def pieces(self) -> Iterator[tuple[Words, Mask]]:
         """Yield the values and the empty rows, some 65,000 rows at a time; ColumnError if a row lacks an id."""
         columns = ["fingerprint", "id"] if self._may_lack_ids() else ["fingerprint"]
         for table in read_batches(self.path, columns):
@@ -46,7 +45,7 @@ class FingerprintFile:
                 read_ids(table, empty, self.path)
             yield values, empty
 
-    def ids(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+    def ids(self, rows: Ints) -> pa.Array:
         """Return the ids of rows, which rise, as strings; row numbers if the file has no ids."""
         if "id" not in self._metadata.schema.names:
             return arrow_of(rows).cast(pa.string())
@@ -87,7 +86,7 @@ class Gathered:
 
     def __init__(self, sources: Mapping[str, Fingerprints | FingerprintFile]) -> None:
         self._sources = sources
-        self._empty: dict[str, npt.NDArray[np.int64]] = {}
+        self._empty: dict[str, Ints] = {}
         self.counts: dict[str, Count] = {}
         only = next(iter(sources.values()))
         if len(sources) == 1 and isinstance(only, Fingerprints) and not only.empty.any():
@@ -107,7 +106,7 @@ class Gathered:
             self._end_source(name, used - first, empty_rows)
         self.values = values[:used]
 
-    def ids(self, positions: npt.NDArray[Any]) -> pa.Array:
+    def ids(self, positions: Array) -> pa.Array:
         """Return the ids of positions in `values`, which rise, as strings. Complexity: one pass over the id columns."""
         taken, first = [pa.array([], pa.string())], 0
         for name, source in self._sources.items():
@@ -120,6 +119,6 @@ class Gathered:
             first = stop
         return pa.concat_arrays(taken)
 
-    def _end_source(self, name: str, count: int, empty_rows: list[npt.NDArray[np.int64]]) -> None:
+    def _end_source(self, name: str, count: int, empty_rows: list[Ints]) -> None:
         self._empty[name] = np.concatenate([np.empty(0, np.int64), *empty_rows])
         self.counts[name] = Count(count, len(self._empty[name]))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import Bytes, Floats, Ints, Mask, Words
 from neardup.kernels.token_arrays import Tables, Text, longest_of, make_buffers
 
 SCHEME_NAME, WEIGHTED_SCHEME_NAME = "minhash", "weighted-minhash"
@@ -23,7 +24,7 @@ class Permutations(NamedTuple):
     bits in each. The last block is drawn whole, whatever the length of a signature.
     """
 
-    factors: npt.NDArray[np.uint64]
+    factors: Words
     multipliers: npt.NDArray[np.uint32]
 
 
@@ -43,11 +44,7 @@ def draw_permutations(num_hashes: int, seed: int) -> Permutations:
 
 
 def sign(
-    hashes: npt.NDArray[np.uint64],
-    offsets: npt.NDArray[np.int64],
-    num_hashes: int,
-    seed: int,
-    out: npt.NDArray[np.uint32] | None = None,
+    hashes: Words, offsets: Ints, num_hashes: int, seed: int, out: npt.NDArray[np.uint32] | None = None
 ) -> npt.NDArray[np.uint32]:
     """Return the MinHash signatures of documents given as ranges of shingle hashes.
 
@@ -78,18 +75,12 @@ def sign(
     return signatures
 
 
-def sign_strings(
-    data: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int32 | np.int64],
-    set_offsets: npt.NDArray[np.int64],
-    seed: int,
-    out: npt.NDArray[np.uint32],
-) -> int:
+def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: npt.NDArray[np.uint32]) -> int:
     """Fill the MinHash signatures of sets of strings, hashed as kernels/strings.py does, empty strings left out.
 
     Parameters
     ----------
-    data : uint8 array, and offsets : int32 or int64 array of shape (num_strings + 1,), as Arrow holds strings.
+    data : uint8 array, and offsets : int64 array of shape (num_strings + 1,), as Arrow holds strings.
     set_offsets : int64 array of shape (num_sets + 1,); the strings of set i are set_offsets[i] to set_offsets[i + 1].
     seed : seed of the permutations.
     out : uint32 array of shape (num_sets, num_hashes), as `sign` returns.
@@ -103,9 +94,7 @@ def sign_strings(
     return int(kernels.minhash.sign_strings(data, offsets, set_offsets, *drawn, hashes, out))
 
 
-def sign_texts(
-    text: Text, tables: Tables, mode: int, ngram: int, seed: int, out: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.bool_]:
+def sign_texts(text: Text, tables: Tables, mode: int, ngram: int, seed: int, out: npt.NDArray[np.uint32]) -> Mask:
     """Fill the MinHash signatures of the shingles of texts, which are nowhere kept.
 
     Parameters
@@ -128,12 +117,7 @@ def sign_texts(
 
 
 def sign_weighted(
-    hashes: npt.NDArray[np.uint64],
-    weights: npt.NDArray[np.float64],
-    offsets: npt.NDArray[np.int64],
-    num_hashes: int,
-    seed: int,
-    out: npt.NDArray[np.uint32] | None = None,
+    hashes: Words, weights: Floats, offsets: Ints, num_hashes: int, seed: int, out: npt.NDArray[np.uint32] | None = None
 ) -> npt.NDArray[np.uint32]:
     """Return the signatures of documents whose features have weights.
 
@@ -162,7 +146,7 @@ def sign_weighted(
     return signatures
 
 
-def band_keys(signatures: npt.NDArray[np.uint32], num_bands: int) -> npt.NDArray[np.uint64]:
+def band_keys(signatures: npt.NDArray[np.uint32], num_bands: int) -> Words:
     """Return a 64-bit key of every band, shape (num_bands, num_documents).
 
     Requires: num_bands divides the length of a signature. Keys of two bands are never compared.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Bytes, Floats, Mask
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
 from neardup.fingerprints.sketches import SCHEME_KEY, UNKNOWN, Sketches, read_json, read_rows
@@ -52,11 +53,11 @@ class Signatures(Sketches):
         return int(self.values.shape[1])
 
     @property
-    def empty(self) -> npt.NDArray[np.bool_]:
+    def empty(self) -> Mask:
         """Which sets are empty: bool array of shape (num_sets,)."""
         return is_empty(self.values)
 
-    def similarity(self, other: Signatures) -> npt.NDArray[np.float64]:
+    def similarity(self, other: Signatures) -> Floats:
         """Estimate the Jaccard similarity of the sets, row by row, or of one set with many.
 
         Parameters
@@ -106,7 +107,7 @@ class Signatures(Sketches):
         self._refuse_weighted("merged")
         return Signatures(self.values.min(axis=0, initial=ALL_ONES, keepdims=True), self.scheme)
 
-    def cardinality(self) -> npt.NDArray[np.float64]:
+    def cardinality(self) -> Floats:
         """Estimate how many distinct elements each set has.
 
         Returns
@@ -154,7 +155,7 @@ class Signatures(Sketches):
         planes[self.empty] = 0  # as it comes back from a table
         return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
 
-    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+    def _to_bytes(self) -> Bytes:
         return np.ascontiguousarray(self.values, "<u4").view(np.uint8)
 
     @classmethod
@@ -197,7 +198,7 @@ class PackedSignatures(Sketches):
     """
 
     column, kind = "signature", "Signatures"
-    values: npt.NDArray[np.uint8]
+    values: Bytes
 
     @property
     def num_hashes(self) -> int:
@@ -209,7 +210,7 @@ class PackedSignatures(Sketches):
         """Bytes of all planes: bits * num_hashes / 8 for a set."""
         return self.values.nbytes
 
-    def similarity(self, other: PackedSignatures) -> npt.NDArray[np.float64]:
+    def similarity(self, other: PackedSignatures) -> Floats:
         """Estimate the Jaccard similarity of the sets, row by row, or of one set with many.
 
         Parameters
@@ -232,7 +233,7 @@ class PackedSignatures(Sketches):
         kernels.minhash.count_equal_packed(self.values, other.values, self.num_hashes, counts)
         return np.where(self.empty | other.empty, 0.0, (counts / self.num_hashes - chance) / (1.0 - chance))
 
-    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+    def _to_bytes(self) -> Bytes:
         return self.values.reshape(len(self), int(np.prod(self.values.shape[1:])))
 
     @classmethod
@@ -243,9 +244,9 @@ class PackedSignatures(Sketches):
         return cls(planes, scheme, rows.ids, rows.empty)
 
 
-def is_empty(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+def is_empty(values: npt.NDArray[np.uint32]) -> Mask:
     """Return which signatures are all ones, as that of an empty set is: bool array of shape (num_sets,)."""
-    empty: npt.NDArray[np.bool_] = values[:, 0] == ALL_ONES
+    empty: Mask = values[:, 0] == ALL_ONES
     doubtful = np.flatnonzero(empty)
     if len(doubtful):
         empty[doubtful] = (values[doubtful] == ALL_ONES).all(axis=1)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import Floats, Ints, Words
 
 SCHEME = {"name": "simhash", "version": 2}
-Fingerprints = npt.NDArray[np.uint64]
+Fingerprints = Words
 
 BITS = (32, 64, 128, 256)
 """The lengths of fingerprints."""
@@ -26,7 +26,7 @@ def num_words(bits: int) -> int:
     return (bits + 63) // 64
 
 
-def summarise(hashes: Fingerprints, offsets: npt.NDArray[np.int64], bits: int, *, tie: int = 1) -> Fingerprints:
+def summarise(hashes: Fingerprints, offsets: Ints, bits: int, *, tie: int = 1) -> Fingerprints:
     """Return the fingerprints of documents; each feature has one vote, with repeats.
 
     Parameters
@@ -55,12 +55,10 @@ class Sums(NamedTuple):
     """Fingerprints, and the sum of the votes of each bit of the last document: float64 (64 * num_words,)."""
 
     fingerprints: Fingerprints
-    last_sums: npt.NDArray[np.float64]
+    last_sums: Floats
 
 
-def summarise_weighted(
-    words: Fingerprints, weights: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], bits: int, *, tie: int = 1
-) -> Sums:
+def summarise_weighted(words: Fingerprints, weights: Floats, offsets: Ints, bits: int, *, tie: int = 1) -> Sums:
     """Return the fingerprints of documents from weighted features.
 
     Parameters

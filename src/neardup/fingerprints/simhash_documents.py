@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import offsets_from_lengths
+from neardup.arrays import Floats, Words, offsets_from_lengths
 from neardup.errors import SettingError
 from neardup.features.described import (
     DistinctFeatures,
@@ -40,7 +39,7 @@ class Described(NamedTuple):
 
     shingles: Shingles
     tokens: TokenStrings | None
-    given_weights: npt.NDArray[np.float64] | None
+    given_weights: Floats | None
     method: SimHash
     texts: pa.Array | None = None
 
@@ -53,13 +52,13 @@ class Summands(NamedTuple):
     """
 
     features: DistinctFeatures
-    idf: npt.NDArray[np.float64] | None
+    idf: Floats | None
     weighed: Weighed
     strings: Strings | None
-    words: npt.NDArray[np.uint64]
+    words: Words
 
 
-def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> npt.NDArray[np.uint64]:
+def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> Words:
     """Return the fingerprints of described documents.
 
     Parameters
@@ -125,7 +124,7 @@ def describe_weighted(features: list[list[str]], weights: list[list[float]], met
     return describe_tokens(pack_tokens(features), given_weights, method)
 
 
-def describe_tokens(tokens: TokenStrings, weights: npt.NDArray[np.float64] | None, method: SimHash) -> Described:
+def describe_tokens(tokens: TokenStrings, weights: Floats | None, method: SimHash) -> Described:
     """Return tokens, which are features unchanged, with their weights if they have some."""
     words = method.tokens if method.weights == "given" else "whitespace"
     settled = replace(resolve_scheme(method), tokens=words, ngram=1)
@@ -154,7 +153,9 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
     strings = None
     if with_strings or method.hash != "native":
         assert described.tokens is not None
-        strings = strings_of(described.tokens, method.ngram, method.tokens != "chars", features, shingles.offsets)
+        strings = strings_of(
+            described.tokens, method.ngram, method.tokens not in ("chars", "letters"), features, shingles.offsets
+        )
     if method.hash == "native":
         words = extend(features.hashes, method.bits)
     else:
@@ -169,9 +170,7 @@ def add_up(summands: Summands, method: SimHash) -> Sums:
     return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_bit(method))
 
 
-def _idf(
-    texts: pa.Array | None, features: DistinctFeatures, method: SimHash, idf: IdfSource | None
-) -> npt.NDArray[np.float64]:
+def _idf(texts: pa.Array | None, features: DistinctFeatures, method: SimHash, idf: IdfSource | None) -> Floats:
     if method.idf == "lines":
         lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
         limits = offsets_from_lengths(pc.list_value_length(lists).to_numpy(zero_copy_only=False))

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_of
 from neardup.atomic import AtomicFile
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
 
@@ -34,8 +33,8 @@ class Rows(NamedTuple):
     """The rows of a table. ids : Arrow (n,); data : uint8 (n, num_bytes); empty : bool (n,), rows without features."""
 
     ids: pa.Array
-    data: npt.NDArray[np.uint8]
-    empty: npt.NDArray[np.bool_]
+    data: Bytes
+    empty: Mask
 
 
 def make_table(column: str, rows: Rows, scheme: Mapping[str, Any], *, with_hex: bool = False) -> pa.Table:
@@ -78,7 +77,7 @@ def read_rows(table: pa.Table, column: str, name: str) -> Rows:
     return Rows(read_ids(table, empty, name), data, empty)
 
 
-def read_cells(table: pa.Table, column: str, name: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
     """Return the bytes of a column of fixed-size binary, uint8 (n, num_bytes), and its nulls; else ColumnError."""
     kind = table.schema.field(column).type if column in table.schema.names else None
     if kind is None or not pa.types.is_fixed_size_binary(kind):
@@ -93,7 +92,7 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[npt.NDArray[np.
     return data.reshape(len(cells), kind.byte_width), empty
 
 
-def read_ids(table: pa.Table, empty: npt.NDArray[np.bool_], name: str) -> pa.Array:
+def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of `read_rows`."""
     if "id" not in table.schema.names:
         return arrow_of(np.arange(table.num_rows)).cast(pa.string())
@@ -226,7 +225,7 @@ def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-Index = int | slice | Sequence[int] | npt.NDArray[Any]
+Index = int | slice | Sequence[int] | Array
 Ids: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray
 
 
@@ -248,16 +247,12 @@ class Sketches(ABC):
     dtype: ClassVar[type]
     size: ClassVar[tuple[str, int]]
     """The name of the length of a row in a scheme, and what a number of the row adds to it."""
-    values: npt.NDArray[Any]
+    values: Array
     scheme: Mapping[str, Any]
     report: dict[str, Any] | None = None
 
     def __init__(
-        self,
-        values: npt.NDArray[Any],
-        scheme: Mapping[str, Any],
-        ids: pa.Array | None = None,
-        empty: npt.NDArray[np.bool_] | None = None,
+        self, values: Array, scheme: Mapping[str, Any], ids: pa.Array | None = None, empty: Mask | None = None
     ) -> None:
         self.values, self.scheme, self._ids, self._empty = values, scheme, ids, empty
 
@@ -295,12 +290,12 @@ class Sketches(ABC):
         return _number_ids(np.arange(len(self))) if self._ids is None else self._ids
 
     @property
-    def empty(self) -> npt.NDArray[np.bool_]:
+    def empty(self) -> Mask:
         """Which rows are of documents without features: bool array of shape (num_rows,)."""
         return np.zeros(len(self), np.bool_) if self._empty is None else self._empty
 
     @abstractmethod
-    def similarity(self, other: Self) -> npt.NDArray[np.float64]:
+    def similarity(self, other: Self) -> Floats:
         """Estimate similarities row by row, or of one row with many."""
 
     def to_table(self, ids: Ids | None = None, *, with_hex: bool = False) -> pa.Table:
@@ -367,7 +362,7 @@ class Sketches(ABC):
     _path: str | os.PathLike[str]
 
     @abstractmethod
-    def _to_bytes(self) -> npt.NDArray[np.uint8]:
+    def _to_bytes(self) -> Bytes:
         """Return the bytes of each row, uint8 (num_rows, num_bytes)."""
 
     @classmethod
@@ -389,5 +384,5 @@ class Sketches(ABC):
         return len(self) if len(other) == 1 else len(other)
 
 
-def _number_ids(rows: npt.NDArray[np.int64]) -> pa.Array:
+def _number_ids(rows: Ints) -> pa.Array:
     return arrow_of(rows).cast(pa.string())

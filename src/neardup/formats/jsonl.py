@@ -23,6 +23,7 @@ import pyarrow.json as pa_json
 
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, concatenate, replace_lines, select_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
+from neardup.documents.nested import nested_types, path_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines
@@ -35,28 +36,54 @@ SAMPLE_LINES = 100
 _BLANKS = b" \t\r\n"
 # Below this, one line after the other costs less than halving again.
 _LEAF_LINES = 16
+_MAX_DEPTH = 8  # of objects whose keys are columns
 
 
 class _Wanted(NamedTuple):
-    """The columns to read from each line, and their types for Arrow."""
+    """The columns to read from each line, the keys that lead to each, and their types for Arrow."""
 
     columns: Columns
-    schema: pa.Schema
+    keys: dict[str, tuple[str, ...]]
+    kinds: dict[str, pa.DataType]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in the objects that contain them."""
+        return pa.schema(_fields({self.keys[name]: kind for name, kind in self.kinds.items()}))
+
+
+def _fields(kinds: dict[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
+    """Return keys as fields, those inside an object as fields of a struct; kinds : by the keys that lead there."""
+    outer: dict[str, dict[tuple[str, ...], pa.DataType]] = {}
+    for (key, *inner), kind in kinds.items():
+        below = outer.setdefault(key, {})
+        if inner:
+            below[tuple(inner)] = kind
+    return [pa.field(key, pa.struct(_fields(below)) if below else kinds[key,]) for key, below in outer.items()]
 
 
 def column_types(source: Source) -> dict[str, pa.DataType]:
     """Return the keys of the first lines, each with the type that its values suggest."""
-    kinds: dict[str, set[str]] = {}
+    kinds: dict[tuple[str, ...], set[str]] = {}
     ignored: list[Rejected] = []
     for line in islice(_sample(source, ignored.append), SAMPLE_LINES):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(record, dict):
-            for key, value in record.items():
-                kinds.setdefault(key, set()).add(type(value).__name__)
-    return {key: _arrow_type(seen - {"NoneType"}) for key, seen in kinds.items()}
+        waiting: list[tuple[tuple[str, ...], Any]] = [((), record)] if isinstance(record, dict) else []
+        for path, value in waiting:
+            if path:
+                kinds.setdefault(path, set()).add(type(value).__name__)
+            if isinstance(value, dict) and len(path) < _MAX_DEPTH:
+                waiting += [((*path, key), inner) for key, inner in value.items()]
+    types = {path: _arrow_type(seen - {"NoneType"}) for path, seen in kinds.items()}
+    objects: dict[tuple[str, ...], pa.DataType] = {(): pa.struct([])}
+    for path in sorted(types, key=len):
+        if pa.types.is_struct(objects.get(path[:-1], pa.null())):
+            objects[path] = types[path]
+    del objects[()]
+    return {field.name: field.type for field in _fields(objects)}
 
 
 @lru_cache(maxsize=64)
@@ -87,14 +114,27 @@ def read(
     source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
-    types = _types_of(source, source.stat()) if len(columns.names) > len(columns.texts) else {}
-    wanted = _Wanted(columns, _schema(types, columns))
+    is_plain = len(columns.names) == len(columns.texts) and not any("." in name for name in columns.names)
+    types = {} if is_plain else _types_of(source, source.stat())
+    wanted = _Wanted(columns, {name: _keys_of(types, name) for name in columns.names}, _kinds(types, columns))
     for block in read_line_blocks(source, reject):
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
-def _schema(types: dict[str, pa.DataType], columns: Columns) -> pa.Schema:
+def _keys_of(types: dict[str, pa.DataType], name: str) -> tuple[str, ...]:
+    """Return the keys that lead to a column; types : those of the file, where they are known."""
+    fields: Any = pa.schema(types)
+    keys = []
+    for place in path_of(fields, name) or ():
+        field = fields.field(place)
+        keys.append(field.name)
+        fields = field.type
+    return tuple(keys) or (name,)
+
+
+def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.DataType]:
     """Return the types to read columns as; types : those of the file, where they are known."""
+    types = nested_types(types)
     fields: dict[str, pa.DataType] = {}
     for name in columns.ranks:
         is_text = pa.types.is_large_string(types.get(name, pa.null()))
@@ -104,7 +144,7 @@ def _schema(types: dict[str, pa.DataType], columns: Columns) -> pa.Schema:
         fields[name] = pa.int64() if whole else pa.string()
     kind = pa.large_string() if columns.vector_length is None else pa.list_(pa.float64())
     fields |= dict.fromkeys(columns.texts, kind)
-    return pa.schema(list(fields.items()))
+    return fields
 
 
 def _documents(
@@ -128,7 +168,7 @@ def _documents(
 
 def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
     """Return which lines begin with `{` and end with `}`, and the others that are not blank."""
-    data = np.frombuffer(block.data, dtype=np.uint8)
+    data = block.data
     begins, ends = block.offsets[:-1], block.offsets[1:]
     closing = ends - 1
     closing = closing - (data[closing] == ord("\n"))
@@ -217,14 +257,13 @@ def _parse_slowly(
     data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
 ) -> Iterator[DocumentBatch]:
     """Yield the lines of a range one by one; add the reasons why others are refused to `bad`."""
-    columns, plain = wanted.columns, _schema({}, wanted.columns)
+    columns, plain = wanted.columns, pa.schema(_kinds({}, wanted.columns))
     # A rank that is a string here may be a number there, which Arrow reads if it expects one.
-    kinds = [pa.field(field.name, pa.float64()) if field.name in columns.ranks else field for field in wanted.schema]
-    numeric = wanted._replace(schema=pa.schema(kinds))
+    numeric = wanted._replace(kinds=wanted.kinds | dict.fromkeys(columns.ranks, pa.float64()))
     for index in range(begin, end):
         line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
         try:
-            row = pa.RecordBatch.from_pylist([_judge(line, columns)], plain)
+            row = pa.RecordBatch.from_pylist([_judge(line, wanted)], plain)
             yield documents_of(row, np.array([index]), columns, "", _refuse)
         except (TypeError, pa.ArrowInvalid) as error:
             # Deep nesting and the literal Inf: Arrow reads them, the standard library does not.
@@ -239,21 +278,23 @@ def _refuse(row: Rejected) -> None:
     raise TypeError(row.reason)
 
 
-def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
-    """Return the columns of one line, as `_schema` has them. Raises TypeError with the reason if it cannot be read."""
+def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
+    """Return the columns of one line, as `_kinds` has them. Raises TypeError with the reason if it cannot be read."""
+    columns = wanted.columns
     try:
         bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
         record = json.loads(bare.decode("utf-8", "surrogateescape"))
         if not isinstance(record, dict):
             raise TypeError(f"the line is {_kind(record)}, not an object")
-        identifier = {} if columns.id is None else {columns.id: _id_text(record.get(columns.id))}
-        ranks = {name: _rank_value(record.get(name)) for name in columns.ranks}
-        values = {name: _id_text(record.get(name), f"'{name}'") for name in columns.values}
+        record = {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
+        identifier = {} if columns.id is None else {columns.id: _id_text(record[columns.id])}
+        ranks = {name: _rank_value(record[name]) for name in columns.ranks}
+        values = {name: _id_text(record[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError("the line is nested too deeply") from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
-    row: dict[str, Any] = ranks | values | identifier | {name: record.get(name) for name in columns.texts}
+    row: dict[str, Any] = ranks | values | identifier | {name: record[name] for name in columns.texts}
     for name in columns.texts:
         if not isinstance(row[name], (str if columns.vector_length is None else list) | None):
             needed = "a string" if columns.vector_length is None else "a list of numbers"
@@ -262,6 +303,17 @@ def _judge(line: bytes, columns: Columns) -> dict[str, Any]:
         if isinstance(row[name], str) and not _is_unicode(row[name]):
             raise TypeError(_why_not_unicode(line, name))
     return row
+
+
+def _value_of(value: Any, keys: tuple[str, ...]) -> Any:
+    """Return the value to which keys of objects lead; None where one is missing."""
+    for place, key in enumerate(keys):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise TypeError(f"'{keys[place - 1]}' is {_kind(value)}, not an object")
+        value = value.get(key)
+    return value
 
 
 def _id_text(value: Any, what: str = "the id") -> str | None:
@@ -321,19 +373,25 @@ def _replace_texts(batch: DocumentBatch, column: str, rows: np.ndarray, texts: p
 
 
 def _find_value(line: str, key: str) -> tuple[int, int]:
-    """Return the range of the last string that is the value of a key of an object; others may be nested in it."""
-    found = 0, 0
-    position = depth = 0
-    name, is_key = None, False
+    """Return the range of the last string that is the value of a key, or of keys of objects joined by dots.
+
+    One that more objects are around is the value only if there is no other.
+    """
+    found, fewest = (0, 0), len(line)
+    position, is_key = 0, False
+    names: list[str | None] = []  # the latest key of each object that is open
     while match := _MARK.search(line, position):
         begin, position, mark = match.start(), match.end(), match[0]
         if mark == '"':
             value, position = _STRINGS.raw_decode(line, begin)
-            if depth == 1 and is_key:
-                name = value
-            elif depth == 1 and name == key:
-                found = begin, position
-        depth += (mark in "{[") - (mark in "}]")
+            if is_key:
+                names[-1] = value
+            elif len(names) <= fewest and None not in names and ".".join(map(str, names)) == key:
+                found, fewest = (begin, position), len(names)
+        elif mark in "{[":
+            names.append(None)
+        elif mark != ",":
+            names.pop()
         is_key = mark in "{,"
     return found
 

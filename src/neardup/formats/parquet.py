@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.nested import column_of, with_column
 from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import STRETCH_BYTES, cut
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -104,21 +105,21 @@ def _record_batches(source: Source, wanted: list[str] | None, text: str) -> Iter
     num_rows = 0
     with source.open_file() as handle:
         for batch in _decoded_batches(handle, source, wanted, None):
-            index = batch.schema.get_field_index(text)
-            if index >= 0 and batch.column(index).nbytes > _MAX_DECODED_BYTES:
+            column = column_of(batch, text)
+            if column is not None and column.nbytes > _MAX_DECODED_BYTES:
                 break
             yield batch
             num_rows += batch.num_rows
         else:
             return
-        del batch
+        del batch, column
         for batch in _decoded_batches(handle, source, wanted, text):
             fresh = batch.slice(min(num_rows, batch.num_rows))
             num_rows -= batch.num_rows - fresh.num_rows
             for piece in slices_of(fresh, text, BLOCK_BYTES):
-                column = piece.column(index)
-                if pa.types.is_dictionary(column.type):
-                    piece = piece.set_column(index, text, column.dictionary_decode())
+                column = column_of(piece, text)
+                if column is not None and pa.types.is_dictionary(column.type):
+                    piece = with_column(piece, text, column.dictionary_decode())
                 yield piece
 
 

@@ -35,7 +35,7 @@ def read_lines(
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
-        payload = RawLines(block.data, block.offsets) if with_payload else None
+        payload = RawLines(pa.py_buffer(block.data), block.offsets) if with_payload else None
         batch = DocumentBatch(_texts(block), rows, payload=payload)
         if bad := invalid_utf8_rows(batch.text):
             for index in bad:
@@ -47,9 +47,8 @@ def read_lines(
 
 def _texts(block: LineBlock) -> pa.LargeStringArray:
     """Return the lines without line ends (LF or CRLF), nor a byte order mark at the head of the file."""
-    data, offsets = block.data, block.offsets
+    data, values, offsets = block.data.tobytes(), block.data, block.offsets
     lengths = np.diff(offsets)
-    values = np.frombuffer(data, dtype=np.uint8)
     ended = values[offsets[1:] - 1] == ord("\n")
     before = np.maximum(offsets[1:] - 2, offsets[:-1])
     carriage = ended & (lengths > 1) & (values[before] == ord("\r"))

@@ -14,9 +14,11 @@ import pyarrow as pa
 from neardup.arrays import flatten_strings
 from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, Payload, Rejected, bytes_of
 from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import CannotOpen, Source, Stretch
-from neardup.errors import InputError, OutputError
+from neardup.documents.texts import with_keys
+from neardup.errors import InputError
 from neardup.executor import chain_ahead
 from neardup.formats.registry import FORMATS
 from neardup.formats.tables import TablePart
@@ -46,9 +48,13 @@ class InputFile(Source):
         return self.name, size, changed if self.version is None else self.version
 
     def column_types(self) -> dict[str, pa.DataType] | None:
-        """Return name and type of each column, None for plain text, {} when empty or damaged, which `read` reports."""
+        """Return name and type of each column and of the fields inside it.
+
+        None for plain text, {} when empty or damaged, which `read` reports.
+        """
         with suppress(*_DAMAGE):
-            return FORMATS[self.format].handler.column_types(self)
+            types = FORMATS[self.format].handler.column_types(self)
+            return None if types is None else nested_types(types)
         return {}
 
     def num_rows(self) -> int | None:
@@ -74,7 +80,16 @@ class InputFile(Source):
         InputError
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
-        return FORMATS[self.format].handler.read(self, columns, reject, with_payload=with_payload)
+        keys = {name: self.keys[name] for name in (*columns.values, *columns.ranks) if name in self.keys}
+        if keys:
+            types = self.column_types() or {}
+            keys = {name: value for name, value in keys.items() if name not in types}
+        wanted = columns._replace(
+            values=tuple(name for name in columns.values if name not in keys),
+            ranks=tuple(name for name in columns.ranks if name not in keys),
+        )
+        batches = FORMATS[self.format].handler.read(self, wanted, reject, with_payload=with_payload)
+        return (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
 
     def replace_texts(self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> Payload:
         """Return the payload of a batch in which some documents have another text, and all else is as it was.
@@ -85,18 +100,9 @@ class InputFile(Source):
         column : of the text.
         rows : integers, rows of the batch, rising, that have another text than before; neither is null.
         texts : of all rows.
-
-        Raises
-        ------
-        OutputError
-            If the file is of web pages: their text is that of their HTML, which cannot be written back.
         """
         replace = FORMATS[self.format].handler.replace_texts
-        if replace is None:
-            raise OutputError(
-                f"Parts of a text cannot be cut from {self.name}: {self.format} files are copied as they are. Write "
-                "their documents to a table first (--write annotated), and read that."
-            )
+        assert replace is not None, "of web pages"
         return replace(batch, column, rows, texts)
 
     def make_sink(self) -> Callable[[str], Sink]:
@@ -111,6 +117,7 @@ Part: TypeAlias = InputFile | TablePart
 MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
+_FREQUENT = "的，。"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -154,6 +161,11 @@ class Task(NamedTuple):
                 reject(entry)
             elif entry is not None:
                 yield entry
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether its documents are in memory, so that `read` yields them at once."""
+        return self._stored() is not None
 
     @property
     def _key(self) -> Hashable:
@@ -288,6 +300,8 @@ def _hint(part: Part) -> str:
     if b"\r" in head and b"\n" not in head:
         return ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
     if not _is_utf8(head):
+        if _is_chinese(head):
+            return ": it is not UTF-8. Convert it, for example by iconv -f GB18030 -t UTF-8"
         return ": it is not UTF-8. Convert it, for example by iconv -f LATIN1 -t UTF-8"
     return ""
 
@@ -298,6 +312,11 @@ def _is_utf8(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.reason == "unexpected end of data"
     return True
+
+
+def _is_chinese(head: bytes) -> bool:
+    """Whether bytes that are not UTF-8 are Chinese in GB18030: no other encoding has its most frequent characters."""
+    return any(letter in head.decode("gb18030", "replace") for letter in _FREQUENT)
 
 
 def changed(name: str) -> InputError:

@@ -101,6 +101,12 @@ register(Format("jsonl", (".jsonl", ".ndjson", ".json"), _HERE + "jsonl", magic=
 register(Format("csv", (".csv",), _HERE + "delimited"))
 register(Format("tsv", (".tsv",), _HERE + "delimited"))
 register(Format("text", (".txt", ".text", ".md"), _HERE + "plain", unit="auto"))
+_CODE = (
+    ".py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .java .kt .scala .c .h .cc .cpp .cxx .hh .hpp .cu .cs .m .mm .go .rs "
+    ".rb .php .swift .dart .zig .nim .jl .r .pl .pm .lua .sh .bash .sql .hs .ml .fs .clj .ex .exs .erl .f90 .vue"
+)
+register(Format("code", tuple(_CODE.split()), _HERE + "plain", unit="file"))
+register(Format("notebook", (".ipynb",), _HERE + "notebook", unit="file"))
 register(
     Format(
         "html",
@@ -153,5 +159,6 @@ def format_of_bytes(head: bytes) -> str | None:
 
 def accepted_suffixes() -> str:
     """Return the list of readable suffixes, for messages."""
-    plain = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
-    return f"{plain}; lines, tables of text and pages also with {', '.join(COMPRESSIONS)}"
+    plain = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes if known.name != "code")
+    code = f"source code such as {', '.join(FORMATS['code'].suffixes[:3])}"
+    return f"{plain}, {code}; lines, tables of text and pages also with {', '.join(COMPRESSIONS)}"

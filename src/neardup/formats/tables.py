@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.nested import nested_types, outer_names
 from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
@@ -185,16 +187,18 @@ class TablePart:
 
     def column_types(self) -> dict[str, pa.DataType]:
         """Return name and type of each column; null for one without values, to which pandas gives the type double."""
-        return {
-            name: pa.null() if column.null_count == len(column) else column.type
-            for name, column in zip(self.table.schema.names, self.table.columns, strict=True)
-        }
+        return nested_types(
+            {
+                name: pa.null() if column.null_count == len(column) else column.type
+                for name, column in zip(self.table.schema.names, self.table.columns, strict=True)
+            }
+        )
 
     def num_rows(self) -> int:
         """Return the number of rows."""
         return int(self.table.num_rows)
 
-    stretch = None
+    stretch, keys = None, MappingProxyType[str, str | None]({})
 
     def stretches(self) -> list[TablePart]:
         """Return the only stretch, the whole table."""
@@ -208,7 +212,7 @@ class TablePart:
         repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
         if repeated is not None:
             raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")
-        table = self.table if with_payload else self.table.select(wanted)
+        table = self.table if with_payload else self.table.select(outer_names(self.table.schema, wanted))
         first_row = 0
         for batch in table.to_batches():
             for piece in slices_of(batch, columns.text, BLOCK_BYTES):

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.arrays import Mask, Rows, arrow_of, begins_run, numpy_type, rank_in_run
+from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, numpy_type, rank_in_run
 from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import Rules, Verdicts, are_kept, judge, keep_all, measure_stored, stored_representatives
@@ -206,7 +205,7 @@ def _documents(
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _array(values: npt.NDArray[Any], kind: pa.DataType, mask: Mask) -> pa.Array:
+def _array(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
     """Return numbers as an Arrow array, null where the mask is true."""
     if mask.all():
         return pa.nulls(len(mask), kind)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Mask, Rows, Words, arrow_of, offsets_from_lengths, ranges
+from neardup.arrays import Array, Mask, Rows, Words, arrow_of, offsets_from_lengths, ranges
 from neardup.errors import StoreError
 from neardup.features.binary import binary_rows
 from neardup.features.described import Features, Keys, Lists, distinct_lists
@@ -43,7 +42,7 @@ class Incoming:
     texts: pa.Array
     payloads: pa.Array
     described: Described
-    sketch: npt.NDArray[Any]
+    sketch: Array
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -140,7 +139,7 @@ def stored_keys(sketched: Sketched, method: Method) -> Keys:
     return method.keys_of(stored_sketches(sketched, method), features)._replace(featured=sketched.featured)
 
 
-def stored_sketches(sketched: Sketched, method: Method) -> npt.NDArray[Any]:
+def stored_sketches(sketched: Sketched, method: Method) -> Array:
     """Return sketches as numbers: signatures, or the words of fingerprints."""
     kind = np.dtype(method.sketches.dtype)
     return sketched.sketch.view(kind.newbyteorder("<")).astype(kind, copy=False)

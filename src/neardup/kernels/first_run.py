@@ -79,11 +79,12 @@ def _of_text() -> _Kernels:
     u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
     text = token_arrays.Text(_frozen(u8), i64)
     tables = token_arrays.Tables(_frozen(u32), _frozen(u32), u8)
+    buffers = token_arrays.Buffers(u8, i32, u64)
     shingles = token_arrays.Shingles(u64, i64, np.zeros((0, 0), np.uint64), flags)
     return [
         (strings.hash_strings, (_frozen(u8), i64, u64)),
-        (tokens.write_tokens, (text, tables, 0, u8, token_arrays.TokenStrings(u8, i64, i64), flags)),
-        (tokens.shingle_text, (text, tables, 0, 0, token_arrays.Buffers(u8, i32, u64), shingles)),
+        (tokens.write_tokens, (text, tables, 0, buffers, token_arrays.TokenStrings(u8, i64, i64), flags)),
+        (tokens.shingle_text, (text, tables, 0, 0, buffers, shingles)),
         (minhash.band_keys, (u32_rows, 0, u64_rows)),
         (minhash.sign, (u64, i64, u64, u32, u32_rows)),
     ]

@@ -1,91 +1,103 @@
 """Look up the shingles of documents in a table of those of short items, and find the stretches that hold most of them.
 
-Numbers as in candidates/items.py: a key is a shingle that some items have; a place is a shingle of one item, a field
-one of its texts.
+Numbers as in candidates/items.py: a key is a shingle or a sequence that some items have; a place is a shingle of one
+item, a field one of its texts.
 """
 
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.mixing import find_slot
+from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
 U64 = np.uint64
-FREE = np.int32(-1)
+_AHEAD = 12  # slots that are fetched in advance
 
 
 @kernel
-def fill_table(hashes, slots, numbers, bits):
-    """Put hashes into a table and a filter; see `Lookup`. numbers : int32, filled with FREE; bits : zeros."""
-    shift = U64(64 - 6) - U64(count_bits(len(bits)))
-    for i in range(len(hashes)):
-        slot = find_slot(slots, numbers, FREE, hashes[i])
-        slots[slot], numbers[slot] = hashes[i], i
+def fill_slots(hashes, numbers, slots):
+    """Put some hashes into a table, zeros before; see `Lookup`. numbers : int64, those of the hashes."""
+    mask = U64(len(slots) - 1)
+    for number in numbers:
+        slot = hashes[number] & mask
+        while slots[slot] != U64(0):
+            slot = (slot + U64(1)) & mask
+        slots[slot] = (hashes[number] & ~mask) | U64(number + 1)
+
+
+@kernel
+def _select(hashes, count, bits, shift, chosen):
+    """Write which of the first hashes a filter lets through; return their number."""
+    num_chosen = 0
+    for i in range(count):
         bit = hashes[i] >> shift
-        bits[bit >> U64(6)] |= U64(1) << (bit & U64(63))
+        chosen[num_chosen] = i
+        num_chosen += np.int64((bits[bit >> U64(6)] >> (bit & U64(63))) & U64(1))
+    return num_chosen
 
 
 @kernel
-def count_bits(size):
-    """Return the binary logarithm of a power of two."""
-    bits = 0
-    while size > 1:
-        size >>= 1
-        bits += 1
-    return bits
+def _find(hashes, chosen, first, slots, keys, positions, count):
+    """Append the keys of chosen hashes that are in the table, and their positions from `first` on; return the count."""
+    base, mask = address_of(slots), U64(len(slots) - 1)
+    for i in range(len(chosen)):
+        if i + _AHEAD < len(chosen):
+            prefetch(base + 8 * np.int64(hashes[chosen[i + _AHEAD]] & mask))
+        value = hashes[chosen[i]]
+        slot = value & mask
+        while slots[slot] != U64(0) and (slots[slot] ^ value) & ~mask != U64(0):
+            slot = (slot + U64(1)) & mask
+        keys[count], positions[count] = np.int64(slots[slot] & mask) - 1, first + chosen[i]
+        count += 1 if slots[slot] != U64(0) else 0
+    return count
 
 
 @kernel
-def look_up(scan, ngrams, lookup, buffers, hashes, keys, positions, ends, flagged):
-    """Write the key and the position, a token number, of each shingle of the documents that is in the table.
+def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
+    """Write the key and the position, a token number, of each shingle and sequence of documents that is in the table.
 
-    ngrams : int64, the lengths of shingles, each before that of the sequences around them.
-    keys, positions : int32, with room for every shingle; ends : int64
-    (num_documents,), where the shingles of each document end. flagged : see `shingle_document`.
+    spaces : uint64, int32 and int32, for the shingles of a document; the last rise from 0. keys, positions : int32,
+    with room for every shingle and sequence. flagged : see `shingle_document`. Returns where those of each document
+    end, int64.
     """
     text, tables, mode = scan
-    slots, numbers, bits = lookup
-    begin = 0
-    shift = U64(64 - 6) - U64(count_bits(len(bits)))
-    ascii_hashes, count = hash_ascii(), 0
-    for document in range(len(text.offsets) - 1):
+    ngrams, slots, filters, shift = lookup
+    hashes, chosen, rising = spaces
+    of_ascii, shortest, count = hash_ascii(mode), ngrams[0, 0], 0
+    ends = np.empty(len(text.offsets) - 1, np.int64)
+    for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        length, end, flagged[document] = shingle_document(
-            data, tables, mode, ngrams[0], buffers, ascii_hashes, hashes, 0
-        )
+        length, end, flagged[document] = shingle_document(data, tables, mode, shortest, buffers, of_ascii, hashes, 0)
         for which in range(len(ngrams)):
+            ngram, sequence = ngrams[which, 0], ngrams[which, 1]
             if which > 0:
-                end = roll(buffers.tokens, length, ngrams[which], hashes, 0)
-            # A sequence has a shingle that was found, which begins at most so much later.
-            is_sequence, begin = which % 2 == 1, count if which % 2 == 0 else begin
-            following, found = begin, count
-            for i in range(end):
-                if is_sequence:
-                    while following < found and positions[following] < i:
-                        following += 1
-                    if following == found:
-                        break
-                    if positions[following] > i + ngrams[which] - ngrams[which - 1]:
-                        continue
-                bit = hashes[i] >> shift
-                if bits[bit >> U64(6)] >> (bit & U64(63)) & U64(1) == U64(0):
+                end = roll(buffers.tokens, length, ngram, hashes, 0)
+            num_chosen, first = _select(hashes, end, filters[which], shift, chosen), 0
+            count = _find(hashes, chosen[:num_chosen], 0, slots, keys, positions, count)
+            for i in range(1, num_chosen + 1):
+                if i < num_chosen and chosen[i] == chosen[i - 1] + 1:
                     continue
-                slot = find_slot(slots, numbers, FREE, hashes[i])
-                if numbers[slot] != FREE:
-                    keys[count], positions[count] = numbers[slot], i
-                    count += 1
+                # A sequence of an item consists of shingles of items, so that few are looked up.
+                size = i - first + ngram - 1
+                if size >= sequence:
+                    begin = chosen[first]
+                    end = roll(buffers.tokens[begin:], size, sequence, hashes, 0)
+                    count = _find(hashes, rising[:end], begin, slots, keys, positions, count)
+                first = i
         ends[document] = count
+    return ends
 
 
 @kernel
-def gather(keys, positions, ends, is_counted, postings, least, workspace, distinct, found):
+def gather(keys, positions, ends, postings, least, workspace, distinct, found):
     """Write the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
 
     Parameters
     ----------
-    is_counted : bool by key. postings : offsets by key, places by posting, items by place.
+    postings : offsets by key, places and items by posting.
     least : int32 by item, the fewest of its shingles.
-    workspace : int32 zeros: how many of an item were found, by item; stamp by key; items touched.
+    workspace : int32, how many of an item were found, zeros by item; stamp by key, 0 or, of those that are not counted,
+        the greatest number; items touched.
     distinct : int32, room for all keys. found : three int32 arrays, the document, place and position of each match,
     with room for every posting.
 
@@ -101,17 +113,14 @@ def gather(keys, positions, ends, is_counted, postings, least, workspace, distin
         num_touched = 0
         for i in range(begin, ends[document]):
             key = keys[i]
-            if stamps[key] == document + 1:
-                continue
-            stamps[key] = document + 1
-            if is_counted[key]:
+            if stamps[key] <= document:
+                stamps[key] = document + 1
                 distinct[num_distinct] = key
                 num_distinct += 1
             for posting in range(offsets[key], offsets[key + 1]):
-                item = items[places[posting]]
-                if own[item] == 0:
-                    touched[num_touched] = item
-                    num_touched += 1
+                item = items[posting]
+                touched[num_touched] = item
+                num_touched += 1 if own[item] == 0 else 0
                 own[item] += 1
         chosen = False
         for i in range(num_touched):
@@ -121,16 +130,15 @@ def gather(keys, positions, ends, is_counted, postings, least, workspace, distin
         if chosen:
             for i in range(begin, ends[document]):
                 for posting in range(offsets[keys[i]], offsets[keys[i] + 1]):
-                    place = places[posting]
-                    if own[items[place]] == 1:
-                        documents[num_found], found_places[num_found] = document, place
+                    if own[items[posting]] == 1:
+                        documents[num_found], found_places[num_found] = document, places[posting]
                         found_positions[num_found] = positions[i]
                         num_found += 1
         for i in range(num_touched):
             own[touched[i]] = 0
         begin = ends[document]
-    for key in keys:
-        stamps[key] = 0
+    for i in range(num_distinct):
+        stamps[distinct[i]] = 0
     return num_distinct, num_found
 
 
@@ -176,34 +184,29 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
 
 
 @kernel
-def extend(words, item_words, item_starts, item_ends, positions, item_positions, ngrams, edges):
+def extend(words, limits, positions, item_words, item_limits, item_positions, ngrams, edges):
     """Extend matches over the words beside them that the item has there, too, as far as 256 words.
 
     A word that differs is passed over if two that agree follow, or the item's first or last one; that may differ.
 
     Parameters
     ----------
-    words, item_words : uint64, the words of the document, and of the fields of items.
-    item_starts, item_ends : int64 by match, where the words of its field begin and end.
-    positions, item_positions : int64 by match, its first word in the document and in its field. ngrams : its words.
+    words, item_words : uint64, the words of all documents, and of all fields of items.
+    limits, item_limits : int64 (2, num_matches), where the words of its document, and of its field, begin and end.
+    positions, item_positions : int64 by match, its first word among all. ngrams : its words.
     edges : int64 (num_matches, 2), set to the first and the last word of the document.
     """
     for match in range(len(positions)):
         for side in range(2):
-            step = 1 if side else -1
-            last = ngrams[match] - 1 if side else 0
-            first = item_starts[match] + item_positions[match] + last
-            here, reached, agreed, has_gap = positions[match] + last, 0, 0, False
-            for i in range(1, 257):
-                word, other = here + step * i, first + step * i
-                if not (item_starts[match] <= other < item_ends[match] and 0 <= word < len(words)):
-                    break
-                is_edge = other == item_ends[match] - 1 if side else other == item_starts[match]
-                if words[word] == item_words[other]:
+            step, last = (1, ngrams[match] - 1) if side else (-1, 0)
+            here, there, reached, agreed, has_gap = positions[match] + last, item_positions[match] + last, 0, 0, False
+            left = abs(item_limits[side, match] - side - there)  # the item's words on this side
+            for i in range(1, min(left, abs(limits[side, match] - side - here), 256) + 1):
+                if words[here + step * i] == item_words[there + step * i]:
                     agreed += 1
-                    if not has_gap or agreed >= 2 or is_edge:
+                    if not has_gap or agreed >= 2 or i == left:
                         reached, has_gap = i, False
-                elif is_edge and reached == i - 1:
+                elif i == left and reached == i - 1:
                     reached = i
                 elif has_gap:
                     break

@@ -12,7 +12,7 @@ from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import MIX_1, MIX_2
 from neardup.kernels.simd import LANES, load, raise_lanes, store
 from neardup.kernels.strings import hash_at
-from neardup.kernels.tokens import CHARACTERS, SEEN, hash_ascii, leave_out_repeats, shingle_document
+from neardup.kernels.tokens import CHARACTERS, LETTERS, SEEN, hash_ascii, leave_out_repeats, shingle_document
 
 U32, U64 = np.uint32, np.uint64
 _AHEAD = 2048  # bytes; with less, the memory is not there in time
@@ -87,11 +87,11 @@ def sign_texts(text, tables, mode, ngram, buffers, factors, multipliers, hashes,
     as of `sign`; hashes : uint64, working space for the longest text; flagged : bool (num_documents,), filled: where a
     text must be normalised as a whole before, and its signature means nothing.
     """
-    row, seen, ascii_hashes = np.empty_like(multipliers), np.zeros(SEEN, U64), hash_ascii()
+    row, seen, ascii_hashes = np.empty_like(multipliers), np.zeros(SEEN, U64), hash_ascii(mode)
     for document in range(len(flagged)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, 0)
-        if mode == CHARACTERS:
+        if mode in (CHARACTERS, LETTERS):
             end = leave_out_repeats(hashes, 0, end, document, seen)
         _cover(hashes, 0, end, factors, multipliers, 0, row)
         for i in range(signatures.shape[1]):

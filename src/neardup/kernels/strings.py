@@ -3,7 +3,16 @@
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.intrinsics import address_of, fold_product, load_at, load_byte_at, load_half_at
+from neardup.kernels.intrinsics import (
+    address_of,
+    count_ones,
+    count_trailing_zeros,
+    fold_product,
+    load_at,
+    load_byte_at,
+    load_half_at,
+    load_u64,
+)
 
 
 @kernel
@@ -50,6 +59,84 @@ def encode(code, stream, length):
 
 
 U64 = np.uint64
+_EIGHT_BYTES = U64(0x0101010101010101)
+
+
+@kernel
+def _count_leads(word):
+    """Return how many of 8 bytes begin a character."""
+    return 8 - count_ones(word >> U64(7) & ~(word >> U64(6)) & _EIGHT_BYTES)
+
+
+@kernel
+def is_lead(byte):
+    return byte & 0xC0 != 0x80
+
+
+@kernel
+def count_characters(text, start, stop):
+    count = 0
+    while start + 8 <= stop:
+        count += _count_leads(load_u64(text, start))
+        start += 8
+    while start < stop:
+        count += is_lead(text[start])
+        start += 1
+    return count
+
+
+@kernel
+def advance(text, place, stop, count):
+    """Return where the next `count` characters end, at most `stop`, and how many of them are missing."""
+    while place + 8 <= stop:
+        passed = _count_leads(load_u64(text, place))
+        if passed > count:
+            break
+        count -= passed
+        place += 8
+    while place < stop:
+        if is_lead(text[place]):
+            if count == 0:
+                return place, 0
+            count -= 1
+        place += 1
+    return stop, count
+
+
+@kernel
+def retreat(text, place, begin, count):
+    """Return where the `count` characters before a place begin, at least `begin`."""
+    while place - 8 >= begin:
+        passed = _count_leads(load_u64(text, place - 8))
+        if passed >= count:
+            break
+        count -= passed
+        place -= 8
+    while place > begin and count > 0:
+        place -= 1
+        count -= is_lead(text[place])
+    return place
+
+
+@kernel
+def common_after(text, left, right, most):
+    """Return how many bytes agree from two places on."""
+    length = 0
+    while length + 8 <= most:
+        differ = load_u64(text, left + length) ^ load_u64(text, right + length)
+        if differ != U64(0):
+            return length + (count_trailing_zeros(differ) >> 3)
+        length += 8
+    while length < most and text[left + length] == text[right + length]:
+        length += 1
+    return length
+
+
+@kernel
+def code_at(text, place):
+    return np.uint32(text[place]) if text[place] < 128 else decode(text, place)[0]
+
+
 # Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero for a short one.
 _START, _FIRST, _LAST = U64(0x9E3779B97F4A7C15), U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 

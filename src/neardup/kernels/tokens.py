@@ -6,6 +6,7 @@ tokens) and its token hashes. From the hashes come its shingles: token n-grams, 
 
 import numpy as np
 
+from neardup.kernels.code_tokens import find_code_tokens
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
@@ -13,7 +14,7 @@ from neardup.kernels.strings import decode, encode, hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
 
 U64 = np.uint64
-WORDS, WHITESPACE, CHARACTERS = 0, 1, 2  # how a text is cut into tokens
+WORDS, WHITESPACE, CHARACTERS, LETTERS, CODE, UNCOMMENTED = 0, 1, 2, 3, 4, 5  # how a text is cut into tokens
 
 # Fields of a table entry; see features/unicode_tables.py.
 _CODE_POINT, _CLASS_SHIFT = np.uint32(0x1FFFFF), np.uint32(21)
@@ -23,6 +24,7 @@ _SEPARATOR, _WORD, _SINGLE, _TRANSPARENT = 0, 1, 2, 3
 _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
 
 _HIGH_BITS = U64(0x8080808080808080)
+_ALIKE = np.array([[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], np.uint8)
 SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
 # What a character begins with, and a random odd base for n-grams.
 _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
@@ -181,12 +183,18 @@ def _hash_tokens(stream, edges, count, tokens):
 
 
 @kernel
-def hash_ascii():
-    """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,)."""
+def hash_ascii(mode):
+    """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,).
+
+    As LETTERS, a digit hashes as the letter that it is mistaken for, and so does i as l.
+    """
     hashes = np.empty(128, np.uint64)
     for byte in range(128):
         hashes[byte] = mix(_CHAIN ^ U64(byte))
     hashes[0] = hashes[0x20]
+    if mode == LETTERS:
+        for i in range(len(_ALIKE)):
+            hashes[_ALIKE[i, 0]] = hashes[_ALIKE[i, 1]]
     return hashes
 
 
@@ -209,6 +217,22 @@ def _hash_characters(stream, length, ascii_hashes, tokens):
         before = byte
         position += width
     return count - 1 if count > 0 and before == 0 else count
+
+
+@kernel
+def _hash_letters(stream, length, hashes, tokens):
+    """Hash every code point of a stream but zeros; return their number."""
+    count, position = 0, 0
+    while position < length:
+        byte = stream[position]
+        width = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+        if byte < 0x80:
+            tokens[count] = hashes[byte]
+        else:
+            tokens[count] = mix(_CHAIN ^ (load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))))
+        count += 1 if byte != 0 else 0
+        position += width
+    return count
 
 
 @kernel
@@ -275,16 +299,22 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
     """
     stream, edges, tokens = buffers
     flagged = False
-    if mode == WORDS and _is_ascii(data):
+    if mode in (WORDS, LETTERS) and _is_ascii(data):
         length = len(data)
         _fold_ascii_words(data, tables.ascii[65] & np.uint8(0x20), stream)
     else:
-        length, flagged = _fold(data, tables, mode, stream)
+        length, flagged = _fold(data, tables, WORDS if mode == LETTERS else mode, stream)
     stream[length : length + _PADDING] = 0
     if mode == CHARACTERS:
         count = _hash_characters(stream, length, ascii_hashes, tokens)
+    elif mode == LETTERS:
+        count = _hash_letters(stream, length, ascii_hashes, tokens)
     else:
-        count = _find_edges(stream, length, edges)
+        count = (
+            find_code_tokens(stream, length, mode == CODE, edges)
+            if mode >= CODE
+            else _find_edges(stream, length, edges)
+        )
         _hash_tokens(stream, edges, count, tokens)
     return count, roll(tokens, count, ngram, hashes, first), flagged
 
@@ -295,7 +325,7 @@ def shingle_text(text, tables, mode, ngram, buffers, shingles):
 
     Requires: buffers as of `make_buffers`; len(shingles.hashes) >= 3 * len(text.data) + num_documents.
     """
-    ascii_hashes = hash_ascii()
+    ascii_hashes = hash_ascii(mode)
     end = shingles.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
@@ -343,23 +373,41 @@ def _copy_tokens(stream, length, mode, tokens, count):
             space = False
         tokens.data[end] = byte
         end += 1
-        if following == 0 or (mode == CHARACTERS and following & 0xC0 != 0x80):
+        if following == 0 or (mode in (CHARACTERS, LETTERS) and following & 0xC0 != 0x80):
             count += 1
             tokens.offsets[count] = end
     return count
 
 
 @kernel
-def write_tokens(text, tables, mode, stream, tokens, flagged):
-    """Fill `tokens` with the tokens that `shingle_text` hashes; stream and flagged as there.
+def _copy_ranges(stream, edges, size, tokens, count):
+    """Append `size` tokens between edges to those written, of which there are `count`; return the new count."""
+    for i in range(size):
+        end = tokens.offsets[count]
+        for place in range(edges[2 * i], edges[2 * i + 1]):
+            tokens.data[end] = stream[place]
+            end += 1
+        count += 1
+        tokens.offsets[count] = end
+    return count
+
+
+@kernel
+def write_tokens(text, tables, mode, buffers, tokens, flagged):
+    """Fill `tokens` with the tokens that `shingle_text` hashes; buffers and flagged as there.
 
     Requires: 3 * len(text.data) bytes for tokens.data, and one place more in tokens.offsets.
     """
+    stream, edges, _ = buffers
     count = 0
     tokens.offsets[0], tokens.document_offsets[0] = 0, 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        length, flagged[document] = _fold(data, tables, mode, stream)
-        stream[length] = 0
-        count = _copy_tokens(stream, length, mode, tokens, count)
+        length, flagged[document] = _fold(data, tables, WORDS if mode == LETTERS else mode, stream)
+        stream[length : length + 2] = 0
+        if mode >= CODE:
+            size = find_code_tokens(stream, length, mode == CODE, edges)
+            count = _copy_ranges(stream, edges, size, tokens, count)
+        else:
+            count = _copy_tokens(stream, length, mode, tokens, count)
         tokens.document_offsets[document + 1] = count

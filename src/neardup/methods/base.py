@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.answers import PairMeasures
+from neardup.arrays import Array, Floats, Integers, Mask
 from neardup.candidates.blocks import Radius
 from neardup.candidates.lookups import Lookup
 from neardup.decide.outcome import Counts, Totals
@@ -28,8 +28,6 @@ from neardup.settings.run import SelectionSettings
 from neardup.verify.comparison import measure_shared, read_pair
 from neardup.verify.measured import Measured, Rule
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.integer[Any]]
 Self = TypeVar("Self", bound="Method")
 _ALL_PAIRS = 1_000  # members of a bucket
 
@@ -40,7 +38,7 @@ class Described(NamedTuple):
     features: Features
     keys: Keys
 
-    def take(self, rows: Rows) -> Described:
+    def take(self, rows: Integers) -> Described:
         """Return some of the documents."""
         return Described(self.features.take(rows), self.keys.take(rows))
 
@@ -61,7 +59,7 @@ class Limit(NamedTuple):
 class Curve(NamedTuple):
     """The limits at which `evaluate` scores a method, and the method at the loosest of them."""
 
-    limits: npt.NDArray[Any]
+    limits: Array
     loosest: Method
 
 
@@ -219,7 +217,7 @@ class Method(ABC):
         """Return the keys for each of several methods that differ from this one in their limit only."""
         return [method.summarise(features) for method in limits]
 
-    def sketch(self, features: Features) -> npt.NDArray[Any]:
+    def sketch(self, features: Features) -> Array:
         """Return the part of a summary that an index stores: signatures, uint32, or the words of fingerprints, uint64.
 
         Returns
@@ -233,12 +231,12 @@ class Method(ABC):
         """The signing of `sign`. Raises SettingError if the settings have no sketch."""
         return Sketcher(self)
 
-    def keys_of(self, sketch: npt.NDArray[Any], features: Features) -> Keys:
+    def keys_of(self, sketch: Array, features: Features) -> Keys:
         """Return the same as `summarise`, from what `sketch` returned."""
         return Keys(sketch, features.content, features.sets.sizes > 0)
 
     @abstractmethod
-    def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
+    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
         """Return the exact measures of pairs.
 
         Parameters
@@ -247,7 +245,7 @@ class Method(ABC):
         left_rows, right_rows : integers (num_pairs,), rows of `left` and of `right`.
         """
 
-    def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
+    def is_duplicate(self, measured: Measured) -> Mask:
         """Return a mask of the duplicate pairs."""
         values = measured[self.limit.measure]
         return np.asarray(values >= self.limit.value if self.limit.at_least else values <= self.limit.value, np.bool_)
@@ -361,10 +359,8 @@ def without_version(features: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in features.items() if name != "version"}
 
 
-def is_exact(left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> npt.NDArray[np.bool_]:
+def is_exact(left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Mask:
     """Return a mask of the pairs whose tokens are the same in the same order."""
     same = left.features.content[left_rows] == right.features.content[right_rows]
-    exact: npt.NDArray[np.bool_] = (
-        same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]
-    )
+    exact: Mask = same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]
     return exact

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.answers import PairMeasures
-from neardup.arrays import arrow_of
+from neardup.arrays import Array, Floats, Integers, Ints, Mask, arrow_of
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
@@ -26,7 +26,7 @@ from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_do
 from neardup.fingerprints import minhash as signing
 from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, WEIGHTED_SCHEME_NAME, band_keys, sign
 from neardup.fingerprints.signatures import Signatures, is_empty
-from neardup.methods.base import Curve, Described, Floats, Method, Rows, is_exact, without_version
+from neardup.methods.base import Curve, Described, Method, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.constraints import constraints_of
@@ -150,24 +150,24 @@ class MinHashMethod(Method):
     def sketcher(self) -> MinHashSketcher:
         return MinHashSketcher(self)
 
-    def keys_of(self, sketch: npt.NDArray[Any], features: Features) -> Keys:
+    def keys_of(self, sketch: Array, features: Features) -> Keys:
         featured = features.sets.sizes > 0
         if self.by_samples:
             return Keys(np.empty((len(featured), 0), np.uint64), features.content, featured, features.sets)
         banded = np.ascontiguousarray(sketch[:, : self.bands.num_hashes])
         return Keys(band_keys(banded, self.bands.num_bands).T, features.content, featured)
 
-    def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
+    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sets = left.features.sets, right.features.sets
         similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
-        columns: dict[str, npt.NDArray[Any]] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
+        columns: dict[str, Array] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
         if left.features.structure is not None and right.features.structure is not None:
             pages = left.features.structure, right.features.structure
             columns[STRUCTURE.name] = np.where(exact, 1.0, similarity_of_lists(*pages, left_rows, right_rows, "cosine"))
         return Measured(columns | {EXACT.name: exact})
 
-    def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
+    def is_duplicate(self, measured: Measured) -> Mask:
         enough = super().is_duplicate(measured)
         if self.settings.min_structure is not None:
             enough &= measured[STRUCTURE.name] >= self.settings.min_structure
@@ -298,7 +298,7 @@ class MinHashSketcher(TokenSketcher):
         out.empty[:] = is_empty(values)
         return 0
 
-    def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
+    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
         return signing.sign_strings(*view_tokens(tokens), offsets, self.method.settings.seed, out.values)
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
@@ -310,7 +310,7 @@ class MinHashSketcher(TokenSketcher):
         seed = self.method.settings.seed
         signing.sign_weighted(distinct.hashes, weights, distinct.offsets, self.width, seed, out.values)
 
-    def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
+    def accepts(self, weights: Floats) -> Mask:
         return np.equal(weights, 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
 
 

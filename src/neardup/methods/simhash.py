@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.answers import PairMeasures
-from neardup.arrays import flatten_strings
+from neardup.arrays import Array, Floats, Integers, Ints, Mask, flatten_strings
 from neardup.candidates.blocks import Radius, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.decide.outcome import SHORT, Counts, Totals
@@ -25,7 +24,7 @@ from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from neardup.fingerprints.sketches import require_same
 from neardup.kernels.token_arrays import TokenStrings
-from neardup.methods.base import Curve, Described, Floats, Limit, Method, Rows, histogram, is_exact, without_version
+from neardup.methods.base import Curve, Described, Limit, Method, histogram, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import constraints_of
@@ -130,17 +129,17 @@ class SimHashMethod(Method):
     def sketcher(self) -> SimHashSketcher:
         return SimHashSketcher(self if self.idf is not None else replace(self, idf=resolve_idf(self.settings)))
 
-    def measure(self, left: Described, right: Described, left_rows: Rows, right_rows: Rows) -> Measured:
+    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         distance = hamming_distances(left.keys.values[left_rows], right.keys.values[right_rows])
-        columns: dict[str, npt.NDArray[Any]] = {DISTANCE.name: distance}
+        columns: dict[str, Array] = {DISTANCE.name: distance}
         if self.confirms_sets:
             sets = left.features.sets, right.features.sets
             similarity = similarity_of_lists(*sets, left_rows, right_rows, "jaccard")
             columns[SIMILARITY.name] = np.where(exact, 1.0, similarity)
         return Measured(columns | {EXACT.name: exact})
 
-    def is_duplicate(self, measured: Measured) -> npt.NDArray[np.bool_]:
+    def is_duplicate(self, measured: Measured) -> Mask:
         near = super().is_duplicate(measured)
         return near & (measured[SIMILARITY.name] >= self.settings.threshold) if self.confirms_sets else near
 
@@ -228,7 +227,7 @@ class SimHashSketcher(TokenSketcher):
             )
         return self.scheme | {"features": GIVEN} | ({"weights": "given"} if weighted else {})
 
-    def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
+    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
         hashed, damaged = hash_tokens(tokens, offsets)
         if hashed is not None:
             self.sign_weighted(hashed, None, out)
@@ -241,7 +240,7 @@ class SimHashSketcher(TokenSketcher):
         out.values[:] = fingerprinting.add_up(summands, self.method.settings).fingerprints
         out.empty[:] = np.diff(hashed.offsets) == 0
 
-    def accepts(self, weights: Floats) -> npt.NDArray[np.bool_]:
+    def accepts(self, weights: Floats) -> Mask:
         return np.isfinite(weights)
 
     def warnings(self, num_short: int) -> list[str]:

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Array, Floats, Ints, Mask
 from neardup.decide.outcome import SHORT
 from neardup.errors import SettingError
 from neardup.features.idf import FEATURES_VERSION
@@ -24,8 +24,8 @@ GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
 class SketchBuffers(NamedTuple):
     """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents without features."""
 
-    values: npt.NDArray[Any]
-    empty: npt.NDArray[np.bool_]
+    values: Array
+    empty: Mask
 
 
 class Sketcher:
@@ -88,16 +88,16 @@ class TokenSketcher(Sketcher):
         """Return the scheme of signed token lists. Raises SettingError if the settings need texts."""
 
     @abstractmethod
-    def sign_tokens(self, tokens: pa.Array, offsets: npt.NDArray[np.int64], out: SketchBuffers) -> int:
+    def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
         """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
 
         tokens : all strings. offsets : int64 (num_rows + 1,), the tokens of row i are offsets[i] to offsets[i + 1].
         """
 
     @abstractmethod
-    def sign_weighted(self, hashed: HashedTokens, weights: npt.NDArray[np.float64], out: SketchBuffers) -> None:
+    def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
         """Fill the rows of token lists with a weight for each token."""
 
     @abstractmethod
-    def accepts(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def accepts(self, weights: Floats) -> Mask:
         """Return a mask of the accepted weights."""

@@ -1,4 +1,4 @@
-"""Write all documents of the inputs with columns added: the kept document of each, their similarity, the cluster."""
+"""Write all documents with columns added: the kept document of each, the similarity, the cluster, the duplicates."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Annotations:
     def __init__(self, removals: Removals, locations: DocumentLocations, measures: Measures) -> None:
         self.removals, self.locations = removals, locations
         self.measures = [measure for measure in measures if measure is not EXACT]
+        self._removers = np.sort(removals.kept)
         self.schema = annotation_schema(self.measures)
 
     def between(self, start: int, stop: int) -> pa.RecordBatch:
@@ -43,7 +44,9 @@ class Annotations:
         cluster[place >= 0] = part.kept
         columns = [self.locations.ids(part.kept).take(of_removed)]
         columns += [column.take(of_removed) for column in part.measured.arrow(self.measures)]
-        return pa.RecordBatch.from_arrays([*columns, arrow_of(cluster)], schema=self.schema)
+        first, last = (np.searchsorted(self._removers, np.arange(start, stop), side) for side in ("left", "right"))
+        duplicates = pa.array(last - first, mask=place >= 0)
+        return pa.RecordBatch.from_arrays([*columns, arrow_of(cluster), duplicates], schema=self.schema)
 
 
 def write_annotated(

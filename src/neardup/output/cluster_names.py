@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, pick_others
 from neardup.features.outline import Line, common_places, outline, outline_name
 from neardup.features.shingles import extract_text
@@ -25,7 +25,7 @@ _MAX_CHARACTERS, _MAX_LINES, _MAX_ELEMENTS = 500, 300, 5000  # of a document
 _MAX_NAME, _MAX_ID = 80, 40
 _LEAST_RARITY = 0.05  # of a label that all clusters share, used if there is no rarer one
 
-ReadTexts = Callable[[npt.NDArray[np.uint32]], Iterable[tuple[int, str]]]
+ReadTexts = Callable[[Positions], Iterable[tuple[int, str]]]
 
 
 def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadTexts) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, pick_others
 from neardup.decide.outcome import Removals
 from neardup.output.tables import DocumentLocations
@@ -41,7 +41,7 @@ def cluster_batches(
         yield pa.RecordBatch.from_arrays(columns, schema=clusters_schema(measures))
 
 
-def _measured(removals: Removals, documents: npt.NDArray[np.uint32], measures: Measures) -> Measured:
+def _measured(removals: Removals, documents: Positions, measures: Measures) -> Measured:
     """Return the measures of consecutive documents against the kept document of their cluster (or themselves)."""
     low, high = np.searchsorted(removals.documents, [documents[0], documents[-1] + 1])
     rows = removals.documents[low:high] - documents[0]

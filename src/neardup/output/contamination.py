@@ -2,189 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import arrow_of, ranges
+from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, ranges, rank_in_run
 from neardup.candidates.items import ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.features.spans import token_spans, word_ranges
+from neardup.documents.batch import Corpus
+from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task
+from neardup.output import write as writing
+from neardup.output.directory import OutputDirectory
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import DocumentLocations
-from neardup.progress import Progress
-from neardup.report.items import Example, MarkedPair
+from neardup.progress import Stages
+from neardup.report.items import Example, Marker
 from neardup.runs.items import Items
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
-from neardup.verify.alignment import mark_passages
 
 STATUSES = CONTAMINATED, BOILERPLATE, SHORT, CLEAN = "contaminated", "boilerplate", "short", "clean"
 _MOST_WORDS = 30
-_MAX_SHOWN, _CHARACTERS = 100, 2000
 
 
-class ItemTexts:
-    """The words of all items, for tables."""
+class Found(NamedTuple):
+    """Items in a corpus.
 
-    def __init__(self, items: Items, table: ItemTable) -> None:
-        self._table = table
-        self._text = "\n".join(items.fields()[0].to_pylist())
+    hits : all of them. further : int64 by item, the documents that have all of it besides. enough : int64 by item, the
+    documents that have enough of it, boilerplate included. num_documents : int64 by place, the documents that have the
+    words around it. is_rare : bool by place, whether these are few. excerpts : the text around an item in a document,
+    by document and item.
+    """
+
+    tasks: list[Task]
+    corpus: Corpus
+    locations: DocumentLocations
+    hits: Hits
+    further: Rows
+    enough: Rows
+    num_documents: Rows
+    is_rare: Mask
+    excerpts: dict[tuple[int, int], str]
+
+    def parts(self, documents: Array) -> Rows:
+        """Return the number of the input of each document."""
+        return np.searchsorted(self.corpus.part_ends, documents, "right")
+
+
+class ItemTables:
+    """The tables of a search, `hits`, `items` and `boilerplate`, and what is counted from them.
+
+    between : whether the corpus is the items, and an item is not looked for in its own input.
+    """
+
+    def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
+        self._items, self._table, self._found, hits = items, table, found, found.hits
+        if between:
+            hits = hits.take(np.flatnonzero(found.parts(hits.documents) != np.array(items.parts)[hits.items]))
+            found = found._replace(further=np.zeros_like(found.further), enough=found.enough - 1)
+        self._hits = hits
+        self._listed = hits.take(np.flatnonzero(rank_in_run(hits.items) < table.settings.max_documents))
+        self._text = "\n".join(table.texts.to_pylist())
         self._ranges = word_ranges(self._text, table.shingling)  # of the words of all fields, numbered through
+        self._names = pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())
+        self.hits, self.boilerplate = self._hits_table(), self._boilerplate_table()
+        self._status, self.items = self._items_table(found.further, found.enough)
 
-    def runs(self, fields: npt.NDArray[Any], positions: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[str]]:
-        """Return the first of each run of shingles that overlap, and its text. They rise by field and position."""
-        begins = self._table.words.offsets[fields] + positions
-        ends = begins + self._table.ngrams[fields]
-        is_next = (np.diff(fields, prepend=-1) == 0) & (begins <= np.append(0, ends[:-1]))
-        firsts = np.flatnonzero(~is_next)
-        lasts = np.append(firsts[1:], len(fields))[: len(firsts)] - 1
-        limits = zip(self._ranges[begins[firsts], 0].tolist(), self._ranges[ends[lasts] - 1, 1].tolist(), strict=True)
-        return firsts, [self._text[start:end] for start, end in limits]
+    def _hits_table(self) -> pa.Table:
+        """Return the hits; see schemas.found_items_schema."""
+        hits = self._listed
+        missing = [self._missing(*hit) for hit in zip(hits.items.tolist(), hits.found, strict=True)]
+        columns = [
+            *(column.take(arrow_of(hits.items)) for column in self._names),
+            *self._found.locations.columns(hits.documents),
+            *map(arrow_of, (hits.starts, hits.ends, hits.containment)),
+            pa.array(RULES).take(arrow_of(hits.rules)),
+            pa.array(missing, pa.string()),
+        ]
+        return pa.Table.from_arrays(columns, schema=found_items_schema())
 
-    def missing(self, item: int, found: npt.NDArray[np.int32]) -> str:
+    def _items_table(self, further: Rows, enough: Rows) -> tuple[list[str], pa.Table]:
+        """Return the state of each item, and the items; see schemas.items_schema."""
+        items, table, best = self._items, self._table, np.zeros(self._table.num_items)
+        np.maximum.at(best, self._hits.items, self._hits.containment)
+        documents = np.bincount(self._hits.items, minlength=table.num_items)
+        documents += further * (documents > 0)
+        shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=table.num_items)
+        common = np.bincount(table.items[~self._found.is_rare], minlength=table.num_items) + shared
+        conditions = [documents > 0, table.num_own < table.settings.min_rare, enough > 0]
+        status = np.select(conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN).tolist()
+        parts = pa.array([task.part.name for task in items.tasks]).take(pa.array(items.parts))
+        columns = [*self._names, parts, pa.array(items.rows, pa.int64()), pa.array(status)]
+        columns += map(arrow_of, (best, documents, table.num_own + shared, common))
+        return status, pa.Table.from_arrays(columns, schema=items_schema())
+
+    def _boilerplate_table(self) -> pa.Table:
+        """Return the words that did not count; see schemas.boilerplate_schema."""
+        table, tables = self._table, []
+        common = np.flatnonzero(~self._found.is_rare)
+        places = table.fields[common], table.positions[common], self._found.num_documents[common]
+        for step, (fields, positions, counts) in ((1, places), (-1, table.shared.T)):
+            begins = table.words.offsets[fields] + positions
+            ends = begins + table.ngrams[fields]
+            first = np.flatnonzero(begins_run(fields) | (begins > np.append(0, ends[:-1])))  # of those that overlap
+            last = np.append(first[1:], len(fields))[: len(first)] - 1
+            limits = zip(self._ranges[begins[first], 0].tolist(), self._ranges[ends[last] - 1, 1].tolist(), strict=True)
+            least = np.minimum.reduceat(counts, first) if len(first) else first
+            columns = [column.take(arrow_of(table.field_items[fields[first]])) for column in self._names]
+            columns.append(pa.array([self._text[start:end] for start, end in limits], pa.string()))
+            columns += [arrow_of(least), pa.nulls(len(least), pa.int64())][::step]
+            tables.append(pa.Table.from_arrays(columns, schema=boilerplate_schema()))
+        return pa.concat_tables(tables)
+
+    def _missing(self, item: int, found: npt.NDArray[np.int32]) -> str:
         """Return the words of an item in no shingle that was found; of fields without a shingle none."""
         table = self._table
         fields = np.arange(*np.searchsorted(table.field_items, [item, item + 1]))
-        first, end = table.words.offsets[fields[0]], table.words.offsets[fields[-1] + 1]
+        words = ranges(table.words.offsets[fields], table.num_tokens[fields])
         is_left = np.repeat(table.num_tokens[fields] >= table.ngrams[fields], table.num_tokens[fields])
-        starts = table.words.offsets[table.fields[found]] - first + table.positions[found]
-        sizes = table.ngrams[table.fields[found]]
-        is_left[ranges(starts, sizes)] = False
-        words = [self._text[begin:stop] for begin, stop in self._ranges[first:end][is_left][:_MOST_WORDS].tolist()]
-        return " ".join(words) + (" …" if np.count_nonzero(is_left) > _MOST_WORDS else "")
+        starts = table.words.offsets[table.fields[found]] - words[0] + table.positions[found]
+        is_left[ranges(starts, table.ngrams[table.fields[found]])] = False
+        left = self._ranges[words[is_left]].tolist()
+        shown = " ".join(self._text[start:end] for start, end in left[:_MOST_WORDS])
+        return shown + (" …" if len(left) > _MOST_WORDS else "")
 
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of items by status, of hits, of documents that have some, and of rows."""
+        status, tally = Counter(self._status), self._found.corpus.tally
+        counts = {"items": len(self._status), **{name: status[name] for name in STATUSES}}
+        counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._hits.documents))}
+        return counts | {
+            "read": tally.documents,
+            "rejected": tally.rejected,
+            "items_rejected": len(self._items.rejected),
+        }
 
-def hits_table(items: Items, texts: ItemTexts, hits: Hits, locations: DocumentLocations) -> pa.Table:
-    """Return the hits; see schemas.found_items_schema."""
-    found = hits.items.tolist()
-    columns = [
-        pa.array([items.ids[item] for item in found], pa.string()),
-        pa.array([items.benchmarks[item] for item in found], pa.string()),
-        *locations.columns(hits.documents),
-        arrow_of(hits.starts),
-        arrow_of(hits.ends),
-        arrow_of(hits.containment),
-        pa.array([RULES[rule] for rule in hits.rules.tolist()], pa.string()),
-        pa.array([texts.missing(item, places) for item, places in zip(found, hits.found, strict=True)], pa.string()),
-    ]
-    return pa.Table.from_arrays(columns, schema=found_items_schema())
+    def benchmarks(self) -> list[dict[str, Any]]:
+        """Return the numbers of items by benchmark, the most contaminated first."""
+        counts = Counter(zip(self._items.benchmarks, self._status, strict=True))
+        rows: list[dict[str, Any]] = [
+            {"benchmark": name, "items": total}
+            | {status: counts[name, status] for status in STATUSES}
+            | {"rate": counts[name, CONTAMINATED] / total}
+            for name, total in Counter(self._items.benchmarks).items()
+        ]
+        return sorted(rows, key=lambda row: -row["rate"])
 
+    def between(self) -> list[dict[str, Any]]:
+        """Return how many items of each input are in each input of the corpus."""
+        hits, tasks = self._hits, self._found.tasks
+        found = set(zip(hits.items.tolist(), self._found.parts(hits.documents).tolist(), strict=True))
+        counted = Counter((self._items.parts[item], part) for item, part in sorted(found))
+        return [
+            {"items_of": self._items.tasks[of].part.name, "found_in": tasks[part].part.name, "items": count}
+            for (of, part), count in counted.most_common()
+        ]
 
-def items_table(
-    items: Items,
-    table: ItemTable,
-    hits: Hits,
-    documents: npt.NDArray[np.int64],
-    enough: npt.NDArray[np.int64],
-    num_documents: npt.NDArray[np.int64],
-    is_whole: npt.NDArray[np.bool_],
-) -> pa.Table:
-    """Return the items; see schemas.items_schema.
+    def write(self, folder: OutputDirectory, wanted: str, stages: Stages, threads: int) -> None:
+        """Write the tables, and the copies of the items or the corpus without what was found, in their formats."""
+        for name in ("hits", "items", "boilerplate"):
+            table = getattr(self, name)
+            writing.write_parquet(table.to_batches(), table.schema, folder.result / f"{name}.parquet")
+        if wanted == "none":
+            return
+        is_items, first = wanted == "items", 0
+        left_out = np.unique(self._hits.items if is_items else self._hits.documents)
+        with stages.stage("copy") as progress:
+            for task in self._items.tasks if is_items else self._found.tasks:
+                task.refuse_changed()
+                with KeptWriter(task.part, folder.result / "kept") as writer:
+                    for batch in task.read(with_payload=True, threads=threads):
+                        assert batch.payload is not None  # read with payload
+                        numbers = np.arange(first, first + len(batch.rows))
+                        writer.write(batch.payload, np.isin(numbers, left_out, invert=True))
+                        progress.advance(len(numbers), batch.text.nbytes)
+                        first += len(numbers)
 
-    Parameters
-    ----------
-    hits : all of them. documents : int64 by item, those that contain it. enough : int64 by item, those that have
-    enough of it, boilerplate included. num_documents : int64 by place. is_whole : as of `decide_hits`.
-    """
-    count = table.num_items
-    best = np.zeros(count)
-    np.maximum.at(best, hits.items, hits.containment)
-    shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=count)
-    is_common = num_documents > table.most_documents(is_whole)
-    common = np.bincount(table.items[is_common], minlength=count) + shared
-    conditions = [documents > 0, ~table.is_decidable(table.num_own), enough > 0]
-    status = np.select(conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN)
-    names = [task.part.name for task in items.tasks]
-    columns = [
-        pa.array(items.ids, pa.string()),
-        pa.array(items.benchmarks, pa.string()),
-        pa.array([names[part] for part in items.parts], pa.string()),
-        pa.array(items.rows, pa.int64()),
-        pa.array(status.tolist(), pa.string()),
-        arrow_of(best),
-        arrow_of(documents),
-        arrow_of(table.num_own + shared),
-        arrow_of(common),
-    ]
-    return pa.Table.from_arrays(columns, schema=items_schema())
-
-
-def boilerplate_table(
-    items: Items,
-    texts: ItemTexts,
-    table: ItemTable,
-    num_documents: npt.NDArray[np.int64],
-    is_whole: npt.NDArray[np.bool_],
-) -> pa.Table:
-    """Return the words that did not count; see schemas.boilerplate_schema."""
-    common = np.flatnonzero(num_documents > table.most_documents(is_whole))
-    shared = table.shared[np.lexsort((table.shared[:, 1], table.shared[:, 0]))]
-    rows: list[dict[str, object]] = []
-    for fields, positions, counts, name in (
-        (table.fields[common], table.positions[common], num_documents[common], "documents"),
-        (shared[:, 0], shared[:, 1], shared[:, 2], "items"),
-    ):
-        firsts, found = texts.runs(fields, positions)
-        least = np.minimum.reduceat(counts, firsts).tolist() if found else []
-        for item, text, number in zip(table.field_items[fields[firsts]].tolist(), found, least, strict=True):
-            row = {"item_id": items.ids[item], "benchmark": items.benchmarks[item], "text": text, name: number}
-            rows.append({"documents": None, "items": None} | row)
-    return pa.Table.from_pylist(rows, boilerplate_schema())
-
-
-def examples_of(
-    items: Items,
-    table: ItemTable,
-    hits: Hits,
-    excerpts: Mapping[tuple[int, int], tuple[int, str]],
-    locations: DocumentLocations,
-) -> list[Example]:
-    """Return the hits to show: the best of each item of which the text is at hand, from the best to the weakest."""
-    _, first = np.unique(hits.items, return_index=True)
-    chosen: list[int] = []
-    for start, end in pairwise([*first.tolist(), len(hits.items)]):
-        keys = ((int(hits.documents[row]), int(hits.items[row]), row) for row in range(start, end))
-        chosen += [row for document, item, row in keys if (document, item) in excerpts][:1]
-    chosen = sorted(chosen, key=lambda row: -hits.containment[row])
-    if len(chosen) > _MAX_SHOWN:
-        chosen = [chosen[place] for place in np.linspace(0, len(chosen) - 1, _MAX_SHOWN).astype(int).tolist()]
-    places = locations.places(hits.documents[chosen]) if chosen else ()
-    result = []
-    for row, place in zip(chosen, places, strict=True):
-        item, document = int(hits.items[row]), int(hits.documents[row])
-        text, excerpt = items.text(item)[:_CHARACTERS], excerpts[document, item][1]
-        spans = [token_spans(one, table.shingling) for one in (text, excerpt)]
-        passages = mark_passages(text, spans[0], excerpt, spans[1], table.settings.ngram)
-        part = items.tasks[items.parts[item]].part.name, items.rows[item]
-        pair = MarkedPair(text, excerpt, *passages, truncated=True)
-        containment = float(hits.containment[row])
-        result.append(Example((items.ids[item], *part), place, pair, containment, exact=False))
-    return result
-
-
-def write_without(
-    tasks: Sequence[Task],
-    parts: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    directory: Path,
-    progress: Progress,
-    threads: int,
-) -> None:
-    """Copy inputs without some rows, in their formats.
-
-    parts, rows : the input of each row that is left out, and its number there.
-    """
-    for number, task in enumerate(tasks):
-        task.refuse_changed()
-        left_out = rows[parts == number]
-        with KeptWriter(task.part, directory) as writer:
-            for batch in task.read(with_payload=True, threads=threads):
-                assert batch.payload is not None  # read with payload
-                writer.write(batch.payload, ~np.isin(batch.rows, left_out))
-                progress.advance(len(batch.rows), batch.text.nbytes)
+    def examples(self) -> list[Example]:
+        """Return the hits to show: the best of each item of which the text is at hand, from the best to the weakest."""
+        items, table, hits, texts, best = self._items, self._table, self._listed, dict[int, str](), dict[int, int]()
+        for row, key in enumerate(zip(hits.documents.tolist(), hits.items.tolist(), strict=True)):
+            if key in self._found.excerpts and key[1] not in best:
+                best[key[1]], texts[2 * row] = row, self._found.excerpts[key]
+        rows = np.array(sorted(best.values(), key=lambda row: -hits.containment[row]), np.int64)
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), writing.MAX_EXAMPLES)).astype(int)]
+        for row in rows.tolist():
+            limits = np.searchsorted(table.field_items, [hits.items[row], hits.items[row] + 1])
+            texts[2 * row + 1] = "\n".join(table.texts[slice(*limits.tolist())].to_pylist())
+        marker, result = Marker(texts, replace(table.shingling, html=None)), []
+        for row, place in zip(rows.tolist(), self._found.locations.places(hits.documents[rows]), strict=True):
+            item, pair = int(hits.items[row]), marker.mark(2 * row + 1, 2 * row)._replace(truncated=True)
+            shown = items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
+            result.append(Example(shown, place, pair, float(hits.containment[row]), exact=False))
+        return result

@@ -5,26 +5,42 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Mask, arrow_of
 from neardup.atomic import AtomicFile
 from neardup.decide.outcome import Edits, cut_texts
 from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
-from neardup.executor import Encoders
+from neardup.executor import Encoders, InOrder
 from neardup.formats.reading import Part, Task
+from neardup.runs.run import has_pages
 
 _DAMAGE = (pa.ArrowException, OSError)
+_SHARE = 1 / 32  # of the memory of a writer, for documents that are selected ahead
 
 
-def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, npt.NDArray[np.bool_]]:
+def refuse_cuts(task: Task) -> None:
+    """Raise OutputError if parts of the texts of an input cannot be cut."""
+    if task.columns.more_text:
+        raise OutputError(
+            f"Parts of a text cannot be cut where it is of several columns: got {', '.join(task.columns.texts)} of "
+            f"{task.part.name}. Name one text column (--text-column)."
+        )
+    if has_pages(task):
+        raise OutputError(
+            f"Parts of a text cannot be cut from {task.part.name}: its documents are web pages, whose text is that of "
+            "their HTML. Pass output and write='removed' (--write removed), or read a table of their texts."
+        )
+
+
+def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, Mask]:
     """Return a batch without what is cut from its texts and its payload, and which of its documents stay.
 
     Parameters
@@ -40,12 +56,8 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
     """
     if edits.cuts is None:
         return batch, edits.kept
-    if task.columns.more_text:
-        raise OutputError(
-            f"Parts of a text cannot be cut where it is of several columns: got {', '.join(task.columns.texts)} of "
-            f"{task.part.name}. Name one text column (--text-column)."
-        )
-    rows, texts = cut_texts(batch.text, edits.cuts)
+    refuse_cuts(task)
+    rows, texts = cut_texts(batch.text, edits.cuts, marked=edits.marked)
     is_cut, kept = np.zeros(len(batch.rows), np.bool_), edits.kept.copy()
     is_cut[rows] = True
     kept[rows] &= pc.binary_length(texts).to_numpy() > 0
@@ -87,7 +99,8 @@ class KeptWriter:
         self.path = Path(directory) / (name or part.relative_name)
         self._file = AtomicFile(self.path)
         self._sink: Sink | None = None
-        self._encoders = encoders
+        self._selected = InOrder[Payload](lambda selected: self._open().write(selected), _SHARE)
+        self._selected.encoders = self._encoders = encoders
         if self.path.exists() and not overwrite:
             raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
         try:
@@ -106,12 +119,13 @@ class KeptWriter:
         else:
             self.discard()
 
-    def write(self, payload: Payload, keep_mask: np.ndarray) -> None:
-        """Write the rows of a batch's payload where `keep_mask` (bool, shape (num_rows,)) is true."""
+    def write(self, payload: Payload, keep_mask: np.ndarray, num_bytes: int = 0) -> None:
+        """Write the rows of a batch's payload, of a size in memory, where `keep_mask` (bool (num_rows,)) is true."""
         if not keep_mask.any() and not (isinstance(payload, Pages) and payload.metadata_records):
             return
         try:
-            self._open().write(select_payload(payload, keep_mask))
+            self._open()
+            self._selected.put(partial(select_payload, payload, keep_mask), num_bytes)
         except _DAMAGE as error:
             self.discard()
             raise self._file.cannot_write(error) from error
@@ -121,6 +135,7 @@ class KeptWriter:
         if self._sink is None:
             return
         try:
+            self._selected.finish()
             self._sink.close()
             self._file.commit()
         except _DAMAGE as error:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
-from neardup.arrays import arrow_of, arrow_of_strings
+from neardup.arrays import Array, Ints, Mask, Positions, arrow_of, arrow_of_strings
 from neardup.atomic import AtomicFile
 from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.documents.batch import Corpus, DocumentBatch, Pages
@@ -121,42 +120,42 @@ class DocumentLocations:
         self,
         names: list[str],
         corpus: Corpus,
-        rows: npt.NDArray[np.int64],
+        rows: Ints,
         ids: pa.Array | None,
         release: Callable[[], None],
-        known: npt.NDArray[np.int64] | None = None,
+        known: Ints | None = None,
     ) -> None:
         self.names, self.part_ends, self.num_against = names, corpus.part_ends, corpus.num_against
         self._rows, self._ids, self.release, self._known = rows, ids, release, known
 
-    def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+    def ids(self, documents: Positions) -> pa.Array:
         """Return the ids of documents as strings, or their numbers if there is no id column."""
         if self._ids is None:
             return arrow_of(documents.astype(np.int64)).cast(pa.string())
         return self._ids.take(arrow_of(self._at(documents))).cast(pa.string())
 
-    def rows(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""
-        rows: npt.NDArray[np.int64] = self._rows[self._at(documents)]
+        rows: Ints = self._rows[self._at(documents)]
         return rows
 
-    def _at(self, documents: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _at(self, documents: Array) -> Array:
         return documents if self._known is None else np.searchsorted(self._known, documents)
 
-    def parts(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+    def parts(self, documents: Positions) -> pa.Array:
         """Return the name of the part of each document."""
         index = np.searchsorted(self.part_ends, documents, side="right")
         return arrow_of_strings(self.names).take(arrow_of(index)).cast(pa.string())
 
-    def columns(self, documents: npt.NDArray[np.uint32]) -> list[pa.Array]:
+    def columns(self, documents: Positions) -> list[pa.Array]:
         """Return the id of each document, the name of its part, and its row there, as columns of a table."""
         return [self.ids(documents), self.parts(documents), arrow_of(self.rows(documents))]
 
-    def places(self, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[str, str, int]]:
+    def places(self, documents: Positions) -> Iterator[tuple[str, str, int]]:
         """Return the id of each document, the name of its part, and its row there."""
         return zip(*(column.to_pylist() for column in self.columns(documents)), strict=True)
 
-    def roles(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+    def roles(self, documents: Positions) -> pa.Array:
         """Return "source" or, for documents of the earlier collection, "against"."""
         index = arrow_of((documents < self.num_against).astype(np.int8))
         return arrow_of_strings(["source", "against"]).take(index).cast(pa.string())
@@ -168,13 +167,11 @@ class LocationsAfter(DocumentLocations):
     names, corpus : of all documents. rows, ids : of the others, by document. rest : the documents of the run.
     """
 
-    def __init__(
-        self, names: list[str], corpus: Corpus, rows: npt.NDArray[np.int64], ids: pa.Array, rest: DocumentLocations
-    ) -> None:
+    def __init__(self, names: list[str], corpus: Corpus, rows: Ints, ids: pa.Array, rest: DocumentLocations) -> None:
         super().__init__(names, corpus, rows, ids, rest.release)
         self._rest = rest
 
-    def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+    def ids(self, documents: Positions) -> pa.Array:
         """Return the ids of documents as strings."""
         is_other = documents < self.num_against
         both = pa.concat_arrays(
@@ -184,7 +181,7 @@ class LocationsAfter(DocumentLocations):
         order[np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])] = np.arange(len(documents))
         return both.take(arrow_of(order))
 
-    def rows(self, documents: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""
         is_other, rows = documents < self.num_against, np.empty(len(documents), np.int64)
         rows[is_other] = super().rows(documents[is_other])
@@ -198,7 +195,7 @@ class IdsOnly:
     def __init__(self, ids: pa.Array) -> None:
         self._ids = ids
 
-    def ids(self, documents: npt.NDArray[np.uint32]) -> pa.Array:
+    def ids(self, documents: Positions) -> pa.Array:
         """Return the ids of documents as strings."""
         return self._ids.take(arrow_of(documents)).cast(pa.string())
 
@@ -240,9 +237,7 @@ def pair_batches(pairs: Pairs, locations: DocumentLocations | IdsOnly, measures:
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))
 
 
-def row_masks(
-    tasks: list[Task], outcome: Outcome, locations: DocumentLocations
-) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+def row_masks(tasks: list[Task], outcome: Outcome, locations: DocumentLocations) -> Iterator[tuple[str, Mask]]:
     """Yield for each input its name, and for each of its rows whether it is kept; a rejected row is not."""
     corpus, kept = outcome.corpus, outcome.edits.kept
     start = 0

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import arrow_of
-from neardup.decide.outcome import Edits, Outcome, Removals
-from neardup.documents.batch import DocumentBatch, filter_rows
+from neardup.arrays import Floats, Ints, arrow_of
+from neardup.decide.outcome import Edited, Edits, Removals
+from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
 from neardup.formats.reading import Task, read_tasks
@@ -45,11 +45,11 @@ class Shown(NamedTuple):
     removals: Removals
     documents: npt.NDArray[np.uint32]
     texts: dict[int, str]
-    families: npt.NDArray[np.int64]
-    near_families: npt.NDArray[np.int64]
+    families: Ints
+    near_families: Ints
 
 
-def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: int = MAX_EXAMPLES) -> Shown:
+def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLES) -> Shown:
     """Pick the removals to show: all of them, or `limit`.
 
     Of more, a third are those nearest to the threshold, where errors are likeliest. One each is of the kept documents
@@ -73,9 +73,9 @@ def pick_examples(removals: Removals, nearness: npt.NDArray[np.float64], limit: 
 
 
 def write_kept(
-    tasks: list[Task], outcome: Outcome, directory: Path, shown: Shown, progress: Progress, threads: int
+    tasks: list[Task], outcome: Edited, directory: Path, shown: Shown | None, progress: Progress, threads: int
 ) -> None:
-    """Read the new documents again and write the kept ones; collect the texts of the examples.
+    """Read the new documents again and write the kept ones; collect the texts of the examples, unless they are there.
 
     Several files are written at once; the first error in their order ends all.
 
@@ -85,7 +85,10 @@ def write_kept(
         If an input has changed since the first pass.
     """
     num_against, ends = sum(task.against for task in tasks), outcome.corpus.part_ends
-    shown.texts.update(read_texts(tasks[:num_against], ends[:num_against], shown.documents, threads))
+    if shown is not None and shown.texts:
+        shown = None
+    if shown is not None:
+        shown.texts.update(read_texts(tasks[:num_against], ends[:num_against], shown.documents, threads))
     parts = [_Part(task, first) for task, first in zip(tasks, [0, *ends.tolist()], strict=False)][num_against:]
     groups = list(group_small(parts, _Part.num_bytes, _LARGE))
     # Many small files, such as pages, take time in Python, which more threads would only share.
@@ -113,7 +116,7 @@ class _Part(NamedTuple):
 
 
 def _write_parts(
-    parts: list[_Part], outcome: Outcome, directory: Path, shown: Shown, encoders: Encoders | None, threads: int
+    parts: list[_Part], outcome: Edited, directory: Path, shown: Shown | None, encoders: Encoders | None, threads: int
 ) -> Iterator[tuple[int, int]]:
     """Write the kept documents of inputs; yield how many documents and bytes of text each batch has."""
     for part in parts:
@@ -129,14 +132,15 @@ def _write_parts(
                 edits = outcome.edits.between(start, start + len(batch.rows))
                 edited, kept = apply_edits(task, batch, edits)
                 assert edited.payload is not None  # read with payload
-                writer.write(edited.payload, kept)
-                shown.texts.update(_texts_in(batch, start, shown.documents))
+                writer.write(edited.payload, kept, bytes_of(edited))
+                if shown is not None:
+                    shown.texts.update(_texts_in(batch, start, shown.documents))
                 start += len(batch.rows)
                 yield len(kept), batch.text.nbytes
 
 
 def read_texts(
-    tasks: list[Task], part_ends: npt.NDArray[np.int64], documents: npt.NDArray[np.uint32], threads: int = 1
+    tasks: list[Task], part_ends: Ints, documents: npt.NDArray[np.uint32], threads: int = 1
 ) -> Iterator[tuple[int, str]]:
     """Read some documents again; yield each number with its text. Requires: `documents` sorted.
 

@@ -47,12 +47,7 @@ def headline(report: Report) -> str:
 
 def _benchmarks(report: Report) -> str:
     rows = [
-        (
-            document_id(row["benchmark"]),
-            f"{row['items']:,}",
-            *(f"{row[name]:,}" for name in _STATUSES),
-            percent(row["rate"]),
-        )
+        (document_id(row["benchmark"]), *(f"{row[name]:,}" for name in ("items", *_STATUSES)), percent(row["rate"]))
         for row in report["benchmarks"][:500]
     ]
     titles = [say(f"contamination.{name}") for name in ("benchmark", "items", *_STATUSES, "rate")]

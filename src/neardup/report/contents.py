@@ -6,11 +6,12 @@ import posixpath
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Integers, Words
 from neardup.candidates.blocks import Radius
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import MAX_UNREAD_NAMED, Rejected
@@ -20,7 +21,7 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import settings_or_none
 from neardup.progress import Stages
-from neardup.report.wording import plural
+from neardup.report.wording import plural, shortened, visible
 from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
 from neardup.version import __version__
@@ -36,8 +37,8 @@ def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
 
 
-Ints = npt.NDArray[np.integer[Any]]
 _MAX_VALUES = 1000  # in a report
+_MAX_REASON = 300  # characters
 _MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
 
 
@@ -48,7 +49,7 @@ def removed_by_input(outcome: Totals) -> list[int]:
     return counts
 
 
-def removed_by_value(outcome: Outcome, hashes: npt.NDArray[np.uint64], column: str) -> dict[str, Any]:
+def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> dict[str, Any]:
     """Return the documents and removals of each value of a column, the most removals first, as values for JSON.
 
     Parameters
@@ -64,7 +65,7 @@ def removed_by_value(outcome: Outcome, hashes: npt.NDArray[np.uint64], column: s
 
 
 def describe_values(
-    column: str, hashes: Ints, documents: Ints, removed: Ints, name: Callable[[int], str | None]
+    column: str, hashes: Integers, documents: Integers, removed: Integers, name: Callable[[int], str | None]
 ) -> dict[str, Any]:
     """Return the counts of values, the most removals first, then the most documents, then by the hash of the value.
 
@@ -157,23 +158,30 @@ def drop_near_counts(report: dict[str, Any]) -> None:
         report["counts"]["collisions"] = None
 
 
-def describe_incomplete(num_files: int, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return the number and names of the files that could not be read to their end; None if there are none."""
+def describe_incomplete(num_files: int, reasons: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the number and names of the files that could not be read to their end; None if there are none.
+
+    reasons : by name, of the first files.
+    """
     if not num_files:
         return None
-    shown = ", ".join(names[:3]) + (f" and {num_files - 3:,} more" if num_files > 3 else "")
+    lost = [
+        f"{name}: {shortened(visible(' '.join(reason.split())).rstrip('.'), _MAX_REASON)}"
+        for name, reason in islice(reasons.items(), 3)
+    ]
+    shown = "; ".join(lost) + (f"; and {num_files - 3:,} more" if num_files > 3 else "")
     message = (
         f"{plural(num_files, 'file')} could not be read to the end: {shown}. The result contains only the "
         "documents before; rejected.jsonl gives the reasons. Make the files readable and run again, or accept "
         "this with on_error='skip' (--on-error skip)."
     )
-    return {"files": num_files, "names": list(names), "message": message}
+    return {"files": num_files, "names": list(reasons), "message": message}
 
 
 def incomplete_by(rejected: Sequence[Rejected]) -> dict[str, Any] | None:
     """Return the same for a list of rejected rows."""
-    names = [row.file for row in rejected if row.rest_of_file]
-    return describe_incomplete(len(names), names[:MAX_UNREAD_NAMED])
+    lost = [row for row in rejected if row.rest_of_file]
+    return describe_incomplete(len(lost), {row.file: row.reason for row in lost[:MAX_UNREAD_NAMED]})
 
 
 def peak_memory() -> int | None:

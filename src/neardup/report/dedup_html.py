@@ -158,6 +158,10 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
         body = sections(report, _COUNTS, "removed", _terms(report))
         shares = charts.proportion(report, _SHARES, name=say("removed.shares"))
         parts = [("examples", cards(examples)), *body, ("removed", removed)]
+        if report.get("passages"):
+            counts = report["passages"]["counts"]
+            share = percent(counts["characters"] / max(1, counts["characters_read"]))
+            parts.append(("passages", say("passages.then", share=share, **counts)))
         return render_page(report, headline(report), shares, parts, "report.js")
 
 

@@ -120,24 +120,39 @@ def hit_list(examples: Sequence[Example]) -> str:
     """Return items, each with a document that contains it, as items of a list, in HTML."""
     items, sides = "", (say("contamination.item"), say("contamination.document"))
     for number, example in enumerate(examples, 1):
-        opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
+        items += _item(f"hit-{number}", example, say("contamination.part"), _opening(example), sides)
+    return items
+
+
+def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
+    """Return passages, each with its length and the copy that stays, as items of a list, in HTML."""
+    items, sides = "", (say("passages.cut"), say("passages.kept"))
+    for number, (example, length) in enumerate(examples, 1):
+        start, end, _ = example.pair.left_passages[0]
+        opening = " ".join(example.pair.left[start:end][: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
         shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
-        items += _item(f"hit-{number}", example, say("contamination.part"), shown, sides)
+        characters = say("passages.length", length=length)
+        items += _item(f"passage-{number}", example, characters, shown, sides, f"{example.family:,}")
     return items
 
 
 def _removed(number: int, example: Example) -> str:
-    opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
-    shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
     sides = say("counts.removed"), say("counts.kept")
-    return _item(f"removed-{number}", example, say("pair.near"), shown, sides)
+    return _item(f"removed-{number}", example, say("pair.near"), _opening(example), sides)
 
 
-def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str]) -> str:
+def _opening(example: Example) -> str:
+    opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
+    return f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
+
+
+def _item(
+    anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str], figure: str | None = None
+) -> str:
     """Return an item.
 
     near : the word for a pair that is no copy. beside : what the summary shows beside the first id, in HTML.
-    sides : the titles of the two texts.
+    sides : the titles of the two texts. figure : what is shown instead of the similarity.
     """
     css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
     pair = example.pair
@@ -148,7 +163,7 @@ def _item(anchor: str, example: Example, near: str, beside: str, sides: tuple[st
         kept = hint("pair.same")
     return (
         f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
-        f'<details><summary><span class="similarity">{similarity_shown(example)}</span> '
+        f'<details><summary><span class="similarity">{figure or similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
         f'{document_id(example.removed[0], _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
         f"{_document('removed', sides[0], example.removed, removed)}"

@@ -15,7 +15,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from neardup.settings.methods import PAGE_TOKENS
+from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
 
 _LANGUAGES = ("en", "zh")
 _LANGUAGE = ContextVar("language", default="en")
@@ -31,9 +31,9 @@ _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\uf
 
 
 @contextmanager
-def speaking(language: str) -> Iterator[None]:
-    """Set the language of the sentences that are written inside: en, or zh."""
-    before = _LANGUAGE.set(language)
+def speaking(language: str | None) -> Iterator[None]:
+    """Set the language of the sentences that are written inside: en, or zh; None leaves it as it is."""
+    before = _LANGUAGE.set(language or _LANGUAGE.get())
     try:
         yield
     finally:
@@ -79,6 +79,10 @@ def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
     """Return the common part of copies, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
         return say("copies.tags")
+    if tokens in CODE_TOKENS:
+        return say("copies.code")
+    if tokens == "letters":
+        return say("copies.letters")
     text = say("copies.words" if tokens is not None else "copies.content")  # of a method without tokens
     if tokens in ("chars", "whitespace"):
         text = say("copies.text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,14 +14,20 @@ from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
 from neardup.errors import ColumnError
 from neardup.formats.reading import Part
 
-TEXT_NAMES = ("text", "content", "body", "raw_content", "html")
+TEXT_NAMES = ("text", "content", "body", "raw_content", "html", "正文")
 """The recognised names of a text column; the first that exists is used."""
 
 VECTOR_NAMES = ("vector", "embedding", "embeddings")
 """The recognised names of a column of vectors."""
 
-ID_NAMES = ("id", "doc_id", "document_id", "_id", "url")
+ID_NAMES = ("id", "doc_id", "document_id", "_id", "url", "编号")
 """The recognised names of an id column; the first that exists is used."""
+
+QUESTION_NAMES = ("question", "problem", "prompt", "query", "instruction", "input", "text", "content", "sentence")
+"""The recognised names of the first column of an item; the first that exists is used."""
+
+ANSWER_NAMES = ("choices", "options", "answer", "answers", "solution", "target", "output", "canonical_solution")
+"""The recognised names of further columns; all that exist are used."""
 
 FILE_COLUMN = "file"
 """The id of a document that is a file: its path, as it was named."""
@@ -78,6 +85,8 @@ def choose_columns(
         id_column = named if named and all(is_identifier(columns[named]) for columns in types.values()) else None
     else:
         _fitting(types, id_column, is_identifier, "the id", "of strings or numbers")
+    keys = {part.name: dict.fromkeys(part.keys, pa.string()) for part in parts}
+    types = {part: keys[part] | columns for part, columns in types.items()}
     for column in ranks:
         _fitting(types, column, is_rank, "the rank", "of numbers or dates")
         _refuse_plain(parts, column, "rank")
@@ -113,6 +122,47 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
     _refuse_plain(parts, label, "label", "Use JSON lines, CSV or Parquet, or pass judged pairs (--pairs).")
     advice = "Name the column of labels (label, --label)."
     return _fitting(_types_of(parts), label, is_identifier, "a label", "of strings or numbers", advice)
+
+
+def choose_item_columns(
+    parts: Sequence[Part], item_columns: str | Sequence[str] | None, benchmark_column: str | None
+) -> tuple[dict[str, float], list[str]]:
+    """Return the columns of items with their weights, and those of them that are strings in all parts.
+
+    Parameters
+    ----------
+    item_columns : names, also separated by commas, with a weight that is not 1 as in "answer:0.5". Default: the first
+        of `QUESTION_NAMES`, and those of `ANSWER_NAMES` that every part has.
+    benchmark_column : a column that every part must have.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing, none is recognised, or no column of an item is of strings.
+    """
+    types, advice = _types_of(parts), "Name columns of the items (item_columns, --item-columns)."
+    if benchmark_column is not None:
+        _refuse_plain(parts, benchmark_column, "benchmark")
+        _named(types, benchmark_column, "Name one of these (benchmark_column, --benchmark-column).")
+    names: list[str | None] = [name for one in _several(item_columns) for name in str(one).split(",")]
+    if item_columns is None:
+        names = (
+            [_guess(types, QUESTION_NAMES), *(_guess(types, (name,)) for name in ANSWER_NAMES)] if types else ["text"]
+        )
+    if names[0] is None:
+        part, columns = next(iter(types.items()))
+        raise ColumnError(
+            f"No column of items in {part}: it has {listed(columns)}. Looked for {', '.join(QUESTION_NAMES)}. {advice}"
+        )
+    chosen = {}
+    for name in filter(None, names):
+        weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)
+        column = _named(types, weighted[1] if weighted else name, advice)
+        chosen[column] = float(weighted[2]) if weighted else 1.0
+    texts = [name for name in chosen if types and all(is_text(columns[name]) for columns in types.values())]
+    if types and not texts:
+        raise ColumnError(f"An item needs a column of strings: got {listed(list(chosen))}. {advice}")
+    return chosen, texts
 
 
 def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:

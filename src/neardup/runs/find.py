@@ -158,8 +158,11 @@ def _matching(pattern: str, fixed: str, skip: Skip) -> list[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`, `_delta_log`."""
-    return name.startswith((".", "_"))
+    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`, `_delta_log`.
+
+    A file of source code is shown, such as `__init__.py`.
+    """
+    return name.startswith(".") or (name.startswith("_") and format_of(name)[0] not in ("code", "notebook"))
 
 
 def _fixed_part(pattern: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.arrays import Ints, Mask
 from neardup.documents.batch import Columns
 from neardup.documents.texts import as_ids
 from neardup.errors import ColumnError, InputError
@@ -30,8 +30,8 @@ class Labelled(NamedTuple):
     labels : Arrow strings, null or empty where the label is not known; None if no label was requested.
     """
 
-    rows: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    rows: Ints
+    lengths: Ints
     labels: pa.Array | None
 
 
@@ -40,7 +40,7 @@ class Verdicts(NamedTuple):
 
     left_ids: pa.Array
     right_ids: pa.Array
-    same: npt.NDArray[np.bool_]
+    same: Mask
     name: str
 
 

@@ -157,11 +157,11 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     InputError
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
-    pages = [task.part for task in tasks if _has_pages(task)]
+    pages = [task.part for task in tasks if has_pages(task)]
     paged = method.of_pages() if pages else method
     if paged is method:
         return method
-    other = next((task.part for task in tasks if not _has_pages(task)), None)
+    other = next((task.part for task in tasks if not has_pages(task)), None)
     if other is not None:
         raise InputError(
             f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. Run them separately, "
@@ -170,7 +170,8 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     return paged
 
 
-def _has_pages(task: Task) -> bool:
+def has_pages(task: Task) -> bool:
+    """Whether the documents of an input are web pages, whose text is that of their HTML."""
     if task.part.is_pages:
         return True
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
@@ -291,7 +292,8 @@ class Run:
 
     all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
     output is continued. update : whether the documents are added to an index. copies : whether kept documents are
-    written. table : the file of the output that has the file and the row of each document. progress : as in `dedup`.
+    written. passages : the fewest characters of a repeated passage that is cut from kept documents, if any. table : the
+    file of the output that has the file and the row of each document. progress : as in `dedup`.
     """
 
     inputs: Inputs
@@ -302,6 +304,7 @@ class Run:
     resume: bool = False
     update: bool = False
     copies: bool = False
+    passages: int | None = None
     table: str = "removed.parquet"
     progress: bool | Progress = False
 
@@ -314,8 +317,8 @@ class Run:
     def options(self) -> dict[str, object]:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
-        others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update}
-        return asdict(self.selection) | asdict(self.settings) | others | {"against": against}
+        others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
+        return asdict(self.selection) | asdict(self.settings) | others | {"passages": self.passages}
 
     @property
     def counted(self) -> str | None:

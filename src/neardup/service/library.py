@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 import neardup
 from neardup.answers import Answer, Committed, Document, Hit
-from neardup.arrays import arrow_of_strings
+from neardup.arrays import Array, arrow_of_strings
 from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
 from neardup.index.open_index import Batch
@@ -190,7 +189,7 @@ def _answers(table: pa.Table) -> list[Answer]:
     return [Answer(*row) for row in _rows(table, _ANSWER)]
 
 
-def _hexadecimal(sketch: npt.NDArray[Any]) -> str:
+def _hexadecimal(sketch: Array) -> str:
     """Return a signature value by value, or a fingerprint from its highest word."""
     values = sketch if sketch.dtype == np.uint32 else sketch[::-1]
     return "".join(f"{value:0{2 * values.itemsize}x}" for value in values.tolist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,6 +38,7 @@ class Constraint:
     sentinels: tuple[str, ...] = ()
     python_only: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
     optional: bool = False
     or_callable: bool = False
     is_list: bool = False
@@ -49,6 +51,9 @@ class Constraint:
         if self.choices:
             words = [*map(repr, (*self.choices, *self.python_only)), *(f"'{prefix}COLUMN'" for prefix in self.prefixes)]
             several = ", or several of them with commas" * self.is_list
+            several += (
+                f"; {', '.join(self.counted)} last with a number, as in '{self.counted[0]}:3'" if self.counted else ""
+            )
             return "one of " + " or ".join([", ".join(words), *others]) + several
         if self.value_type is bool:
             return "True or False"
@@ -63,6 +68,11 @@ class Constraint:
         high = f" and at most {_number(self.high)}" if self.high is not None else ""
         return noun + low + high + (" or None" if self.optional else "")
 
+    def without_count(self, value: str) -> tuple[str, int | None]:
+        """Return a value without the number at its end, and the number; None if there is none."""
+        counted = re.fullmatch(rf"((?:.*,)?(?:{'|'.join(self.counted)})):([1-9][0-9]{{0,8}})", value)
+        return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
+
     def accepts(self, value: object) -> bool:
         """Return whether a value satisfies the constraint."""
         if value is None:
@@ -73,7 +83,7 @@ class Constraint:
             return isinstance(value, str) and all(
                 word in (*self.choices, *self.python_only)
                 or any(word.startswith(p) and len(word) > len(p) for p in self.prefixes)
-                for word in (value.split(",") if self.is_list else [value])
+                for word in (self.without_count(value)[0].split(",") if self.is_list else [value])
             )
         if self.value_type is tuple:
             return isinstance(value, tuple) and all(isinstance(word, str) and word for word in value)

@@ -13,19 +13,13 @@ class ContaminationSettings(Validated):
     """When an item counts as found in a document; docs/contamination.md explains the rule."""
 
     threshold: float = parameter(
-        0.4,
-        "The minimum containment: the share of an item's shingles within one stretch of a document.",
-        low=0.05,
-        high=1.0,
+        0.4, "The minimum containment: the share of an item's shingles in a stretch of a document.", low=0.05, high=1.0
     )
     ngram: int = parameter(
         3, "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.", low=1, high=32
     )
     min_shingles: int = parameter(
-        5,
-        "The fewest shingles that show an item, at least half of them rare; one with fewer must be found whole.",
-        low=1,
-        high=1000,
+        5, "The fewest shingles that show an item, half of them rare; one with fewer must be whole.", low=1, high=1000
     )
     common: int = parameter(
         10,

@@ -12,12 +12,15 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import Validated, constraints_of, parameter, suggestion
+from neardup.settings.presets import preset_settings
 
 Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="given") of (string, weight) pairs
 S = TypeVar("S", bound="DocumentSettings")
 T = TypeVar("T", bound="Shingling")
 PAGE_TOKENS = ("tags", "elements", "paths")
 """Tokens of the structure of HTML pages; all others are tokens of texts."""
+CODE_TOKENS = ("code", "uncommented")
+"""Tokens of source code, with its comments and without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +94,12 @@ class Shingling(DocumentSettings):
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
         "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points "
-        "(each run of white space counts as one space), words between white space, or Chinese words by jieba "
-        "(extra zh). Of an HTML page: its start tags with their attributes; with SimHash also its elements, or "
+        "(each run of white space counts as one space), words between white space, Chinese words by jieba "
+        "(extra zh), letters and digits by themselves, of which those alike (0 and o, 1 and l) are one (letters), or "
+        "the words, numbers, strings and operators of source code, without its comments (uncommented) or with "
+        "them (code). Of an HTML page: its start tags with their attributes; with SimHash also its elements, or "
         "their tag paths. In Python also the strings that a callable returns.",
-        choices=("words", "chars", "whitespace", "jieba", "tags"),
+        choices=("words", "chars", "whitespace", "jieba", "letters", "code", "uncommented", "tags"),
         or_callable=True,
         also_accepts=Jieba,
     )
@@ -464,12 +469,14 @@ def name_of(settings: str) -> str:
 
 
 @overload
-def method(name: Literal["minhash", "structure", "content", "page"], **settings: Any) -> MinHash: ...
+def method(name: Literal["minhash", "structure", "content", "page"] = "minhash", **settings: Any) -> MinHash: ...
 @overload
 def method(name: Literal["simhash", "tags", "decay", "paths"], **settings: Any) -> SimHash: ...
 @overload
 def method(name: str, **settings: Any) -> MethodSettings: ...
-def method(name: str, **settings: Any) -> MethodSettings:
+def method(
+    name: str = "minhash", *, preset: str | None = None, noise: float | str | None = None, **settings: Any
+) -> MethodSettings:
     """Return the settings of a method name, with other values for some of them.
 
     Parameters
@@ -480,7 +487,10 @@ def method(name: str, **settings: Any) -> MethodSettings:
         literature, decay and paths, fingerprints of elements or tag paths weighted by depth, to compare with other
         programs: `structure` is more accurate on every labelled set of docs/accuracy.md. Or a name that
         `neardup.methods.register` added.
-    settings : those of `MinHash` or `SimHash`, by their names.
+    preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
+    noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and half of it where
+        the other text is clean: runs of 5 letters without spaces and signs are compared, and the threshold follows.
+    settings : those of `MinHash` or `SimHash`, by their names; they take the place of those of a preset.
 
     Raises
     ------
@@ -493,6 +503,8 @@ def method(name: str, **settings: Any) -> MethodSettings:
     'tags'
     >>> method("paths", decay=0.85).max_distance
     5
+    >>> method(preset="code").tokens
+    'code'
     """
     if not isinstance(name, str) or name not in METHODS:
         raise SettingError(
@@ -506,7 +518,25 @@ def method(name: str, **settings: Any) -> MethodSettings:
                 f"{setting} does not go with method={name!r}: got {setting}={value!r}. Its settings are "
                 f"{', '.join(known)}."
             )
-    return replace(METHODS[name], **settings)
+    chosen = replace(METHODS[name], **settings)
+    if preset is None and noise is None:
+        return chosen
+    return replace(METHODS[name], **_preset(name, preset, noise, settings))
+
+
+def _preset(name: str, preset: str | None, noise: float | str | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a preset with those given in their place. Raises SettingError if it is not for a method.
+
+    The threshold of a preset is that of sets: with SimHash it is the caller's.
+    """
+    settings = preset_settings(preset, noise, given)
+    if name == "simhash" and noise is None:
+        return {key: value for key, value in settings.items() if key != "threshold" or key in given}
+    if name != "minhash":
+        shown = f"preset={preset!r}" if noise is None else f"noise={noise!r}"
+        accepted = "minhash or simhash" if noise is None else "minhash"
+        raise SettingError(f"{shown} goes with method {accepted}: got {name!r}. Leave the method or the preset out.")
+    return settings
 
 
 def method_named(

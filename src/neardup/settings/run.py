@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from neardup.settings.constraints import Validated, parameter
+from neardup.errors import SettingError
+from neardup.settings.constraints import Validated, constraints_of, parameter
+from neardup.settings.passages import MIN_LENGTH
 
 Storage = Literal["fingerprints", "features", "text"]
 
@@ -37,7 +39,7 @@ class IndexSettings(Validated):
     )
 
 
-Keep = Literal["first", "last", "longest", "shortest", "source"] | str
+Keep = Literal["first", "last", "longest", "shortest", "source", "none"] | str
 Linkage = Literal["sieve", "connected"]
 OutputKind = Literal["kept", "mask", "ids", "annotated", "removed"]
 Language = Literal["en", "zh"]
@@ -52,9 +54,11 @@ class SelectionSettings(Validated):
     keep: Keep = parameter(
         "first",
         "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or "
-        "the order of the inputs (source). Separate several by commas: each decides the ties of those before it.",
+        "the order of the inputs (source). Separate several by commas: each decides the ties of those before it. "
+        "longest:3 keeps three of a cluster, and so on; none keeps no document that has a near-duplicate.",
         choices=get_args(get_args(Keep)[0]),
         prefixes=("max:", "min:"),
+        counted=get_args(get_args(Keep)[0])[:-1],
         is_list=True,
     )
     within: str | None = parameter(
@@ -85,6 +89,43 @@ class SelectionSettings(Validated):
         high=100_000,
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "none" in self.keep.split(","):
+            if self.keep != "none":
+                raise SettingError(
+                    f"keep='none' keeps no copy, and there is nothing to choose: got {self.keep!r}. Use keep='none' "
+                    "(--keep none) alone."
+                )
+            object.__setattr__(self, "linkage", "connected")
+
+    @property
+    def copies(self) -> int:
+        """The documents of a cluster that stay, 0 for keep="none"."""
+        return split_copies(self.keep)[1]
+
+    def refuse_copies(self, command: str) -> None:
+        """Raise SettingError unless one document of a cluster stays."""
+        if self.copies != 1:
+            raise SettingError(
+                f"{command} has one kept document in each cluster: got keep={self.keep!r}. Leave the number of copies "
+                "out (--keep), or use dedup."
+            )
+
+
+def split_copies(keep: str) -> tuple[str, int]:
+    """Return `keep` as an order, and the number of documents of a cluster that stay.
+
+    Examples
+    --------
+    >>> split_copies("max:stars,longest:3")
+    ('max:stars,longest', 3)
+    >>> split_copies("none")
+    ('first', 0)
+    """
+    order, copies = constraints_of(SelectionSettings)["keep"].without_count(keep)
+    return ("first", 0) if keep == "none" else (order, copies or 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings(Validated):
@@ -94,8 +135,15 @@ class OutputSettings(Validated):
         "kept",
         "The output besides removed.parquet: the kept documents in the format of the input (kept), a true or "
         "false for each input row (mask), the ids of the kept documents (ids), all documents with the columns "
-        "duplicate_of, similarity and cluster (annotated), or nothing (removed).",
+        "duplicate_of, similarity, cluster and duplicates (annotated), or nothing (removed).",
         choices=get_args(OutputKind),
+    )
+    passages: int | None = parameter(
+        None,
+        "Then cut the passages of at least N characters that are repeated in the kept documents; see neardup passages.",
+        int,
+        low=MIN_LENGTH,
+        high=100_000,
     )
     count_by: str | None = parameter(
         None,
@@ -104,7 +152,9 @@ class OutputSettings(Validated):
         sentinels=("COLUMN",),
     )
     lang: Language = parameter(
-        "en", "The language of reports: English or simplified Chinese.", choices=get_args(Language)
+        "en",
+        "The language of reports and tables: English, or simplified Chinese, which is the default of a Chinese locale.",
+        choices=get_args(Language),
     )
 
 

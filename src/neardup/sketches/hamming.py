@@ -11,16 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Array
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import UNKNOWN
-from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, Values, find_in_blocks
-from neardup.sketches.row_store import FingerprintRows, IdsLike, Integers, RowStore, one_row
+from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
+from neardup.sketches.row_store import FingerprintRows, HashValues, IdsLike, RowStore, one_row
 from neardup.stores.key_tables import ALL, KeyTables
 
-AnyFingerprints: TypeAlias = Fingerprints | Integers
+AnyFingerprints: TypeAlias = Fingerprints | HashValues
 _MAX_TABLES = 16  # without a limit on memory
 _SCAN_COST = 0.35  # nanoseconds for a row that is compared in a scan of all
 _PLANNED_GROWTH = 8  # the number of tables is chosen anew when an eighth more rows are there
@@ -52,11 +53,11 @@ class HammingTables:
         self._tables.append_columns(keys, rows, store.num_rows)
         self._tables.merge_latest(store.forgotten, 0)
 
-    def find(self, queries: Values, store: RowStore, threads: int) -> Matches:
+    def find(self, queries: Array, store: RowStore, threads: int) -> Matches:
         """Return the rows within the distance of each query."""
         stored, tables, masks = store.stored(), self._tables.view().tables(ALL), self.lookup.masks
 
-        def prepare(block: Values) -> SearchBlock:
+        def prepare(block: Array) -> SearchBlock:
             keys = self.lookup.permute(block)
             return lambda begin, found: int(kernels.matches.find_near(block, keys, begin, tables, stored, masks, found))
 

@@ -13,12 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Array, Words
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
-from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, Values, find_in_blocks, spans
+from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks, spans
 from neardup.sketches.row_store import IdsLike, RowStore, SignatureRows, one_row
 
 AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
@@ -41,11 +42,11 @@ class BandTables:
             keys, featured = self._keys_of(block), ~is_empty(block)
             kernels.band_tables.enter_rows(keys, self.bands.rows_per_band, start, featured, store.values, self._tables)
 
-    def find(self, queries: Values, store: RowStore, least: int, threads: int) -> Matches:
+    def find(self, queries: Array, store: RowStore, least: int, threads: int) -> Matches:
         """Return the rows that share a band with each query and agree with it in at least so many hashes."""
         stored, rows_per_band = store.stored(), self.bands.rows_per_band
 
-        def prepare(block: Values) -> SearchBlock:
+        def prepare(block: Array) -> SearchBlock:
             keys = self._keys_of(block)
             return lambda begin, found: int(
                 kernels.band_tables.find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)
@@ -56,7 +57,7 @@ class BandTables:
         # The signature of an empty set may share hashes with that of another set, once in 2^32.
         return Matches(*(column[~empty[found.query]] for column in found)) if empty.any() else found
 
-    def _keys_of(self, block: Values) -> npt.NDArray[np.uint64]:
+    def _keys_of(self, block: Array) -> Words:
         keys = np.empty((self.bands.num_bands, len(block)), np.uint64)
         kernels.minhash.band_keys(block, self.bands.rows_per_band, keys)
         return keys

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Array, Ints
 from neardup.errors import InputError
 from neardup.executor import count_processors, map_all
 from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 14  # signatures worked on at once
 
 SearcherT = TypeVar("SearcherT", bound="Searcher")
-Values = npt.NDArray[Any]
 SearchBlock = Callable[[int, "Found"], int]
 """Searches for the queries of a block from a number on; returns the query that did not fit into the buffers, or their
 number."""
@@ -43,12 +42,12 @@ class Matches(NamedTuple):
     query, row : int64; equal : int64, the hashes or bits that agree.
     """
 
-    query: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    equal: npt.NDArray[np.int64]
+    query: Ints
+    row: Ints
+    equal: Ints
 
 
-def find_in_blocks(queries: Values, prepare: Callable[[Values], SearchBlock], threads: int) -> Matches:
+def find_in_blocks(queries: Array, prepare: Callable[[Array], SearchBlock], threads: int) -> Matches:
     """Return the results of all queries, in order.
 
     prepare : returns the search for a block of the queries.
@@ -132,11 +131,11 @@ class RowIndex(ABC, Generic[SearcherT]):
         if self._store.num_rows > first:
             self._searcher.add(self._store, first)
 
-    def _hits(self, rows: npt.NDArray[np.int64], measured: npt.NDArray[Any]) -> list[tuple[str | int, Any]]:
+    def _hits(self, rows: Ints, measured: Array) -> list[tuple[str | int, Any]]:
         """Return the ids that a query found, and the measures of each."""
         return list(zip(self._store.ids_of(rows).to_pylist(), measured.tolist(), strict=True))
 
-    def _table(self, query: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], **measured: Any) -> pa.Table:
+    def _table(self, query: Ints, rows: Ints, **measured: Any) -> pa.Table:
         """Return the results of many queries: the position of each query, ids, and measures by name."""
         return pa.table({"query": query, "id": self._store.ids_of(rows), **measured})
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import arrow_of, arrow_of_strings, flatten_strings
+from neardup.arrays import Array, Integers, Ints, Words, arrow_of, arrow_of_strings, flatten_strings
 from neardup.errors import InputError, SchemeError
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
@@ -26,7 +25,7 @@ _LEAST_SLOTS = 1 << 10
 _FREE = 0xFFFFFFFF
 _REMOVED = 0xFFFFFFFE
 
-IdsLike: TypeAlias = Sequence[str] | Sequence[int] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
+IdsLike: TypeAlias = Sequence[str] | Sequence[int] | Array | pa.Array | pa.ChunkedArray
 
 
 class IdTable:
@@ -99,7 +98,7 @@ class IdTable:
         self.num_alive += len(ids)
         self._used += len(ids)
 
-    def find(self, ids: pa.Array) -> npt.NDArray[np.int64]:
+    def find(self, ids: pa.Array) -> Ints:
         """Return the row of each id, or -1."""
         slots = self._find_slots(ids)
         return np.where(slots >= 0, self._slots[slots].astype(np.int64), -1)
@@ -120,7 +119,7 @@ class IdTable:
         self._slots[slots] = _REMOVED
         self.num_alive -= len(ids)
 
-    def take(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array:
+    def take(self, rows: Integers) -> pa.Array:
         """Return the ids of some rows: int64, or large_string."""
         if self.kind is None:
             return pa.array([], pa.large_string())
@@ -133,7 +132,7 @@ class IdTable:
     def _stored(self) -> Ids:
         return kernels.ids.Ids(self._data, self._offsets[: self.num_rows + 1])
 
-    def _find_slots(self, ids: pa.Array) -> npt.NDArray[np.int64]:
+    def _find_slots(self, ids: pa.Array) -> Ints:
         found = np.full(len(ids), -1, np.int64)
         if self.kind is not None and len(ids):
             kernels.ids.find_ids(_flatten(ids), self._stored(), self._slots, found)
@@ -167,7 +166,7 @@ def _from_list(ids: list[Any]) -> pa.Array:
     return pa.array(ids)
 
 
-def grow(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def grow(array: Array, size: int) -> Array:
     """Return an array of at least `size` rows that begins as the one given, the rest zeros."""
     if size <= len(array):
         return array
@@ -193,7 +192,7 @@ class Rows(NamedTuple):
     """Some rows. ids : Arrow; values : (n, width)."""
 
     ids: pa.Array
-    values: npt.NDArray[Any]
+    values: Array
 
 
 class RowStore(ABC):
@@ -212,7 +211,7 @@ class RowStore(ABC):
 
     def __init__(self, width: int | None, dtype: type, scheme: Mapping[str, Any] | None) -> None:
         self.width, self.scheme = width, None if scheme is None else dict(scheme)
-        self.values: npt.NDArray[Any] = np.zeros((0, width or 0), dtype)
+        self.values: Array = np.zeros((0, width or 0), dtype)
         self._ids = IdTable()
 
     def __len__(self) -> int:
@@ -229,12 +228,12 @@ class RowStore(ABC):
         return self._ids.num_rows
 
     @property
-    def forgotten(self) -> npt.NDArray[np.uint64]:
+    def forgotten(self) -> Words:
         """The bits of the rows that were removed, the lowest first."""
         return self._ids.forgotten
 
     @abstractmethod
-    def to_values(self, sketches: Any) -> npt.NDArray[Any]:
+    def to_values(self, sketches: Any) -> Array:
         """Return the argument of a user as an array (n, width). Raise InputError or SchemeError if it is none."""
 
     @abstractmethod
@@ -295,7 +294,7 @@ class RowStore(ABC):
         self._ids, self.values = IdTable(), self.values[:0]
         self.append(rows.ids, rows.values)
 
-    def ids_of(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array:
+    def ids_of(self, rows: Integers) -> pa.Array:
         """Return the ids of some rows: int64, or large_string."""
         return self._ids.take(rows)
 
@@ -303,7 +302,7 @@ class RowStore(ABC):
         """Return the values and which rows were removed, as kernels read them."""
         return kernels.matches.Stored(self.values, self.forgotten)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Rows:
+    def take(self, rows: Ints) -> Rows:
         """Return some rows."""
         return Rows(self.ids_of(rows), self.values[rows])
 
@@ -313,7 +312,7 @@ class RowStore(ABC):
         for start in range(0, max(1, len(alive)), _BATCH_ROWS):
             yield self.take(alive[start : start + _BATCH_ROWS])
 
-    def alive_rows(self) -> npt.NDArray[np.int64]:
+    def alive_rows(self) -> Ints:
         """Return the rows that were not removed."""
         return np.flatnonzero(np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little") == 0)
 
@@ -327,7 +326,7 @@ class SignatureRows(RowStore):
         super().__init__(num_hashes, np.uint32, scheme)
         self._least_hashes = least_hashes
 
-    def to_values(self, sketches: Any) -> npt.NDArray[Any]:
+    def to_values(self, sketches: Any) -> Array:
         """Return Signatures, or a uint32 array of shape (n, num_hashes), as the array."""
         if isinstance(sketches, Signatures):
             if self.scheme is not None:
@@ -368,7 +367,7 @@ class FingerprintRows(RowStore):
         super().__init__(num_words(bits), np.uint64, scheme)
         self.bits = bits
 
-    def to_values(self, sketches: Any) -> npt.NDArray[Any]:
+    def to_values(self, sketches: Any) -> Array:
         """Return Fingerprints, a uint64 array of shape (n,) or (n, num_words), or integers as the array."""
         if isinstance(sketches, Fingerprints):
             return self._checked(sketches)
@@ -385,7 +384,7 @@ class FingerprintRows(RowStore):
             raise self._refuse(int(sketches.ravel()[row]), row)
         return np.array(sketches, np.uint64, order="C").reshape(shape)
 
-    def _checked(self, fingerprints: Fingerprints) -> npt.NDArray[np.uint64]:
+    def _checked(self, fingerprints: Fingerprints) -> Words:
         ours = {"bits": self.bits} if self.scheme is None else self.scheme
         theirs = {"bits": fingerprints.bits} if self.scheme is None else fingerprints.scheme
         require_same(ours, theirs, "the index", "what is given")
@@ -396,7 +395,7 @@ class FingerprintRows(RowStore):
             )
         return fingerprints.values
 
-    def _from_integers(self, integers: Iterable[int]) -> npt.NDArray[np.uint64]:
+    def _from_integers(self, integers: Iterable[int]) -> Words:
         values, num_bytes = list(integers), 8 * num_words(self.bits)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << self.bits:
@@ -428,4 +427,4 @@ def one_row(signature: Any) -> Any:
     return signature
 
 
-Integers = Sequence[int] | npt.NDArray[np.uint64]
+HashValues = Sequence[int] | Words

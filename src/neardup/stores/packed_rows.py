@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Rows, flatten_strings, numpy_type, offsets_from_lengths
+from neardup.arrays import Array, Bytes, Rows, flatten_strings, numpy_type, offsets_from_lengths, read_only
 
 EPOCH_2000 = 946_684_800_000_000
 """The microseconds from 1970 to 2000, from which PostgreSQL counts time."""
@@ -58,6 +57,7 @@ def unpack_table(
         If the bytes are not so many rows of these fields.
     """
     starts, lengths = np.empty((len(fields), num_rows), np.int64), np.empty((len(fields), num_rows), np.int64)
+    packed = read_only(packed)
     damaged = kernels.packed_rows.find_fields(packed, compact, starts, lengths)
     if damaged >= 0:
         raise ValueError(f"row {damaged} of {num_rows} packed rows is damaged")
@@ -99,7 +99,7 @@ def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, Rows, Rows]:
     return data, starts, lengths
 
 
-def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> npt.NDArray[Any]:
+def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> Array:
     """Return the values of a column, any value for a null, as they are packed."""
     if pa.types.is_boolean(array.type):
         return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.uint8)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence, Set
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from neardup.features.normalise import normalise
 from neardup.features.outline import Line, common_lines, outline
 from neardup.features.spans import TokenSpan
+from neardup.settings.methods import Shingling
 
 
 class Pair(NamedTuple):
@@ -167,9 +169,9 @@ def align(
     -----
     Passages are shared wherever they are in the other text. If the shared passages of both texts are the same, letter
     by letter, then a differing passage belongs in the other text after as many shared letters as in its own. Letters
-    and digits are counted, case and compatibility folded, as the space between tokens may differ. This takes linear
-    time. Otherwise some passages moved or are repeated: then only a longest common subsequence of the shared words
-    stays shared, and a moved passage differs in both texts.
+    and digits are counted, as the space between tokens may differ; case, compatibility and traditional Chinese are
+    folded, as tokens may have been. This takes linear time. Otherwise some passages moved or are repeated: then only a
+    longest common subsequence of the shared words stays shared, and a moved passage differs in both texts.
     """
     sides = [_Side(left, left_passages), _Side(right, right_passages)]
     if sides[0].letters != sides[1].letters:
@@ -217,10 +219,15 @@ def _in_order(
     )
 
 
+@lru_cache(maxsize=1 << 16)
+def _folded(text: str) -> str:
+    return normalise(text, Shingling(fold_chinese=True))
+
+
 def _words(text: str, passages: Sequence[Passage]) -> list[_Word]:
     """Return the words of the shared passages of a text."""
     return [
-        _Word(unicodedata.normalize("NFKC", found[0]).casefold(), found.start())
+        _Word(_folded(found[0]), found.start())
         for passage in passages
         if passage.shared
         for found in _WORDS.finditer(text, passage.start, passage.end)
@@ -263,7 +270,7 @@ class _Side:
                 self.differing[len(letters)] = first, end
                 continue
             for position in range(start, end):
-                for letter in unicodedata.normalize("NFKC", text[position]).casefold():
+                for letter in _folded(text[position]):
                     if letter.isalnum():
                         letters.append(letter)
                         self.offsets.append(position)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import arrow_of, numpy_type, writable
+from neardup.arrays import Array, Floats, Ints, Mask, Words, arrow_of, numpy_type, writable
 from neardup.errors import InputError
 from neardup.features.described import Lists
 from neardup.schemas import EXACT, Measures
@@ -51,7 +51,7 @@ def hamming_distance(left: int, right: int) -> int:
     return (int(left) ^ int(right)).bit_count()
 
 
-def hamming_distances(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
+def hamming_distances(left: Words, right: Words) -> npt.NDArray[np.uint16]:
     """Return the Hamming distance of each row of two arrays of fingerprints.
 
     Parameters
@@ -87,15 +87,13 @@ class Rule(NamedTuple):
     min_structure: float = 0.0
 
 
-def similarity_of_counts(
-    shared: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], other_sizes: npt.NDArray[np.int64], similarity: str
-) -> npt.NDArray[np.float64]:
+def similarity_of_counts(shared: Ints, sizes: Ints, other_sizes: Ints, similarity: str) -> Floats:
     """Return the similarity of sets, from their sizes and the number of shared elements; 0 for empty sets."""
     measure = kernels.sorted_sets.MEASURES[similarity]
     return np.asarray(kernels.sorted_sets.similarity_of_counts(shared, sizes, other_sizes, measure))
 
 
-def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def can_reach(rule: Rule | None, size: Array, other_size: Array) -> Mask:
     """Return whether two sets can be as similar as a rule demands, by their sizes alone.
 
     Parameters
@@ -109,9 +107,7 @@ def can_reach(rule: Rule | None, size: npt.NDArray[Any], other_size: npt.NDArray
     return similarity_of_counts(np.minimum(first, second), second, first, rule.similarity) >= rule.threshold
 
 
-def similarity_of_lists(
-    left: Lists, right: Lists, left_rows: npt.NDArray[Any], right_rows: npt.NDArray[Any], similarity: str
-) -> npt.NDArray[np.float64]:
+def similarity_of_lists(left: Lists, right: Lists, left_rows: Array, right_rows: Array, similarity: str) -> Floats:
     """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right list.
 
     Parameters
@@ -123,9 +119,7 @@ def similarity_of_lists(
     return similarity_of_counts(shared, other_sizes, sizes, similarity)
 
 
-def count_shared(
-    left: Lists, right: Lists, left_rows: npt.NDArray[Any], right_rows: npt.NDArray[Any]
-) -> npt.NDArray[np.int64]:
+def count_shared(left: Lists, right: Lists, left_rows: Array, right_rows: Array) -> Ints:
     """Return how many elements lists share, as sets, and how many each has: (3, num_pairs), shared, left and right."""
     counts = np.empty((3, len(left_rows)), np.int64)
     first = writable(left.hashes), writable(left.offsets), writable(left_rows, np.int64)
@@ -134,7 +128,7 @@ def count_shared(
     return counts
 
 
-Rows = slice | npt.NDArray[Any]
+Rows = slice | Array
 
 
 @dataclass(frozen=True)
@@ -144,14 +138,14 @@ class Measured:
     columns : arrays of shape (num_pairs,), by the name of the measure (schemas.Measure).
     """
 
-    columns: Mapping[str, npt.NDArray[Any]]
+    columns: Mapping[str, Array]
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         """Return the column of a measure."""
         return self.columns[name]
 
     @property
-    def exact(self) -> npt.NDArray[np.bool_]:
+    def exact(self) -> Mask:
         """Whether both documents are the same text after normalisation."""
         return self.columns[EXACT.name]
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from neardup.arrays import Floats, Ints, Positions
 
 _NORMAL_95 = 1.959963984540054
 
@@ -21,11 +22,7 @@ class Recall(NamedTuple):
     num_pairs: int
 
 
-def estimate_recall(
-    similarity: npt.NDArray[np.float64],
-    cluster: npt.NDArray[np.uint32],
-    probability: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
-) -> Recall | None:
+def estimate_recall(similarity: Floats, cluster: Positions, probability: Callable[[Floats], Floats]) -> Recall | None:
     """Estimate the recall of a run from the pairs it found.
 
     Parameters
@@ -58,7 +55,7 @@ def estimate_recall(
     return Recall(num_pairs / total, low, high, num_pairs)
 
 
-def audit_recall(found: npt.NDArray[np.int64], true: npt.NDArray[np.int64]) -> Recall | None:
+def audit_recall(found: Ints, true: Ints) -> Recall | None:
     """Measure the recall on documents that were compared with all others.
 
     Parameters

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.arrays import rank_in_run
+from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, rank_in_run
 
-Ints = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.uint32]
 SAME, DIFFERENT, UNKNOWN = 1, 0, -1
 _LISTED_PAIRS = 2_000_000  # of more duplicate pairs, as many are drawn
 
@@ -75,7 +73,7 @@ class Labels(NamedTuple):
         np.add.at(counts, classes[known], rank_in_run(self.codes[known]))
         return counts
 
-    def draw_missed(self, found: npt.NDArray[np.uint64], count: int, seed: int) -> tuple[Positions, Positions]:
+    def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
         """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they are few or rare.
 
         Parameters
@@ -110,7 +108,7 @@ class Judgements(NamedTuple):
 
     left: Positions
     right: Positions
-    same: npt.NDArray[np.bool_]
+    same: Mask
 
     def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
@@ -127,7 +125,7 @@ class Judgements(NamedTuple):
         lesser = np.minimum(classes[self.left], classes[self.right])[self.same]
         return np.bincount(lesser, minlength=int(classes.max(initial=0)) + 1).astype(np.int64)
 
-    def draw_missed(self, found: npt.NDArray[np.uint64], count: int, seed: int) -> tuple[Positions, Positions]:
+    def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
         """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they are fewer."""
         return _draw_absent(pair_keys(self.left[self.same], self.right[self.same]), found, count, seed)
 
@@ -140,21 +138,19 @@ class Judgements(NamedTuple):
 Truth = Labels | Judgements
 
 
-def pair_keys(left: Positions, right: Positions) -> npt.NDArray[np.uint64]:
+def pair_keys(left: Positions, right: Positions) -> Words:
     """Return a key for each pair, whatever the order of the two; keys sort as (lower, higher)."""
     return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(left, right).astype(np.uint64)
 
 
-def _draw_absent(
-    keys: npt.NDArray[np.uint64], found: npt.NDArray[np.uint64], count: int, seed: int
-) -> tuple[Positions, Positions]:
+def _draw_absent(keys: Words, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
     """Return some of the pairs that were not found."""
     keys = keys[~np.isin(keys, found)]
     drawn = np.sort(np.random.default_rng(seed).permutation(len(keys))[:count])
     return (keys[drawn] >> np.uint64(32)).astype(np.uint32), keys[drawn].astype(np.uint32)
 
 
-def count_within(limits: npt.NDArray[Any], values: npt.NDArray[np.float64], *, at_least: bool) -> Ints:
+def count_within(limits: Array, values: Floats, *, at_least: bool) -> Ints:
     """Return the number of values at or above each limit, or at or below it; limits are ascending."""
     ordered = np.sort(values)
     if at_least:

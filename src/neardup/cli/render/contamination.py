@@ -9,7 +9,7 @@ from rich.console import Console
 
 from neardup.cli.render.reports import add_cost, print_rejected, print_warnings
 from neardup.cli.render.table import Rows, table_lines
-from neardup.report.wording import memory, noun, percent, visible
+from neardup.report.wording import memory, noun, percent, plural, visible
 
 _MOST = 12
 _FILES = {"Report": "report.html", "Hits": "hits.parquet", "Items": "items.parquet", "Left out": "boilerplate.parquet"}
@@ -19,14 +19,13 @@ def print_contamination(report: dict[str, Any], output: str, console: Console | 
     """Print the counts, the benchmarks and the files of `output`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()
-    table.count(
-        "Items", counts["items"], f"of {len(report['benchmarks']):,} {noun(len(report['benchmarks']), 'benchmark')}"
-    )
+    table.count("Items", counts["items"], f"of {plural(len(report['benchmarks']), 'benchmark')}")
     table.count("Searched", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
-    share = percent(counts["contaminated"] / max(1, counts["items"]))
-    table.count(
-        "Contaminated", counts["contaminated"], f"{share}, in {counts['documents_with_items']:,} documents", "bold red"
+    share, documents = (
+        percent(counts["contaminated"] / counts["items"]),
+        plural(counts["documents_with_items"], "document"),
     )
+    table.count("Contaminated", counts["contaminated"], f"{share}, in {documents}", "bold red")
     table.count("Boilerplate", counts["boilerplate"], "found, but only words that many documents or items have")
     table.count("Too short", counts["short"], "fewer than three shingles of its own: not looked for")
     table.count("Clean", counts["clean"], "not found", "bold green")

@@ -11,22 +11,16 @@ from rich.text import Text
 
 from neardup.cli.render.table import Rows
 from neardup.documents.batch import Rejected, describe_rejected
-from neardup.report.wording import duration, memory, noun, percent, plural, visible, what_copies_share
+from neardup.report.wording import duration, memory, noun, percent, say, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
 
-_WITHOUT_FEATURES = {
-    "dedup": "no token: always kept",
-    "cluster": "nothing to compare: single",
-    "find-pairs": "no token: equal to nothing",
-    "sign": "no token: null",
-}
 _FILES = {
-    "dedup": {"Report": "report.html", "Removed": "removed.parquet"},
-    "cluster": {"Report": "report.html", "Clusters": "cluster_summary.parquet", "Documents": "clusters.parquet"},
-    "find-pairs": {"Pairs": ""},
-    "sign": {"Output": ""},
+    "dedup": {"report": "report.html", "removed": "removed.parquet"},
+    "cluster": {"report": "report.html", "clusters": "cluster_summary.parquet", "documents": "clusters.parquet"},
+    "find-pairs": {"pairs": ""},
+    "sign": {"output": ""},
 }
 
 
@@ -42,18 +36,21 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     command, counts, table = report["command"], report["counts"], Rows()
     if "read" in counts:
         text = memory(report.get("source_bytes", report["bytes"]))
-        table.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {text} of text")
+        documents = noun(counts["read"], "document")
+        table.count(say("counts.read"), counts["read"], say("terminal.of_text", documents=documents, text=text))
     _add_findings(table, report)
     if counts.get("rejected"):
-        table.count("Rejected", counts["rejected"], "could not be read", "bold red")
-    without = _WITHOUT_FEATURES[command] if "read" in counts else "no fingerprint: equal to nothing"
+        table.count(say("terminal.rejected"), counts["rejected"], say("terminal.unreadable"), "bold red")
+    without = say(f"without_features.{command if 'read' in counts else 'fingerprints'}")
     if counts["without_features"]:
-        table.count("Without features", counts["without_features"], without)
+        table.count(say("counts.without_features"), counts["without_features"], without)
     if counts.get("against"):
-        table.count("Against", counts["against"], f"{noun(counts['against'], 'document')} of the earlier collection")
+        documents = noun(counts["against"], "document")
+        table.count(say("terminal.against"), counts["against"], say("terminal.earlier", documents=documents))
     if report["incomplete"] is not None:
         files = report["incomplete"]["files"]
-        table.count("Incomplete", files, f"{noun(files, 'file')} could not be read to the end", "bold red")
+        unread = say("terminal.unread", files=noun(files, "file"))
+        table.count(say("terminal.incomplete"), files, unread, "bold red")
     table.line()
     _add_losses(table, report)
     if "recall" in report:
@@ -63,42 +60,66 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     files = dict(_FILES[command])
     written = _WRITTEN.get(report.get("write", ""))
     if written is not None:
-        files["Kept"] = written
+        files["kept"] = written
+    if report.get("passages"):
+        files["passages"] = "passages.html"
     if command in ("dedup", "cluster") and (counts["rejected"] or report["incomplete"]):
-        files["Rejected"] = "rejected.jsonl"
+        files["rejected"] = "rejected.jsonl"
     for name, file in files.items():
-        table.line(name, visible(os.path.join(output, file) if file else os.fspath(output)), "bold cyan")
+        table.line(
+            say(f"files.{name}"), visible(os.path.join(output, file) if file else os.fspath(output)), "bold cyan"
+        )
     table.print(console)
     _print_largest(report.get("largest_clusters"), console)
     print_warnings(report, console)
     print_rejected(report, console)
 
 
+def add_passages(table: Rows, counts: dict[str, int]) -> None:
+    """Add what was cut from documents."""
+    share = percent(counts["characters"] / max(1, counts["characters_read"]))
+    cut = say("terminal.cut", share=share, characters=counts["characters"])
+    table.count(say("files.passages"), counts["passages"], cut, "bold")
+    table.count(
+        say("terminal.changed"), counts["changed"], say("terminal.documents", noun=noun(counts["changed"], "document"))
+    )
+    if counts["dropped"]:
+        lost = say("terminal.lost", noun=noun(counts["dropped"], "document"))
+        table.count(say("terminal.dropped"), counts["dropped"], lost)
+
+
 def _add_findings(table: Rows, report: dict[str, Any]) -> None:
     """Add the counts that only this command, and this kind of input, has."""
     command, counts, scheme = report["command"], report["counts"], report["scheme"]
     if command == "dedup":
-        table.count("Kept", counts["kept"], _share(counts["kept"], counts), "bold green")
-        saved = f", {memory(report['removed_bytes'])} of text" if report.get("removed_bytes") else ""
-        table.count("Removed", counts["removed"], _share(counts["removed"], counts) + saved, "bold")
+        table.count(say("counts.kept"), counts["kept"], _share(counts["kept"], counts), "bold green")
+        saved = ""
+        if report.get("removed_bytes"):
+            saved = say("terminal.saved", text=memory(report["removed_bytes"]))
+        table.count(say("counts.removed"), counts["removed"], _share(counts["removed"], counts) + saved, "bold")
         _add_kinds(table, report, counts["removed"], counts["removed_exact"])
+        if report.get("passages"):
+            add_passages(table, report["passages"]["counts"])
     elif command == "cluster":
-        table.count("Clusters", counts["clusters"], f"of similar documents: {_likeness(report)}", "bold green")
-        table.count("  in clusters", counts["clustered"], _share(counts["clustered"], counts))
+        similar = say("terminal.similar", likeness=_likeness(report))
+        table.count(say("counts.clusters"), counts["clusters"], similar, "bold green")
+        table.count("  " + say("terminal.in_clusters"), counts["clustered"], _share(counts["clustered"], counts))
         if "known" in counts:
-            table.count("    of known", counts["known"], _share(counts["known"], counts))
-        table.count("  single", counts["single"], _share(counts["single"], counts))
+            table.count("    " + say("terminal.of_known"), counts["known"], _share(counts["known"], counts))
+        table.count("  " + say("terminal.single"), counts["single"], _share(counts["single"], counts))
     elif command == "sign":
-        size = f"{scheme['bits']} bits each" if "bits" in scheme else f"{scheme['num_hashes']} hashes each"
-        table.count("Signed", counts["signed"], size, "bold green")
+        bits = scheme.get("bits")
+        size = say("terminal.hashes", hashes=scheme["num_hashes"]) if bits is None else say("terminal.bits", bits=bits)
+        table.count(say("terminal.signed"), counts["signed"], size, "bold green")
     elif "fingerprints" in counts:
-        within = plural(report["settings"]["max_distance"], "bit")
-        table.count("Fingerprints", counts["fingerprints"], f"{scheme['bits']} bits each")
-        table.count("Pairs", counts["confirmed"], f"{within} apart or less: all there are", "bold green")
+        all_pairs = say("terminal.all_pairs", bits=report["settings"]["max_distance"])
+        table.count(say("terminal.fingerprints"), counts["fingerprints"], say("terminal.bits", bits=scheme["bits"]))
+        table.count(say("files.pairs"), counts["confirmed"], all_pairs, "bold green")
     else:
-        table.count("Duplicate pairs", counts["confirmed"], "measured exactly", "bold green")
+        table.count(say("terminal.duplicate_pairs"), counts["confirmed"], say("terminal.exactly"), "bold green")
         _add_kinds(table, report, counts["confirmed"], counts["confirmed_exact"])
-        table.count("Compared", counts["compared"], f"candidate {noun(counts['compared'], 'pair')}")
+        candidates = say("terminal.candidates", pairs=noun(counts["compared"], "pair"))
+        table.count(say("terminal.compared"), counts["compared"], candidates)
 
 
 def _add_losses(table: Rows, report: dict[str, Any]) -> None:
@@ -113,16 +134,16 @@ def _add_losses(table: Rows, report: dict[str, Any]) -> None:
         return
     for place, (name, row) in enumerate(rows[:_MAX_LOSSES]):
         share = percent(row["removed"] / row["documents"])
-        text = f"{share} of the {plural(row['documents'], 'document')} of {visible(name)}"
-        table.count("" if place else "Removed by source", row["removed"], text)
+        text = say("terminal.share", share=share, documents=row["documents"], name=visible(name))
+        table.count("" if place else say("terminal.by_source"), row["removed"], text)
     table.line()
 
 
 def _add_kinds(table: Rows, report: dict[str, Any], found: int, exact: int) -> None:
     if found:
         same = what_copies_share(report["settings"], report["scheme"].get("tokens"))
-        table.count("  copies", exact, same)
-        table.count("  near-duplicates", found - exact, _likeness(report))
+        table.count("  " + say("counts.removed_exact"), exact, same)
+        table.count("  " + say("counts.removed_near"), found - exact, _likeness(report))
 
 
 def _print_largest(rows: list[dict[str, Any]] | None, console: Console) -> None:
@@ -130,7 +151,7 @@ def _print_largest(rows: list[dict[str, Any]] | None, console: Console) -> None:
     if not rows:
         return
     width = max(len(f"{row['size']:,}") for row in rows)
-    console.print(f"\n  The largest {plural(len(rows), 'cluster')}, each with its first document:\n")
+    console.print(f"\n  {say('terminal.largest', clusters=len(rows))}\n")
     for row in rows:
         name = Text(visible(row["name"] or ""), "bold")
         console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
@@ -144,10 +165,12 @@ def _likeness(report: dict[str, Any]) -> str:
     settings = report["settings"]
     if report.get("fingerprints") is None:
         structure = settings.get("min_structure")
-        besides = "" if structure is None else f", structure {structure:g} or more"
-        return f"{settings.get('similarity', 'similarity')} {settings['threshold']:g} or more{besides}"
-    within = f"{plural(settings['max_distance'], 'bit')} apart or less"
-    return within + (f", jaccard {settings['threshold']:g} or more" if settings["confirm"] == "jaccard" else "")
+        besides = "" if structure is None else say("terminal.or_more", measure=", structure", least=structure)
+        measure = settings.get("similarity", "similarity")
+        return say("terminal.or_more", measure=measure, least=settings["threshold"]) + besides
+    within = say("terminal.apart", bits=settings["max_distance"])
+    jaccard = say("terminal.or_more", measure=", jaccard", least=settings["threshold"])
+    return within + (jaccard if settings["confirm"] == "jaccard" else "")
 
 
 def _share(part: int, counts: dict[str, int]) -> str:
@@ -157,16 +180,16 @@ def _share(part: int, counts: dict[str, int]) -> str:
 def _add_recall(table: Rows, report: dict[str, Any]) -> None:
     """Add the recall of the run: estimated, and measured by the audit."""
     audit, near, unlisted = report["audit"], report.get("fingerprints"), report["bound"]["documents"]
-    table.figure("Recall", *_recall(report, unlisted))
+    table.figure(say("terminal.recall"), *_recall(report, unlisted))
     if near is not None and report["settings"]["confirm"] == "jaccard" and near["collisions"] is not None:
-        table.count("Collisions", near["collisions"], "near fingerprints of dissimilar texts, rejected")
+        table.count(say("terminal.collisions"), near["collisions"], say("terminal.dissimilar"))
     if audit is not None and audit["recall"] is None:
-        documents = plural(audit["documents"], "document")
-        table.figure("Audit", "-", f"{documents} compared with all others: no duplicate among them")
+        table.figure(say("terminal.audit"), "-", say("terminal.no_duplicate", documents=audit["documents"]))
     elif audit is not None:
-        hidden = ", with those that full buckets hide" if unlisted else ""
-        found = f"{audit['found']:,} of {plural(audit['pairs'], 'pair')}{hidden}"
-        table.figure("Audit", percent(audit["recall"]), f"measured, without copies; {_interval(audit)}; {found}")
+        hidden = say("terminal.hidden") if unlisted else ""
+        found = say("terminal.found", found=audit["found"], pairs=audit["pairs"])
+        measured = say("terminal.measured", interval=_interval(audit))
+        table.figure(say("terminal.audit"), percent(audit["recall"]), measured + found + hidden)
 
 
 def _recall(report: dict[str, Any], unlisted: int) -> tuple[str, str]:
@@ -174,17 +197,17 @@ def _recall(report: dict[str, Any], unlisted: int) -> tuple[str, str]:
     recall, near = report["recall"], report.get("fingerprints")
     if unlisted:
         were = "was" if unlisted == 1 else "were"
-        return "-", f"not known: {plural(unlisted, 'document')} {were} not compared with all candidates"
+        return "-", say("terminal.not_known", unlisted=unlisted, were=were)
     if near is not None:
-        return "100 %", f"of the fingerprints within {plural(near['max_distance'], 'bit')}: none is missed"
+        return "100 %", say("terminal.none_missed", bits=near["max_distance"])
     if recall is None:
         found = report["counts"].get("removed_near")
-        return "-", "not estimated with an index" if found else "no near-duplicate to estimate it from"
-    return percent(recall["estimated"]), f"estimated, without copies; {_interval(recall)}"
+        return "-", say("terminal.not_estimated" if found else "terminal.no_near_duplicate")
+    return percent(recall["estimated"]), say("terminal.estimated", interval=_interval(recall))
 
 
 def _interval(values: dict[str, Any]) -> str:
-    return f"{percent(values['low'])} to {percent(values['high'])}"
+    return f"{percent(values['low'])} {say('words.to')} {percent(values['high'])}"
 
 
 def print_frequencies(report: dict[str, Any], output: Path) -> None:
@@ -205,26 +228,31 @@ def add_cost(table: Rows, report: dict[str, Any]) -> None:
     """Add the time and memory of the run."""
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
-    seconds = [f"{timing['stage']} {duration(round(timing['seconds'], 1))}" for timing in stages]
-    table.figure("Time", duration(report["seconds"]), ", ".join(seconds))
+    seconds = [
+        f"{say('stages.' + timing['stage'], timing['stage'])} {duration(round(timing['seconds'], 1))}"
+        for timing in stages
+    ]
+    table.figure(say("terminal.time"), duration(report["seconds"]), ", ".join(seconds))
     if report["compile_seconds"] >= 0.5:
         compiling = duration(round(report["compile_seconds"], 1))
-        table.figure("Compiling", compiling, "for this processor, once; not included in the other figures")
+        table.figure(say("terminal.compiling"), compiling, say("terminal.once"))
     if "fingerprints_per_second" in report:
-        table.figure("Speed", f"{report['fingerprints_per_second']:,}", "fingerprints/s")
+        rate = f"{report['fingerprints_per_second']:,}"
+        table.figure(say("terminal.speed"), rate, say("terminal.fingerprint_rate"))
     else:
         megabytes = report["megabytes_per_second"]
         rate = f"{megabytes:,.0f} MB/s" if megabytes >= 10 else f"{megabytes:.1f} MB/s"
-        table.figure("Speed", rate, f"{report['documents_per_second']:,} documents/s")
+        documents = say("terminal.document_rate", documents=report["documents_per_second"])
+        table.figure(say("terminal.speed"), rate, documents)
     if report["peak_memory_bytes"] is not None:
-        table.figure("Peak memory", memory(report["peak_memory_bytes"]), "")
+        table.figure(say("terminal.memory"), memory(report["peak_memory_bytes"]), "")
 
 
 def print_warnings(report: dict[str, Any], console: Console) -> None:
     """Print the warnings of a run."""
     for warning in report["warnings"]:
         console.print()
-        _print_line("Warning", "bold yellow", warning, console)
+        _print_line(say("terminal.warning"), "bold yellow", warning, console)
 
 
 def _print_line(kind: str, style: str, text: str, console: Console) -> None:
@@ -238,6 +266,6 @@ def print_rejected(report: dict[str, Any], console: Console) -> None:
     if rejected:
         console.print()
     for row in rejected[:_MAX_REJECTED]:
-        _print_line("Rejected", "bold red", describe_rejected(Rejected(**row)), console)
+        _print_line(say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console)
     if len(rejected) > _MAX_REJECTED:
         console.print(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all.")

@@ -6,8 +6,8 @@ import struct
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Words
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.schemes import SCHEMES, Signature, read_head, scheme_named
 from neardup.errors import InputError, SchemeError, SettingError
@@ -115,7 +115,7 @@ class bBitMinHash(Signature):
         self.hashvalues = values.reshape(-1)[:count].astype(np.uint32)
 
 
-def _shifts(per_block: int) -> npt.NDArray[np.uint64]:
+def _shifts(per_block: int) -> Words:
     """Return by how much each value of a block is shifted: the first the most."""
     return (np.arange(per_block - 1, -1, -1) * (_BLOCK_BITS // per_block)).astype(np.uint64)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import Array, Floats
 from neardup.compat.datasketch.lsh import MinHashLSH, optimal_containment_bands, require_settings
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.errors import InputError, SettingError
@@ -41,7 +42,7 @@ def optimal_partitions(sizes: npt.ArrayLike, counts: npt.ArrayLike, num_part: in
     return [(sizes[start], sizes[end]) for start, end in zip(starts, ends, strict=True)]
 
 
-def _costs(sizes: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _costs(sizes: Array, counts: Array) -> Floats:
     """Return the false positives expected of the sizes from l to u, at [l, u], 0 where l is above u."""
     costs = np.zeros((len(sizes), len(sizes)))
     for last, size in enumerate(sizes):
@@ -51,7 +52,7 @@ def _costs(sizes: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.NDArray[np.
     return costs
 
 
-def _ends(costs: npt.NDArray[np.float64], num_part: int) -> Sequence[int]:
+def _ends(costs: Floats, num_part: int) -> Sequence[int]:
     """Return where each partition ends, from the least costs of the first sizes in so many partitions."""
     num_sizes = len(costs)
     best = {1: costs[0]}
@@ -68,9 +69,7 @@ def _ends(costs: npt.NDArray[np.float64], num_part: int) -> Sequence[int]:
     return ends[::-1]
 
 
-def _split(
-    best: npt.NDArray[np.float64], costs: npt.NDArray[np.float64], part: int, last: int
-) -> tuple[int, np.float64]:
+def _split(best: Floats, costs: Floats, part: int, last: int) -> tuple[int, np.float64]:
     """Return where to end all but the last of so many partitions of the sizes up to last, and what it costs."""
     sums = best[part - 2 : last] + costs[part - 1 : last + 1, last]
     position = int(sums.argmin())

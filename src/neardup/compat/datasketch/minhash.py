@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from neardup.compat.datasketch.schemes import SCHEMES, Scheme, Signature, Values, scheme_named
+from neardup.arrays import Array
+from neardup.compat.datasketch.schemes import SCHEMES, Scheme, Signature, scheme_named
 from neardup.errors import SchemeError, SettingError
 
 if TYPE_CHECKING:
@@ -186,12 +187,12 @@ class MinHash(Signature):
         )
 
     @staticmethod
-    def _least(mhs: tuple[MinHash, ...]) -> Values:
+    def _least(mhs: tuple[MinHash, ...]) -> Array:
         if len(mhs) < 2:
             raise SettingError(f"Cannot union less than 2 MinHash: got {len(mhs)}.")
         for other in mhs[1:]:
             mhs[0]._require_comparable(other)
-        least: Values = np.minimum.reduce([minhash.hashvalues for minhash in mhs])
+        least: Array = np.minimum.reduce([minhash.hashvalues for minhash in mhs])
         return least
 
     @classmethod

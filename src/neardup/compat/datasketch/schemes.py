@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Array, Words
 from neardup.compat.datasketch.hashfunc import sha1_hash32, sha1_hash64
 from neardup.errors import InputError, SchemeError, SettingError
 
-Values = npt.NDArray[Any]  # uint32 of affine32, uint64 of the others
 _MERSENNE = (1 << 61) - 1
 
 
@@ -54,11 +53,11 @@ class Scheme:
         """Return the format of module struct of a head that ends with the count, with that of the code."""
         return layout if self.code is None else f"{layout}B"
 
-    def empty(self, num_perm: int) -> Values:
+    def empty(self, num_perm: int) -> Array:
         """Return the signature of the empty set."""
         return np.full(num_perm, self.max_hash, self.dtype)
 
-    def draw(self, num_perm: int, seed: Any) -> Values:
+    def draw(self, num_perm: int, seed: Any) -> Array:
         """Return the multipliers and the addends of a seed, shape (2, num_perm)."""
         generator = np.random.RandomState(seed)
         if self.name == "legacy":
@@ -67,7 +66,7 @@ class Scheme:
         addends = generator.randint(0, 1 << self.bits, num_perm, dtype=self.dtype)
         return np.array([halves * self.dtype(2) + self.dtype(1), addends])
 
-    def sign(self, hashes: npt.NDArray[np.uint64], permutations: Any) -> Values:
+    def sign(self, hashes: Words, permutations: Any) -> Array:
         """Return the signature of a set of hashes, of which there is one at least."""
         from neardup.kernels import minhash_datasketch as kernel
 
@@ -81,17 +80,17 @@ class Scheme:
             kernel.sign_affine(mixed, multipliers, addends, signature)
         return signature
 
-    def hashes(self, values: list[Any]) -> npt.NDArray[np.uint64]:
+    def hashes(self, values: list[Any]) -> Words:
         """Return the result of a hash function as an array. Raise InputError for a value out of the scheme's range."""
         self._require_room("hashfunc returned a value", min(values), max(values))
         return np.array(values, np.uint64)
 
-    def values(self, values: Any, what: str) -> Values:
+    def values(self, values: Any, what: str) -> Array:
         """Return a copy of given values as an array of the scheme's type."""
         values = values if isinstance(values, np.ndarray) else np.array(list(values), object)
         if values.dtype != self.dtype and values.size:  # of its own type, none is out of range
             self._require_room(what, values.min(), values.max())
-        converted: Values = values.astype(self.dtype)
+        converted: Array = values.astype(self.dtype)
         return converted
 
     def _require_room(self, what: str, least: Any, greatest: Any) -> None:
@@ -103,7 +102,7 @@ class Scheme:
             )
 
 
-def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> npt.NDArray[np.uint64]:
+def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> Words:
     """Return the draws of datasketch 1.x: a multiplier from 1, an addend from 0, both below the prime."""
     state = generator.get_state()
     words = generator.randint(0, _MERSENNE + 1, 2 * num_perm, dtype=np.uint64)
@@ -122,13 +121,13 @@ class Signature(ABC):
     """
 
     __slots__ = ()
-    hashvalues: Values
+    hashvalues: Array
 
     @abstractmethod
     def kind(self) -> tuple[Any, ...]:
         """Return all that must be equal for two of them to compare."""
 
-    def digest(self) -> Values:
+    def digest(self) -> Array:
         """Return a copy of the values."""
         return self.hashvalues.copy()
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import Array, Ints
 from neardup.compat.datasketch.schemes import Signature
 from neardup.errors import InputError, SchemeError
 
@@ -24,7 +25,7 @@ class WeightedMinHash(Signature):
     hashvalues : int64 of shape (sample_size, 2): a dimension, and the step at which it was taken.
     """
 
-    def __init__(self, seed: Any, hashvalues: npt.NDArray[np.int64]) -> None:
+    def __init__(self, seed: Any, hashvalues: Ints) -> None:
         self.seed = seed
         self.hashvalues = hashvalues
 
@@ -78,7 +79,7 @@ class WeightedMinHashGenerator:
         self.ln_cs: Floats = np.log(generator.gamma(2, 1, shape)).astype(np.float32)
         self.betas: Floats = generator.uniform(0, 1, shape).astype(np.float32)
 
-    def minhash(self, v: Sequence[float] | npt.NDArray[Any]) -> WeightedMinHash:
+    def minhash(self, v: Sequence[float] | Array) -> WeightedMinHash:
         """Return the signature of weights, shape (dim,), none of them below 0, one above."""
         if not isinstance(v, Sized):
             raise TypeError(f"Input vector must be sized: got {type(v).__name__}. Give a list or an array.")
@@ -106,7 +107,7 @@ class WeightedMinHashGenerator:
             raise InputError(f"Input X must have two dimensions, the second of {self.dim}: got shape {X.shape}.")
         return [self._sample(columns, weights, many=True) for columns, weights in _rows(X)]
 
-    def _sample(self, columns: npt.NDArray[Any], weights: Floats, *, many: bool) -> WeightedMinHash | None:
+    def _sample(self, columns: Array, weights: Floats, *, many: bool) -> WeightedMinHash | None:
         """Return the signature of the weights of some columns, None if all are zero; many : of `minhash_many`."""
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InputError("A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such out.")
@@ -121,7 +122,7 @@ class WeightedMinHashGenerator:
         return WeightedMinHash(self.seed, values.astype(int))
 
 
-def _rows(matrix: Any) -> list[tuple[npt.NDArray[Any], Floats]]:
+def _rows(matrix: Any) -> list[tuple[Array, Floats]]:
     """Return the columns that may be not 0, in order, and the weights, of each row."""
     if isinstance(matrix, np.ndarray):
         return [(np.arange(len(row)), row) for row in np.asarray(matrix, np.float32)]

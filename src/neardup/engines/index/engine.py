@@ -11,16 +11,14 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Rows, arrow_of_strings
+from neardup.arrays import Mask, Positions, Rows, arrow_of_strings
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Rejected
 from neardup.engines.base import Decided, Engine, count_by_value
-from neardup.engines.local.pipeline import locations
-from neardup.engines.local.reading import Reading, read_all
+from neardup.engines.local.reading import Reading, locations, read_all
 from neardup.engines.local.scratch import Scratch, prepare
 from neardup.errors import InputError, NeardupError
 from neardup.executor import group_small
@@ -67,7 +65,7 @@ class _Decisions(NamedTuple):
 class _Kept(TablePart):
     """The documents of an index that removed one of the run, as an input of it. Their texts are read on demand."""
 
-    def __init__(self, address: str, snapshot: StoredSnapshot, rows: Rows, is_gone: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, address: str, snapshot: StoredSnapshot, rows: Rows, is_gone: Mask) -> None:
         super().__init__(pa.table({schemas.ROWS.name: rows}), address)
         self.format, self._snapshot, self._rows, self._is_gone = "index", snapshot, rows, is_gone
 
@@ -295,7 +293,7 @@ class IndexEngine(Engine):
         yield Changes(seen=self._seen, seen_at=now())
 
 
-def _place(rows: Rows, removed: Rows, keeper: Rows) -> tuple[Rows, Rows, npt.NDArray[np.uint32]]:
+def _place(rows: Rows, removed: Rows, keeper: Rows) -> tuple[Rows, Rows, Positions]:
     """Return the rows of the index that removed documents, a place of each among those removed, and the number of each
     keeper.
 

@@ -7,15 +7,14 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of_strings
+from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings
 from neardup.decide.clusters import connect, roots
 from neardup.decide.outcome import Outcome, Removals
 from neardup.engines.base import find_repeated_id
-from neardup.engines.local import pipeline
+from neardup.engines.local import pipeline, reading
 from neardup.engines.local.pipeline import Search
 from neardup.engines.local.reading import count_or_open
 from neardup.engines.local.scratch import Scratch, workspace
@@ -37,7 +36,6 @@ from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify import scores
 from neardup.verify.scores import Judgements, Labels, Score, Truth
 
-Ints = npt.NDArray[np.int64]
 _MOST_NAMED = 100
 _LEAST_LIMIT = 0.05
 NUM_EXAMPLES = 20
@@ -70,10 +68,10 @@ class _Known(NamedTuple):
 class _Pairs(NamedTuple):
     """Found pairs whose truth is known. limits : the similarity or distance of each."""
 
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
-    same: npt.NDArray[np.bool_]
-    limits: npt.NDArray[np.float64]
+    left: Positions
+    right: Positions
+    same: Mask
+    limits: Floats
 
 
 def evaluate(
@@ -139,12 +137,7 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
 
 
 def _score_curve(
-    outcome: Outcome,
-    truth: Truth,
-    method: Method,
-    limits: npt.NDArray[Any],
-    at_threshold: Score,
-    wide: SelectionSettings,
+    outcome: Outcome, truth: Truth, method: Method, limits: Array, at_threshold: Score, wide: SelectionSettings
 ) -> tuple[list[Score], list[str]]:
     """Count the pairs of a search at the loosest limit at each limit; return the scores and the warnings.
 
@@ -197,7 +190,7 @@ def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> l
 
 def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
     """Return the labels, or the documents of the judged pairs, with the length class of each document."""
-    locations = pipeline.locations(tasks, outcome.corpus, scratch)
+    locations = reading.locations(tasks, outcome.corpus, scratch)
     column = given_truth if isinstance(given_truth, str) else None
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
     rows, first = locations.rows(documents), 0
@@ -266,9 +259,7 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
     return judgements, counts, [warning] if num_lost else []
 
 
-def _once(
-    left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], same: npt.NDArray[np.bool_], name: str, ids: pa.Array
-) -> Judgements:
+def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Array) -> Judgements:
     """Return each pair once. Raise if a pair has two judgements or is a document with itself."""
     keys, first, inverse = np.unique(scores.pair_keys(left, right), return_index=True, return_inverse=True)
     agreed = same[first]
@@ -303,7 +294,7 @@ def _find_errors(
     ----------
     outcome : of the search that is judged. positives : the number of duplicate pairs, found or not.
     """
-    found, locations = outcome.pairs, pipeline.locations(tasks, outcome.corpus, scratch)
+    found, locations = outcome.pairs, reading.locations(tasks, outcome.corpus, scratch)
     if method.counted is not None:  # the search has counted the corpus already
         method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, NullProgress()))
     verdicts = truth.judge(found.left, found.right)

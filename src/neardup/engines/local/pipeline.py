@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,14 +14,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
+from neardup.arrays import Floats
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import connect, roots
+from neardup.decide.copies import keep_copies
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.documents.batch import BatchCache, Corpus
-from neardup.engines.base import Decided, Engine, check_ids, count_by_value
+from neardup.engines.base import Decided, Engine, FirstIds, check_ids, count_by_value
 from neardup.engines.local import searches
-from neardup.engines.local.reading import Reading, count_or_open, describe_all
+from neardup.engines.local.passages import find_among_kept
+from neardup.engines.local.reading import Reading, count_or_open, describe_all, locations
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
@@ -30,8 +34,9 @@ from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
-from neardup.output.tables import DocumentLocations
+from neardup.output.kept import refuse_cuts
 from neardup.progress import Progress, Stages
+from neardup.settings.passages import PassageSettings
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.recall import Recall, audit_recall, estimate_recall
 
@@ -55,6 +60,9 @@ class LocalEngine(Engine):
             method_of(run.method).refuse_audit(selection.audit_sample)
         found = run.find()
         tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
+        if run.passages is not None and (run.copies or folder is None):
+            for task in [task for task in tasks if not task.against]:
+                refuse_cuts(task)
         if run.all_pairs:
             selection = method.in_all_pairs(selection)
         tasks = [task.identified() for task in tasks]
@@ -63,12 +71,17 @@ class LocalEngine(Engine):
         resuming = prepare(scratch, tasks, method.all_settings(selection), run.resume)
         if folder is not None:
             folder.begin(resume=resuming)
-        source = _read(tasks, method, selection, run.settings, scratch, stages, resume=resuming)
+        named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
+        source = _read(tasks, method, selection, run.settings, scratch, stages, resume=resuming, first_ids=named)
+        located = locations(tasks, source.corpus, scratch)
+        warnings += check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
         outcome = _decide(source, selection, run.threads, stages, all_pairs=run.all_pairs)
-        located = locations(tasks, outcome.corpus, scratch)
-        warnings += check_ids(run, scratch.column(schemas.ID_HASHES), outcome.corpus, located)
         by_value = count_by_value(run, outcome, scratch.column(schemas.VALUES))
-        return Decided(tasks, method, outcome, located, warnings, by_value)
+        decided = Decided(tasks, method, outcome, located, warnings, by_value)
+        if run.passages is None:
+            return decided
+        cleaned = find_among_kept(decided, PassageSettings(min_length=run.passages), scratch, stages, run.threads)
+        return decided._replace(outcome=replace(outcome, cuts=cleaned.edits), cleaned=cleaned)
 
 
 class Search(NamedTuple):
@@ -125,6 +138,9 @@ def _decide(
         removals = _connected_removals(scratch, method, queue, confirmed)
     else:
         removals = _sieve_removals(queue.order, confirmed, method)
+    sizes = None
+    if selection.copies != 1:
+        removals, sizes = keep_copies(removals, queue.order, corpus.num_against, selection.copies)
     audited = None
     if selection.audit_sample:
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
@@ -133,7 +149,7 @@ def _decide(
     pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
     return Outcome(
         corpus=corpus,
-        counts=count_decisions(removals, pairs, corpus, lengths),
+        counts=count_decisions(removals, pairs, corpus, lengths, sizes),
         short=short,
         compared=confirmed.compared,
         num_bucket_overflows=confirmed.num_bucket_overflows,
@@ -157,6 +173,7 @@ def _read(
     *,
     resume: bool = False,
     limits: Sequence[Method] = (),
+    first_ids: FirstIds | None = None,
 ) -> SetSource:
     """Read all documents, after a pass that counts their features if needed.
 
@@ -182,13 +199,14 @@ def _read(
         run_settings.on_error,
         stores_sets=stored,
         summarise=summarise if limits else None,
+        first_ids=first_ids,
     )
     if resume:
         reading.resume()
-    with stages.stage("read", total) as progress:
-        if searches.search_of(method).compiles_first:
-            kernels.first_run.compile_kernels()
-        corpus = describe_all(reading, threads, run_settings.batch_rows, progress)
+    with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
+        is_needed = searches.search_of(method).compiles_first
+        compiled = beside.submit(lambda: is_needed and kernels.first_run.compile_kernels())  # files are decoded already
+        corpus = describe_all(reading, threads, run_settings.batch_rows, progress, compiled.result)
     return SetSource(tasks, corpus, method, scratch, stored)
 
 
@@ -226,7 +244,7 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compar
     left, right = confirmed.left[near], confirmed.right[near]
     sizes = compared.shingles.sizes
 
-    def sizes_at(positions: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    def sizes_at(positions: npt.NDArray[np.uint32]) -> Floats:
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)
 
     similarity = confirmed.measured[schemas.SIMILARITY.name][near]
@@ -235,16 +253,6 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compar
     parents = np.arange(len(confirmed.kept), dtype=np.uint32)
     connect(parents, left, right)
     return estimate_recall(similarity, roots(parents)[left], probability)
-
-
-def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLocations:
-    """Return the locations of the documents of a run."""
-    ids = None
-    if any(task.columns.id is not None for task in tasks):
-        offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
-        ids = pa.LargeStringArray.from_buffers(corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data))
-    names = [task.part.name for task in tasks]
-    return DocumentLocations(names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages)
 
 
 def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method: Method) -> Removals:

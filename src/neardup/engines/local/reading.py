@@ -14,16 +14,18 @@ from neardup import schemas
 from neardup.arrays import arrow_of, flatten_strings
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
+from neardup.engines.base import FirstIds
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
 from neardup.features.grouping import hash_strings, hash_values
 from neardup.features.idf import DocumentCounts, IdfTable
-from neardup.features.shingles import Workspaces, shingle_documents
+from neardup.features.shingles import Workspace, Workspaces, shingle_documents
 from neardup.formats.reading import Task, ignore, read_tasks
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart
+from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress
 from neardup.settings.methods import Shingling
 from neardup.settings.run import SelectionSettings
@@ -56,6 +58,7 @@ class Reading:
         *,
         stores_sets: bool,
         summarise: Callable[[Features], Keys] | None = None,
+        first_ids: FirstIds | None = None,
     ) -> None:
         self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
         self.summarise = summarise or method.summarise
@@ -63,7 +66,7 @@ class Reading:
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
-        self.on_error = on_error
+        self.on_error, self.first_ids = on_error, first_ids
         self.tally = Tally()
 
     def resume(self) -> None:
@@ -81,7 +84,8 @@ class Reading:
         documents, old, seen = self.tally.part_documents, self.tally.part_rejected, 0
         rejected: list[Rejected] = []
         reject = rejecter(self.on_error, rejected.append)
-        for _, entry in read_tasks(self.tasks[self.tally.part :], threads):
+        tasks = self.tasks[self.tally.part :]
+        for number, entry in read_tasks(tasks, threads):
             if isinstance(entry, Rejected):
                 reject(entry)
             elif entry is None:
@@ -89,6 +93,8 @@ class Reading:
                 documents = old = seen = 0
                 rejected.clear()
             else:
+                if self.first_ids is not None and not tasks[number].against:
+                    self.first_ids.add(tasks[number].part.name, entry)
                 for piece in _cut(entry, batch_rows):
                     seen += len(piece.rows)
                     if seen <= documents:
@@ -173,7 +179,7 @@ class Reading:
             if row.rest_of_file:
                 self.tally.unread_files += 1
                 if len(self.tally.unread) < MAX_UNREAD_NAMED:
-                    self.tally.unread.append(row.file)
+                    self.tally.unread[row.file] = row.reason
             else:
                 self.tally.rejected += 1
         self.tally.part_rejected += len(rejected)
@@ -196,11 +202,14 @@ class Reading:
         return Corpus(ends, rejected, num_against, self.tally)
 
 
-def describe_all(reading: Reading, threads: int, batch_rows: int | None, progress: Progress) -> Corpus:
-    """Read all parts, and store the features and keys of their documents."""
-    workspaces = Workspaces()
+def describe_all(
+    reading: Reading, threads: int, batch_rows: int | None, progress: Progress, ready: Callable[[], object]
+) -> Corpus:
+    """Read all parts, and store the features and keys of their documents; ready : waits for what is needed to do so."""
+    workspaces = Workspaces(Workspace)
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
+        ready()
         texts = [batch.text for batch in batches]
         with workspaces.borrow() as workspace:
             features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
@@ -276,6 +285,16 @@ def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch
     if batch_rows is None or count <= batch_rows:
         return iter([batch])
     return (batch.slice(start, start + batch_rows) for start in range(0, count, batch_rows))
+
+
+def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLocations:
+    """Return the locations of the documents of a run."""
+    ids = None
+    if any(task.columns.id is not None for task in tasks):
+        offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
+        ids = pa.LargeStringArray.from_buffers(corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data))
+    names = [task.part.name for task in tasks]
+    return DocumentLocations(names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages)
 
 
 def map_batches(

@@ -1,7 +1,8 @@
 """Scratch files of a run: columns of numbers, which are appended to, then mapped into memory; and its checkpoints.
 
-They never contain texts. A column is a plain file of little-endian numbers: its length gives the number of values, and
-the columns of an interrupted run can be truncated to its last checkpoint.
+They contain no texts but where a search needs some: around items that were found, and around anchors of passages. A
+column is a plain file of little-endian numbers: its length gives the number of values, and the columns of an
+interrupted run can be truncated to its last checkpoint.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Array
 from neardup.errors import NeardupError, OutputError, ResumeError
 from neardup.formats.reading import Task
 from neardup.output.directory import OutputDirectory
@@ -105,7 +106,7 @@ class Scratch:
         """Delete the files of an earlier run."""
         self._delete(list(self.directory.iterdir()))
 
-    def append(self, column: Column, values: npt.NDArray[Any]) -> None:
+    def append(self, column: Column, values: Array) -> None:
         """Append numbers to a column. Raises OSError if the disk is full."""
         assert values.dtype == column.dtype, (column, values.dtype)
         file = self._open.get(column.name)
@@ -113,7 +114,11 @@ class Scratch:
             file = self._open[column.name] = open(self.directory / column.name, "ab", buffering=0)  # noqa: SIM115
         _write(file, values)
 
-    def write(self, column: Column, values: npt.NDArray[Any], first: int) -> None:
+    def remove(self, column: Column) -> None:
+        """Delete a column, if there is one; an array of it stays valid."""
+        (self.directory / column.name).unlink(missing_ok=True)
+
+    def write(self, column: Column, values: Array, first: int) -> None:
         """Write numbers to a column from the number `first` on, as threads may side by side. Raises OSError."""
         with open(self.directory / column.name, "r+b", buffering=0) as file:
             file.seek(first * values.itemsize)
@@ -173,7 +178,7 @@ class Scratch:
             file.close()
         self._open.clear()
 
-    def column(self, column: Column) -> npt.NDArray[Any]:
+    def column(self, column: Column) -> Array:
         """Return a column, mapped into memory; empty if it was never written. Writes to the array stay in memory."""
         if column.name in self._open:
             self._open.pop(column.name).close()
@@ -221,7 +226,7 @@ class ScratchOfSearch(Scratch):
         self._documents = documents
         self._keys = {KEYS.at(part).name: KEYS.at(number) for part, number in enumerate(keys)}
 
-    def column(self, column: Column) -> npt.NDArray[Any]:
+    def column(self, column: Column) -> Array:
         """Return a column of the search, or of the documents."""
         shared = self._keys.get(column.name) if column.name.startswith(f"{KEYS.name}-") else column
         if shared is None or (self.directory / column.name).exists():
@@ -234,7 +239,7 @@ class ScratchOfSearch(Scratch):
         self._documents.release_all_pages()
 
 
-def _write(file: FileIO, values: npt.NDArray[Any]) -> None:
+def _write(file: FileIO, values: Array) -> None:
     data = memoryview(np.ascontiguousarray(values).view(np.uint8).reshape(-1).data)
     while data:
         data = data[file.write(data) :]

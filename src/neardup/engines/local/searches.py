@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels, schemas
+from neardup.arrays import Array, Bytes, Integers, Ints, Mask, Positions, Words
 from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
-from neardup.candidates.sorted_members import NO_BUCKET, Buckets, fill_buckets, propose
+from neardup.candidates.sorted_members import NO_BUCKET, fill_buckets, propose
 from neardup.decide.sieve import decide
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
@@ -48,9 +48,9 @@ class Queue(NamedTuple):
     bool by document. num_against : the number of positions, from the first, that are always kept.
     """
 
-    order: npt.NDArray[np.uint32]
-    representative: npt.NDArray[np.uint32]
-    featured: npt.NDArray[np.bool_]
+    order: Positions
+    representative: Positions
+    featured: Mask
     num_against: int
 
 
@@ -74,11 +74,11 @@ class Confirmed(NamedTuple):
     not similar.
     """
 
-    kept: npt.NDArray[np.bool_]
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
+    kept: Mask
+    left: Positions
+    right: Positions
     measured: Measured
-    best: npt.NDArray[np.bool_]
+    best: Mask
     compared: int
     num_bucket_overflows: int
     collisions: int
@@ -87,7 +87,7 @@ class Confirmed(NamedTuple):
 class LocalSearch(ABC):
     """The candidates of one run. `propose` first, then `sieve`, once the sets of the `wanted` documents are built."""
 
-    wanted: npt.NDArray[np.bool_]
+    wanted: Mask
     """By document: whether its set will be compared."""
     near: HammingNeighbours | None = None
     """What is near among fingerprints, if there are any."""
@@ -107,7 +107,7 @@ class LocalSearch(ABC):
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         """Run the sieve over all documents."""
 
-    def _order_by_size(self, sizes: npt.NDArray[np.integer[Any]]) -> None:
+    def _order_by_size(self, sizes: Integers) -> None:
         """Put the larger document of each pair first, so that a search for all pairs finds what it contains.
 
         sizes : by document, of its set. Of equal sizes the content decides, since the sample of the later one counts.
@@ -195,23 +195,24 @@ class BandSearch(LocalSearch):
         self.wanted = np.zeros(len(order), np.bool_)
         self._starts = np.zeros(num_bands, np.int64)
 
-        def fill(keys: npt.NDArray[np.uint64]) -> Buckets:
+        def fill(band: int) -> Positions:
+            keys = scratch.column(schemas.KEYS.at(band))
             buckets = fill_buckets(keys[documents], positions, len(order), scope.max_bucket_size)
             self.wanted[order[buckets.first != NO_BUCKET]] = True
             if not (scope.all_pairs or scope.connected):  # a copy queries like its representative
                 buckets.first[copies] = buckets.first[representative[copies]]
-            return buckets
+            scratch.write(schemas.BUCKETS, buckets.first, band * len(order))
+            return buckets.members
 
         most = scope.threads * _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, len(order)))
         at_once = max(1, min(scope.threads, num_bands, most))
-        columns = (scratch.column(schemas.KEYS.at(band)) for band in range(num_bands))
+        scratch.append(schemas.BUCKETS, np.empty(0, np.uint32))
         num_members = 0
-        for band, (_, buckets) in enumerate(map_ordered(columns, fill, at_once, ahead=at_once - 1)):
-            scratch.append(schemas.BUCKETS, buckets.first)
-            scratch.append(schemas.MEMBERS, buckets.members)
+        for band, listed in map_ordered(range(num_bands), fill, at_once, ahead=at_once - 1):
+            scratch.append(schemas.MEMBERS, listed)
             scratch.release_pages()
             self._starts[band] = num_members
-            num_members += len(buckets.members)
+            num_members += len(listed)
         scratch.close_columns()
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
@@ -375,24 +376,24 @@ def stores_sets(method: Method, selection: SelectionSettings) -> bool:
     return needs_all or selection.within is not None or not method.describes_again
 
 
-def key_columns(scratch: Scratch) -> list[npt.NDArray[np.uint64]]:
+def key_columns(scratch: Scratch) -> list[Words]:
     """Return the columns of the keys, one for each band or word."""
-    columns: list[npt.NDArray[np.uint64]] = []
+    columns: list[Words] = []
     while len(column := scratch.column(schemas.KEYS.at(len(columns)))):
         columns.append(column)
     return columns
 
 
-def read_keys(scratch: Scratch) -> npt.NDArray[np.uint64]:
+def read_keys(scratch: Scratch) -> Words:
     """Return the keys of all documents, uint64 (num_documents, num_keys)."""
     columns = key_columns(scratch)
     if len(columns) == 1:
-        only: npt.NDArray[np.uint64] = columns[0].reshape(-1, 1)
+        only: Words = columns[0].reshape(-1, 1)
         return only
     return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
 
 
-def read_described(scratch: Scratch, featured: npt.NDArray[np.bool_]) -> Described:
+def read_described(scratch: Scratch, featured: Mask) -> Described:
     """Return all documents of a run as input of the method's stages, mapped from the scratch columns."""
     content = scratch.column(schemas.CONTENT)
     sets = Lists(*_read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS))
@@ -405,16 +406,12 @@ def read_described(scratch: Scratch, featured: npt.NDArray[np.bool_]) -> Describ
     return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))
 
 
-def _read_lists(
-    scratch: Scratch, hashes: schemas.Column, starts: schemas.Column
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+def _read_lists(scratch: Scratch, hashes: schemas.Column, starts: schemas.Column) -> tuple[Words, Ints]:
     values = scratch.column(hashes)
     return values, np.append(scratch.column(starts), len(values))
 
 
-def measure_pairs(
-    method: Method, documents: Described, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
-) -> Measured:
+def measure_pairs(method: Method, documents: Described, left: Positions, right: Positions) -> Measured:
     """Return the measures of pairs of documents of a run, computed in batches; `left` may remove `right`.
 
     Parameters
@@ -443,7 +440,7 @@ def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
     return NearPairs(*(scratch.column(column) for column in columns))
 
 
-def _confirmed(scratch: Scratch, kept: npt.NDArray[np.uint8], found: Found) -> Confirmed:
+def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
     """Return the result of the sieve from the scratch files."""
     scratch.close_columns()
     left, right, similarity, distance, structure, exact, best = (scratch.column(column) for column in schemas.PAIR)
@@ -471,7 +468,7 @@ def _empty_ahead(stretch: slice, floor: int, capacity: int) -> Ahead:
 def _spill(scratch: Scratch, found: Found) -> None:
     """Move the pairs found so far to the scratch files."""
     count = int(found.counters[0])
-    arrays: Sequence[npt.NDArray[Any]] = list(found)[:-1]
+    arrays: Sequence[Array] = list(found)[:-1]
     for column, values in zip(schemas.PAIR, arrays, strict=True):
         scratch.append(column, values[:count])
     found.counters[0] = 0

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import arrow_of
+from neardup.arrays import Ints, Mask, Words, arrow_of
 from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
 from neardup.engines.local.scratch import Scratch
 from neardup.executor import map_ordered
-from neardup.features.shingles import Workspaces
+from neardup.features.shingles import Workspace, Workspaces
 from neardup.formats.reading import Task, changed, read_tasks
 from neardup.methods.base import Method
 from neardup.progress import Progress
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _STRETCH = 1024  # documents at a time
 _RELEASE_EVERY = 8  # stretches
-Mask = npt.NDArray[np.bool_]
 
 
 class SetSource(NamedTuple):
@@ -86,9 +85,9 @@ class _Room:
     lengths : of the lists, by document.
     """
 
-    def __init__(self, scratch: Scratch, column: Column, lengths: npt.NDArray[np.int64], wanted: Mask) -> None:
+    def __init__(self, scratch: Scratch, column: Column, lengths: Ints, wanted: Mask) -> None:
         self.scratch, self.column, self.wanted, self._lengths = scratch, column, wanted, lengths
-        self.memory: npt.NDArray[np.uint64] | None = None
+        self.memory: Words | None = None
         self._used = 0
         scratch.append(column, np.empty(0, column.dtype))
 
@@ -104,14 +103,7 @@ class _Room:
         self._used += _most_words(self._lengths[these][self.wanted[these]])
         return slice(begin, self._used)
 
-    def sort(
-        self,
-        words: slice,
-        shingles: npt.NDArray[np.uint64],
-        starts: npt.NDArray[np.int64],
-        stops: npt.NDArray[np.int64],
-        wanted: Mask,
-    ) -> _Places:
+    def sort(self, words: slice, shingles: Words, starts: Ints, stops: Ints, wanted: Mask) -> _Places:
         """Put the sets of wanted documents there; the shingles of document i are shingles[starts[i] : stops[i]]."""
         hashes = np.empty(words.stop - words.start, np.uint64) if self.memory is None else self.memory[words]
         out = _Places(np.empty(len(starts), np.int64), np.zeros(len(starts), np.uint32))
@@ -124,7 +116,7 @@ class _Room:
 class _Places(NamedTuple):
     """Where the sets of documents begin, and their sizes."""
 
-    starts: npt.NDArray[np.int64]
+    starts: Ints
     sizes: npt.NDArray[np.uint32]
 
 
@@ -145,7 +137,7 @@ def _from_columns(
 
 def _from_texts(source: SetSource, room: _Room, threads: int) -> Iterator[_Places]:
     """Sort the shingles of texts that are read and cut again."""
-    workspaces, content = Workspaces(), source.scratch.column(schemas.CONTENT)
+    workspaces, content = Workspaces(Workspace), source.scratch.column(schemas.CONTENT)
 
     def build(item: tuple[slice, slice, pa.Array]) -> _Places:
         these, words, texts = item
@@ -159,13 +151,13 @@ def _from_texts(source: SetSource, room: _Room, threads: int) -> Iterator[_Place
                 raise changed("An input")
             return room.sort(words, features.sets.hashes, starts, stops, chosen)
 
-    numbered = _numbered(source.tasks, source.corpus, threads)
-    items = ((these, room.take(these), batch.text) for these, batch in numbered)
+    batches = numbered(source.tasks, source.corpus, threads)
+    items = ((these, room.take(these), batch.text) for these, batch in batches)
     done = map_ordered(items, build, threads, bytes_of=lambda item: int(item[2].nbytes))
     return (places for _, places in done)
 
 
-def _numbered(tasks: list[Task], corpus: Corpus, threads: int) -> Iterator[tuple[slice, DocumentBatch]]:
+def numbered(tasks: list[Task], corpus: Corpus, threads: int) -> Iterator[tuple[slice, DocumentBatch]]:
     """Yield all batches with the numbers of their documents."""
     first, ends = 0, corpus.part_ends.tolist()
     for number, entry in read_tasks(tasks, threads):
@@ -177,7 +169,7 @@ def _numbered(tasks: list[Task], corpus: Corpus, threads: int) -> Iterator[tuple
         first += num_documents
 
 
-def _most_words(lengths: npt.NDArray[np.int64]) -> int:
+def _most_words(lengths: Ints) -> int:
     """Return how long sets and sketches of lists of these lengths can be."""
     return int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum())
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from neardup import schemas
-from neardup.arrays import arrow_of, arrow_of_bytes, begins_run
+from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run
 from neardup.methods.stages import batch_of
 
-Integers = npt.NDArray[np.integer[Any]]
 Place = Callable[[pa.RecordBatch], tuple[Integers, Integers]]
 """Returns rows of a table, and the cell of each; a row may go to several cells."""
 _AT_ONCE = 64 << 20  # bytes of tables that a worker sorts by cell
@@ -75,7 +73,7 @@ class Cells(NamedTuple):
         return found
 
 
-def cells_of(values: Integers, num_cells: int) -> npt.NDArray[np.int64]:
+def cells_of(values: Integers, num_cells: int) -> Ints:
     """Return the cell of each number by its hash, int64."""
     mixed = values.astype(np.int64).view(np.uint64) * _MIX
     return ((mixed ^ mixed >> np.uint64(32)) % np.uint64(num_cells)).astype(np.int64)

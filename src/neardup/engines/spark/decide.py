@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from neardup.arrays import Ints
 from neardup.decide.clusters import first_connected, number_ends
 from neardup.decide.sieve import decide
 from neardup.engines.spark.source import NEW
@@ -42,7 +42,7 @@ def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
     return gone.persist(), rounds
 
 
-def _decide(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _decide(left: Ints, right: Ints) -> Ints:
     positions, (earlier, later) = number_ends(left, right)
     # Strength does not change which documents are kept, only by which of them another is removed.
     decided = decide(earlier, later, np.ones(len(left)), np.arange(len(positions), dtype=np.uint32))
@@ -96,5 +96,5 @@ def _cut(frame: DataFrame) -> DataFrame:
     return frame.localCheckpoint() if context.getCheckpointDir() is None else frame.checkpoint()
 
 
-def _columns(edges: DataFrame) -> list[npt.NDArray[np.int64]]:
+def _columns(edges: DataFrame) -> list[Ints]:
     return [column.to_numpy() for column in edges.select("left", "right").toArrow().columns]

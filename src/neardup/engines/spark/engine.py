@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from neardup import schemas
-from neardup.arrays import arrow_of, begins_run, ranges
+from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begins_run, ranges
 from neardup.decide.clusters import connect, roots
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, Totals, count_decisions
 from neardup.decide.sieve import decide
@@ -46,8 +45,6 @@ from neardup.schemas import CANDIDATES, confirmed_schema
 from neardup.verify.measured import Measured, measured_of_copies
 from neardup.verify.recall import Recall, estimate_recall
 
-Places = npt.NDArray[np.int64]
-
 
 class Decisions(NamedTuple):
     """The decisions of a run.
@@ -59,8 +56,8 @@ class Decisions(NamedTuple):
     outcome: Outcome
     locations: DocumentLocations
     rejected: list[str]
-    id_hashes: npt.NDArray[np.uint64]
-    value_hashes: npt.NDArray[np.uint64]
+    id_hashes: Words
+    value_hashes: Words
 
 
 class _Queue(NamedTuple):
@@ -70,20 +67,20 @@ class _Queue(NamedTuple):
     first document of the same content. num_against : those of the earlier corpus.
     """
 
-    positions: Places
-    numbers: npt.NDArray[np.uint32]
-    first: Places
+    positions: Ints
+    numbers: Positions
+    first: Ints
     num_against: int
 
 
 class _Found(NamedTuple):
     """Pairs of documents, by their places in the queue. row : of the measured pairs, or -1 for a copy."""
 
-    left: Places
-    right: Places
-    row: Places
+    left: Ints
+    right: Ints
+    row: Ints
 
-    def take(self, rows: Places) -> _Found:
+    def take(self, rows: Ints) -> _Found:
         """Return some of the pairs."""
         return _Found(*(column[rows] for column in self))
 
@@ -132,7 +129,7 @@ def _in_order(rejected: pa.Table) -> list[str]:
     return [lines[number] for number in sorted(range(len(lines)), key=place)]
 
 
-def _queue(search: Search, keys: Places) -> _Queue:
+def _queue(search: Search, keys: Ints) -> _Queue:
     placed = collect(search.placed, PLACES).sort_by("position")
     document, positions, first = (column.to_numpy() for column in placed.columns)
     numbers = np.searchsorted(keys, document).astype(np.uint32)
@@ -141,7 +138,7 @@ def _queue(search: Search, keys: Places) -> _Queue:
 
 def _decide(
     search: Search, queue: _Queue, method: Method, all_pairs: bool
-) -> tuple[_Found, tuple[Measured, Measured], _Found, npt.NDArray[np.float64]]:
+) -> tuple[_Found, tuple[Measured, Measured], _Found, Floats]:
     """Return all pairs, the measures of the rows of these and of the removals, the removals, and what is expected."""
     confirmed, found = _collect(search.confirmed, queue, method)
     measured, expected = _measured(confirmed, method), confirmed["expected"].to_numpy()
@@ -177,7 +174,7 @@ def _measured(rows: pa.Table, method: Method) -> Measured:
     return Measured({name: np.append(values, copy[name]) for name, values in columns.items()})
 
 
-def _with_copies(found: _Found, kept: npt.NDArray[np.bool_], queue: _Queue) -> _Found:
+def _with_copies(found: _Found, kept: Mask, queue: _Queue) -> _Found:
     """Return the pairs of a kept document and a removed one, those of its copies, and those of copies of kept ones."""
     members = np.argsort(queue.first, kind="stable")
     numbers, starts, sizes = np.unique(queue.first[members], return_index=True, return_counts=True)
@@ -193,7 +190,7 @@ def _with_copies(found: _Found, kept: npt.NDArray[np.bool_], queue: _Queue) -> _
     return pairs.take(np.lexsort((pairs.left, pairs.right)))
 
 
-def _num_overflows(search: Search, queue: _Queue, removed: Places) -> int:
+def _num_overflows(search: Search, queue: _Queue, removed: Ints) -> int:
     """Return the same as `output.num_overflows`."""
     hidden = collect(search.hidden, CANDIDATES)
     left, right = (
@@ -209,9 +206,7 @@ def _num_overflows(search: Search, queue: _Queue, removed: Places) -> int:
     return int(np.count_nonzero(behind))
 
 
-def _recall(
-    found: _Found, exact: npt.NDArray[np.bool_], expected: npt.NDArray[np.float64], num_documents: int, method: Method
-) -> Recall | None:
+def _recall(found: _Found, exact: Mask, expected: Floats, num_documents: int, method: Method) -> Recall | None:
     if method.hit_probability is None:
         return None
     left, right = (end[~exact].astype(np.uint32) for end in (found.left, found.right))
@@ -220,7 +215,7 @@ def _recall(
     return estimate_recall(expected[found.row[~exact]], roots(parents)[left], method.hit_probability)
 
 
-def _values(column: pa.Array, corpus: Corpus) -> npt.NDArray[np.uint64]:
+def _values(column: pa.Array, corpus: Corpus) -> Words:
     """Return the hash of the counted value of each document, and note the values."""
     if column.null_count == len(column):
         return np.empty(0, np.uint64)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
@@ -22,7 +21,7 @@ from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from neardup.arrays import arrow_of
+from neardup.arrays import Ints, Positions, arrow_of
 from neardup.decide.clusters import first_connected
 from neardup.decide.outcome import SHORT, Counts, Removals, Totals
 from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, Tally
@@ -120,7 +119,7 @@ def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
     return corpus_of_counts(counts, sum(rows["without"].to_pylist()), rejected_lines(light), tasks)
 
 
-def corpus_of_counts(counts: npt.NDArray[np.int64], without: int, lines: list[str], tasks: list[Task]) -> Corpus:
+def corpus_of_counts(counts: Ints, without: int, lines: list[str], tasks: list[Task]) -> Corpus:
     """Return the corpus. counts : int64 (3, num_parts), documents, rejected rows and bytes. without : no features."""
     documents, rejected, num_bytes = counts
     num_against_parts = sum(task.against for task in tasks)
@@ -129,7 +128,7 @@ def corpus_of_counts(counts: npt.NDArray[np.int64], without: int, lines: list[st
         documents=int(documents.sum()),
         rejected=int(rejected.sum()) - len(lost),
         unread_files=len(lost),
-        unread=[row["file"] for row in lost[:MAX_UNREAD_NAMED]],
+        unread={row["file"]: row["reason"] for row in lost[:MAX_UNREAD_NAMED]},
         without_features=without,
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),
@@ -145,7 +144,7 @@ def rejected_lines(light: DataFrame) -> list[str]:
     return [row["rejected"] for row in rows.orderBy("document", *order).select("rejected").collect()]
 
 
-def _by_inputs(outcome: Outcome) -> npt.NDArray[np.int64]:
+def _by_inputs(outcome: Outcome) -> Ints:
     parts = located(outcome, outcome.removed).groupBy(
         F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
     )
@@ -245,17 +244,17 @@ def located(outcome: Outcome, removed: DataFrame) -> DataFrame:
     return removed.join(right, "right").join(left, "left")
 
 
-def numbers_of(keys: npt.NDArray[np.int64], corpus: Corpus) -> npt.NDArray[np.uint32]:
+def numbers_of(keys: Ints, corpus: Corpus) -> Positions:
     """Return the running numbers of documents, by their keys; see PART_SHIFT."""
-    firsts: npt.NDArray[np.int64] = np.append(0, corpus.part_ends)
-    numbers: npt.NDArray[np.uint32] = (firsts[keys >> PART_SHIFT] + (keys & _INDEX)).astype(np.uint32)
+    firsts: Ints = np.append(0, corpus.part_ends)
+    numbers: Positions = (firsts[keys >> PART_SHIFT] + (keys & _INDEX)).astype(np.uint32)
     return numbers
 
 
-def keys_of(numbers: npt.NDArray[np.int64], corpus: Corpus) -> npt.NDArray[np.int64]:
+def keys_of(numbers: Ints, corpus: Corpus) -> Ints:
     """Return the keys of documents, by their running numbers; see PART_SHIFT."""
     parts = np.searchsorted(corpus.part_ends, numbers, "right")
-    keys: npt.NDArray[np.int64] = parts << PART_SHIFT | numbers - np.append(0, corpus.part_ends)[parts]
+    keys: Ints = parts << PART_SHIFT | numbers - np.append(0, corpus.part_ends)[parts]
     return keys
 
 
@@ -330,7 +329,7 @@ def list_removed(outcome: Outcome) -> DataFrame:
     return gone.groupBy(F.expr(PART).alias("part")).agg(index)
 
 
-def lists_of_removed(corpus: Files, removed: npt.NDArray[np.int64]) -> DataFrame:
+def lists_of_removed(corpus: Files, removed: Ints) -> DataFrame:
     """Return the same. removed : int64, rising, the keys of removed documents."""
     parts, first = np.unique(removed >> PART_SHIFT, return_index=True)
     offsets = arrow_of(np.append(first, len(removed)).astype(np.int32))
@@ -415,7 +414,7 @@ def write_parts(
         yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)
 
 
-def _write_part(part: int, task: Task, removed: npt.NDArray[np.int64], directory: Path, name: str) -> Written:
+def _write_part(part: int, task: Task, removed: Ints, directory: Path, name: str) -> Written:
     documents = rows = 0
     with KeptWriter(task.part, directory, name=name) as writer:
         for batch in task.read(with_payload=True):

@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup import schemas
-from neardup.arrays import arrow_of, begins_run
+from neardup.arrays import Integers, arrow_of, begins_run
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import sort_keys
 from neardup.engines.spark import decide
-from neardup.engines.spark.blocks import Cells, Integers, Place, cells_of, collect, exchange, gather, hashed, scatter
+from neardup.engines.spark.blocks import Cells, Place, cells_of, collect, exchange, gather, hashed, scatter
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
 from neardup.features.binary import rows_of

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Rows
+from neardup.arrays import Array, Rows
 from neardup.candidates.lookups import Entries
 from neardup.stores.base import Changes, StoreSettings
 from neardup.stores.damage import damaged
@@ -50,7 +49,7 @@ def encode(changes: Changes) -> bytes:
     num_documents = 0 if documents is None else len(documents)
     batch = as_batch(documents).serialize() if documents is not None and num_documents else b""
     num_entries = 0 if entries is None else len(entries.key)
-    columns: tuple[npt.NDArray[Any], ...] = entries or ()
+    columns: tuple[Array, ...] = entries or ()
     keys = [column.astype(kind) for column, kind in zip(columns, _ENTRY, strict=False)]
     forgotten = _encode_rows(changes.forgotten)
     num_forgotten = len(forgotten) if forgotten.dtype == _ROW else -len(forgotten)
@@ -59,7 +58,7 @@ def encode(changes: Changes) -> bytes:
     return b"".join([_HEAD.pack(*head), batch, *(array.data for array in arrays)])
 
 
-def _encode_rows(rows: Rows) -> npt.NDArray[Any]:
+def _encode_rows(rows: Rows) -> Array:
     """Return rows; or a bit for each row, the lowest first, if these are fewer bytes."""
     if not len(rows) or rows.max() // 8 + 1 >= _ROW.itemsize * len(rows):
         return rows.astype(_ROW)
@@ -77,7 +76,7 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> Replayed:
     schema : of the documents.
     """
     batches: list[pa.RecordBatch] = []
-    columns: tuple[list[npt.NDArray[Any]], ...] = ([], [], [], [], [], [])
+    columns: tuple[list[Array], ...] = ([], [], [], [], [], [])
     num_documents = 0
     for record in records:
         size, batch_bytes, num_entries, num_seen, time, num_forgotten = _HEAD.unpack_from(record)

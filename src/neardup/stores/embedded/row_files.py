@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Rows, Words
+from neardup.arrays import Array, Bytes, Rows, Words
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 from neardup.stores.documents import NARROW, Chunk, Seen, all_of, as_batch, bits_at
@@ -92,7 +91,7 @@ class ArrayFile:
         if error is not None:
             self.path.unlink(missing_ok=True)
 
-    def append(self, name: str, values: npt.NDArray[Any]) -> None:
+    def append(self, name: str, values: Array) -> None:
         """Append elements to an array. Raises OSError."""
         array = self._arrays[name]
         dtype = np.dtype(array["type"])
@@ -125,7 +124,7 @@ def write_at(file: int, data: memoryview, offset: int) -> None:
             os.fsync(file)
 
 
-def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> dict[str, npt.NDArray[Any]]:
+def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> dict[str, Array]:
     """Return the arrays of a file by name, mapped into memory.
 
     checked : arrays whose contents are compared with their checksums.
@@ -400,7 +399,7 @@ def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Words) 
     return _write_arrays(folder, number, FORGOTTEN, 0, num_rows, bits=forgotten.view(np.uint8)[: -(-num_rows // 8)])
 
 
-def _write_arrays(folder: Path, number: int, kind: str, first: int, stop: int, **arrays: npt.NDArray[Any]) -> FileInfo:
+def _write_arrays(folder: Path, number: int, kind: str, first: int, stop: int, **arrays: Array) -> FileInfo:
     spaces = [ArraySpace(name, array.dtype.str, len(array)) for name, array in arrays.items()]
     with ArrayFile(folder / file_name(kind, number), kind, first, stop, spaces) as file:
         for name, array in arrays.items():

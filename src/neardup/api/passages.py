@@ -1,0 +1,213 @@
+"""Cut repeated passages from documents."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.batch import BatchCache, default_cache_bytes
+from neardup.engines.base import check_ids
+from neardup.engines.capabilities import LOCAL
+from neardup.engines.local.passages import Cleaned, find_passages
+from neardup.engines.local.scratch import workspace
+from neardup.errors import SettingError
+from neardup.output import write as writing
+from neardup.output.directory import OutputDirectory
+from neardup.output.kept import refuse_cuts
+from neardup.output.passages import examples_of, passage_batches
+from neardup.progress import Stages
+from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete, warn_if_incomplete
+from neardup.report.passages_html import render_passages
+from neardup.report.stages import open_stages
+from neardup.results import PassageRemoval
+from neardup.runs.run import CacheOptions, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.schemas import ID_HASHES, passages_schema
+from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
+from neardup.settings.run import Language, SelectionSettings
+from neardup.version import __version__
+
+
+@spelled_out(CacheOptions)
+def remove_passages(
+    source: Source,
+    *,
+    against: Source | None = None,
+    min_length: int | None = None,
+    unit: Unit | None = None,
+    normalise: bool = False,
+    cut_at: CutAt = "word",
+    bridge: int = 0,
+    keep: Literal["first", "none"] = "first",
+    min_share: float = 0.0,
+    within: str | None = None,
+    max_loss: float = 1.0,
+    output: str | os.PathLike[str] | None = None,
+    write: Literal["kept", "marked", "removed"] = "kept",
+    lang: Language = "en",
+    overwrite: bool = False,
+    resume: bool = False,
+    **options: Unpack[CacheOptions],
+) -> PassageRemoval:
+    """Cut the passages of documents that occurred before, in this document or an earlier one; the first copy stays.
+
+    Parameters
+    ----------
+    source : as in `dedup`.
+    against : an earlier collection, read as `source` is. Nothing is cut from it, and it comes before all others.
+    min_length : the fewest characters of a passage. Default: 200, with unit 20.
+    unit : paragraph, line or sentence: whole units are compared, instead of passages that may begin anywhere.
+    normalise : with unit, two are equal if their words are, as `dedup` folds them: without case, width, white space
+        and punctuation. Default: if their characters are, but for white space at their ends.
+    cut_at : where cuts end: character, word, sentence or line; what is not whole stays. A character is what readers see
+        as one. min_length counts before the ends move.
+    bridge : text between two passages is cut, too, if it has at most so many characters.
+    keep : first, the first copy stays; or none: a passage that at least min_share of the documents have, and at least
+        two, is cut from all.
+    min_share : of all documents, or with within of those with the same value.
+    within : with keep="none", a column, such as the site of a page.
+    max_loss : a document that loses more than this share of its characters is dropped. With 1, only one that loses all.
+    output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html to. Default: None,
+        which only returns the result.
+    write : kept, the documents without the passages, all else as it was; marked, all documents with each passage
+        between ⟦ and ⟧; or removed, no documents.
+    lang : the language of report.html: en, or zh for simplified Chinese.
+    overwrite, resume : as in `dedup`.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`; the text must be one column.
+    threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
+
+    Returns
+    -------
+    PassageRemoval
+
+    Raises
+    ------
+    SettingError, InputError, ColumnError, OutputError, ResumeError
+        As in `dedup`.
+
+    Examples
+    --------
+    >>> import neardup
+    >>> notice = "We use cookies to give you the best experience on our site. By going on you accept them all."
+    >>> result = neardup.remove_passages([notice + " Trains are late.", "Apples! " + notice], min_length=60)
+    >>> result.kept["text"].to_pylist()
+    ['We use cookies to give you the best experience on our site. By going on you accept them all. Trains are late.', \
+'Apples! ']
+    """
+    limits: Any = {"min_length": min_length, "bridge": bridge, "min_share": min_share, "max_loss": max_loss}
+    settings = PassageSettings(unit=unit, normalise=normalise, cut_at=cut_at, keep=keep, **limits)
+    wanted = PassageOutput(write=write, lang=lang)
+    if output is None and (write != "kept" or resume):
+        raise SettingError(
+            f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
+        )
+    _refuse(keep, within, against)
+    run = run_of(
+        source,
+        options,
+        against=against,
+        selection=SelectionSettings(within=within),
+        resume=resume,
+        copies=write != "removed",
+        table="passages.parquet",
+    )
+    LOCAL.refuse("remove_passages", run.options)
+    max_bytes = run.settings.cache_bytes
+    cache = BatchCache(default_cache_bytes() if max_bytes is None else max_bytes, with_payload=run.copies)
+    with open_stages(run.progress) as stages:
+        found = run.find()
+        for task in found.tasks:
+            if write != "removed" and not task.against:
+                refuse_cuts(task)
+        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
+        if folder is not None:
+            folder.refuse_inputs_inside([*named_paths(source), *named_paths(against)])
+        with workspace(folder) as scratch:
+            cleaned = find_passages(
+                run, found.tasks, found.method, settings, cache, folder, scratch, stages, marked=write == "marked"
+            )
+            hashes = scratch.column(ID_HASHES)
+            warnings = found.warnings + check_ids(run, hashes, cleaned.corpus, cleaned.locations)
+            batches = list(passage_batches(cleaned.passages, cleaned.locations))
+            if folder is not None:
+                _write(folder, cleaned, batches, write, stages, run.threads)
+            report = report_passages(asdict(settings) | {"within": within}, cleaned, stages, warnings) | asdict(wanted)
+            report["rejected"] = writing.read_rejected(scratch.directory)
+            if folder is not None:
+                examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
+                writing.write_report(report, render_passages(report, examples), folder.result)
+                folder.finish()
+    warn_if_incomplete(report, run.settings.on_error)
+    first, stop = cleaned.corpus.num_against, cleaned.corpus.num_documents
+    new = [task for task in cleaned.tasks if not task.against]
+    read_kept = partial(writing.kept_table, new, cleaned.edits.between(first, stop))
+    table = pa.Table.from_batches(batches, passages_schema())
+    return PassageRemoval(table, report, None if folder is None else folder.path, read_kept)
+
+
+def _write(
+    folder: OutputDirectory, cleaned: Cleaned, batches: list[pa.RecordBatch], write: str, stages: Stages, threads: int
+) -> None:
+    """Write everything but the reports."""
+    with stages.stage("write", cleaned.corpus.num_documents) as progress:
+        writing.write_parquet(batches, passages_schema(), folder.result / "passages.parquet")
+        writing.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
+        if write != "removed":
+            writing.write_kept(cleaned.tasks, cleaned, folder.result / "kept", None, progress, threads)
+
+
+def _refuse(keep: str, within: str | None, against: Source | None) -> None:
+    """Raise SettingError if an argument has no meaning with this rule."""
+    if keep == "none" and against is not None:
+        raise SettingError(
+            "against needs keep='first' (--keep first): got keep='none', which keeps no copy of a passage."
+        )
+    if keep != "none" and within is not None:
+        raise SettingError(
+            f"within needs keep='none': got within={within!r} with keep={keep!r}. Add keep='none' (--keep none), or "
+            "leave within (--within) out."
+        )
+
+
+def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, warnings: list[str]) -> dict[str, Any]:
+    """Return the report, as values for JSON."""
+    passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally
+    characters = cleaned.pieces.characters
+    lost = np.bincount(passages.documents, passages.last - passages.first, corpus.num_documents).astype(np.int64)
+    lost[passages.dropped] = characters[passages.dropped]  # what is left of them goes, too
+    documents = np.diff([0, *corpus.part_ends]).tolist()
+    by_part = [int(part.sum()) for part in np.split(lost, corpus.part_ends[:-1])]
+    columns = next((task.columns for task in cleaned.tasks if not task.against), None)
+    return {
+        "version": __version__,
+        "command": "passages",
+        "settings": settings,
+        "columns": {"text": columns and columns.text, "id": columns and columns.id},
+        "counts": {
+            "read": corpus.num_documents - corpus.num_against,
+            "changed": len(np.unique(passages.documents)),
+            "dropped": len(passages.dropped),
+            "passages": int(np.count_nonzero(~passages.is_bridge)),
+            "bridges": int(np.count_nonzero(passages.is_bridge)),
+            "characters": int(lost.sum()),
+            "characters_read": int(characters[corpus.num_against :].sum()),
+            "rejected": tally.rejected,
+            "against": corpus.num_against,
+        },
+        "source_bytes": tally.text_bytes - tally.against_bytes,
+        "inputs": [
+            {"name": task.part.name, "format": task.part.format, "documents": count, "rejected": rejected}
+            | {"characters": cut, "role": "against" if task.against else "source"}
+            for task, count, rejected, cut in zip(
+                cleaned.tasks, documents, corpus.part_rejected.tolist(), by_part, strict=True
+            )
+        ][:MAX_INPUTS],
+        "num_inputs": len(cleaned.tasks),
+        "incomplete": describe_incomplete(tally.unread_files, tally.unread),
+        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        "warnings": warnings,
+    }

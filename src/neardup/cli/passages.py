@@ -1,0 +1,58 @@
+"""The command `neardup passages`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import neardup
+from neardup.cli import render
+from neardup.cli.config import config_option
+from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, show
+from neardup.cli.settings import command, option, settings_options
+from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
+from neardup.settings.passages import PassageOutput, PassageSettings
+from neardup.settings.run import RunSettings
+
+
+@command(
+    "Cut repeated passages, keep the first copy.",
+    common="output write overwrite resume against text_column min_length unit cut_at keep min_share within",
+)
+@inputs_argument
+@folder_options
+@settings_options(PassageOutput, "Output")
+@option(
+    "--within COLUMN", "Decision", "With --keep none, a column, such as the site of a page: shares are of its values."
+)
+@option("--against PATH...", "Input", "An earlier collection from which nothing is cut; repeatable.")
+@source_options
+@settings_options(PassageSettings, "Decision")
+@settings_options(RunSettings, "Running")
+@config_option
+@printing_options
+def passages(
+    inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
+) -> None:
+    """Cut the passages of documents that occurred before, in this document or an earlier one; the first copy stays.
+
+    INPUT is as of dedup. The output folder DIR contains kept/ with the documents in the format of the input, all but
+    their text as it was; passages.parquet with the place of each passage and that of the copy that stays;
+    rejected.jsonl, report.json and report.html; it appears once it is complete.
+
+    \b
+    Examples:
+      neardup passages corpus/*.parquet -o out/                     at least 200 characters, the first copy stays
+      neardup passages corpus/ -o out/ --min-length 500 --bridge 20
+      neardup passages corpus/ -o out/ --unit line --normalise      whole lines, without case and punctuation
+      neardup passages site/ -o out/ --within site --keep none --min-share 0.3      what 30 % of a site's pages have
+      neardup passages new/ --against old/ -o out/                  also what is in old/
+      neardup passages corpus/ -o out/ --write removed              passages.parquet alone
+    """
+    report_discarded_run(output, values["resume"])
+    with running(lambda: message_of_folder(output)):
+        result = neardup.remove_passages(named(inputs), against=named(against), output=output, **values)
+    report = result.report
+    folder = os.fspath(result.output or output)
+    show(report, lambda: render.passages.print_passages(report, folder), quiet=quiet, as_json=as_json)
+    exit_if_incomplete(report["incomplete"], values["on_error"])

@@ -1,0 +1,41 @@
+"""How many documents of a group stay: one, several, or none."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.arrays import Ints
+from neardup.decide.outcome import Removals
+
+
+def keep_copies(
+    removals: Removals, order: npt.NDArray[np.uint32], num_against: int, copies: int
+) -> tuple[Removals, Ints]:
+    """Return the removals if so many documents of each group stay, and the number of documents in each group.
+
+    A group is a document that was kept, and those that were removed for it. Its first documents in the order of
+    priority stay. If none does, the kept document is removed too, for the first of the others, unless it is of the
+    earlier corpus.
+
+    Parameters
+    ----------
+    order : uint32 (num_documents,), the documents in the order of priority.
+    """
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order), dtype=order.dtype)
+    rows = np.lexsort((position[removals.documents], removals.kept))
+    kept = removals.kept[rows]
+    starts = np.flatnonzero(np.append(True, kept[1:] != kept[:-1])[: len(kept)])
+    sizes = np.diff(np.append(starts, len(kept)))
+    if copies:
+        rank = 1 + np.arange(len(kept)) - np.repeat(starts, sizes)
+        return removals.take(np.sort(rows[rank >= copies])), sizes + 1
+    first = rows[starts]
+    first = first[removals.kept[first] >= num_against]
+    both = Removals(
+        np.concatenate([removals.documents, removals.kept[first]]),
+        np.concatenate([removals.kept, removals.documents[first]]),
+        removals.measured.take(np.concatenate([np.arange(len(kept)), first])),
+    )
+    return both.take(np.argsort(both.documents)), sizes + 1

@@ -1,0 +1,230 @@
+"""Find repeated passages on this machine: the documents are read twice, and their text around anchors is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import kernels, schemas
+from neardup.arrays import Mask, Words, arrow_of, offsets_from_lengths
+from neardup.candidates.passage_units import Units
+from neardup.candidates.passages import Anchoring, Counts, Selected, group_anchors
+from neardup.decide.outcome import Edits
+from neardup.decide.passages import Passages, decide_common, decide_passages, decide_units
+from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
+from neardup.engines.base import Decided
+from neardup.engines.local.reading import Reading, locations, read_all
+from neardup.engines.local.scratch import Scratch, prepare
+from neardup.engines.local.sets import numbered
+from neardup.errors import InputError
+from neardup.executor import group_small, map_ordered
+from neardup.features.shingles import extract_text
+from neardup.formats.reading import Task, known_total
+from neardup.methods.base import Method
+from neardup.output.directory import OutputDirectory
+from neardup.output.tables import DocumentLocations
+from neardup.progress import Progress, Stages
+from neardup.runs.run import Run
+from neardup.settings.methods import Shingling
+from neardup.settings.passages import PassageSettings
+
+if TYPE_CHECKING:
+    from neardup.kernels.passages import Pieces
+
+_HASHES = 1 << 20  # that are counted at a time
+_MAX_ANCHORS = 1 << 30  # their numbers, and those of their groups, have 31 bits
+
+
+_SCRATCH = (schemas.PIECES, schemas.PIECE_TEXTS, schemas.PIECE_ANCHORS, schemas.PIECE_HASHES, schemas.CHARACTERS)
+T = TypeVar("T")
+
+
+class Cleaned(NamedTuple):
+    """The repeated passages of a collection. pieces : the text around them. edits : of all documents."""
+
+    tasks: list[Task]
+    corpus: Corpus
+    locations: DocumentLocations
+    passages: Passages
+    pieces: Pieces
+    edits: Edits
+
+
+def find_passages(
+    run: Run,
+    tasks: list[Task],
+    method: Method,
+    settings: PassageSettings,
+    cache: BatchCache,
+    folder: OutputDirectory | None,
+    scratch: Scratch,
+    stages: Stages,
+    *,
+    marked: bool,
+) -> Cleaned:
+    """Read the documents, find their repeated passages, and decide which are cut, or marked."""
+    tasks = [task.identified() for task in tasks]
+    if cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
+        tasks = [task._replace(cache=cache) for task in tasks]
+    resuming = prepare(scratch, tasks, asdict(settings), run.resume)
+    if folder is not None:
+        folder.begin(resume=resuming)
+    anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
+    reading = Reading(tasks, method, scratch, run.selection, run.settings.on_error, stores_sets=False)
+    if resuming:
+        reading.resume()
+    with stages.stage("read", known_total(tasks)) as progress:
+        corpus = read_all(
+            reading,
+            run.threads,
+            run.settings.batch_rows,
+            progress,
+            lambda batches: anchoring.hashes(_texts_of(batches, method.settings.shingling)),
+            lambda hashes: scratch.append(schemas.ANCHOR_HASHES, hashes),
+        )
+    documents = _Documents(tasks, corpus, method.settings.shingling, run.threads)
+    with stages.stage("propose", corpus.num_documents) as progress:
+        pieces = _select(documents, anchoring, scratch, progress)
+    with stages.stage("decide", corpus.num_documents) as progress:
+        if isinstance(anchoring, Units):
+            first, num_against = anchoring.first_equal(pieces, run.threads), corpus.num_against
+            passages = decide_units(pieces, first, _sites(pieces, scratch), settings, num_against)
+        elif settings.keep == "none":
+            passages = _decide_common(pieces, scratch, settings, anchoring)
+        else:
+            passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, progress)
+    edits = passages.edits(corpus.num_documents, marked=marked)
+    return Cleaned(tasks, corpus, locations(tasks, corpus, scratch), passages, pieces, edits)
+
+
+def find_among_kept(
+    decided: Decided, settings: PassageSettings, scratch: Scratch, stages: Stages, threads: int
+) -> Cleaned:
+    """Find the repeated passages of the documents that a run kept, and decide which are cut."""
+    tasks, corpus, kept = decided.tasks, decided.outcome.corpus, decided.outcome.edits.kept
+    documents = _Documents(tasks, corpus, decided.method.settings.shingling, threads, kept)
+    anchoring = Anchoring(settings.min_length, settings.bridge)
+    scratch.remove(schemas.ANCHOR_HASHES)  # of a run that was interrupted here
+    with stages.stage("passages", 3 * corpus.num_documents) as progress:
+        for count, num_bytes, hashes in documents.map(anchoring.hashes):
+            scratch.append(schemas.ANCHOR_HASHES, hashes)
+            progress.advance(count, num_bytes)
+        scratch.close_columns()
+        pieces = _select(documents, anchoring, scratch, progress)
+        passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, progress)
+    edits = passages.edits(corpus.num_documents, marked=False)
+    return Cleaned(tasks, corpus, decided.locations, passages, pieces, edits)
+
+
+class _Documents(NamedTuple):
+    """Documents that were read before. kept : bool (num_documents,), those whose texts are read again; None for all."""
+
+    tasks: list[Task]
+    corpus: Corpus
+    shingling: Shingling
+    threads: int
+    kept: Mask | None = None
+
+    def map(self, work: Callable[[pa.LargeStringArray], T]) -> Iterator[tuple[int, int, T]]:
+        """Yield how many documents and bytes groups of batches have, with what `work` returns for their texts."""
+        for task in self.tasks:
+            task.refuse_changed()
+
+        def describe(group: list[tuple[slice, DocumentBatch]]) -> T:
+            texts = _texts_of([batch for _, batch in group], self.shingling)
+            if self.kept is not None:
+                kept = arrow_of(np.concatenate([self.kept[span] for span, _ in group]))
+                texts = pc.if_else(kept, texts, pa.scalar("", pa.large_string()))
+            return work(texts)
+
+        groups = group_small(numbered(self.tasks, self.corpus, self.threads), lambda one: int(one[1].text.nbytes))
+        mapped = map_ordered(groups, describe, self.threads, bytes_of=_bytes_of)
+        for group, found in mapped:
+            yield sum(len(batch.rows) for _, batch in group), _bytes_of(group), found
+
+
+def _bytes_of(group: list[tuple[slice, DocumentBatch]]) -> int:
+    return sum(int(batch.text.nbytes) for _, batch in group)
+
+
+def _decide(
+    pieces: Pieces,
+    scratch: Scratch,
+    settings: PassageSettings,
+    anchoring: Anchoring,
+    num_against: int,
+    progress: Progress,
+) -> Passages:
+    places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
+    groups = group_anchors(pieces, places, hashes, settings.min_length, anchoring.size, num_against)
+    lengths, done = scratch.column(schemas.LENGTHS), 0
+    found = None
+    for count, found in decide_passages(pieces, places, groups, settings, anchoring.size, num_against):  # noqa: B007
+        progress.advance(count - done, int(lengths[done:count].sum()))
+        done = count
+        scratch.release_pages()
+    assert found is not None  # the last one
+    return found
+
+
+def _decide_common(pieces: Pieces, scratch: Scratch, settings: PassageSettings, anchoring: Anchoring) -> Passages:
+    places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
+    return decide_common(pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size)
+
+
+def _sites(pieces: Pieces, scratch: Scratch) -> Words:
+    sites: Words = scratch.column(schemas.VALUES)
+    return sites if len(sites) else np.zeros(len(pieces.characters), np.uint64)
+
+
+def _texts_of(batches: list[DocumentBatch], shingling: Shingling) -> pa.LargeStringArray:
+    return extract_text(pa.concat_arrays([batch.text for batch in batches]), shingling)
+
+
+def _select(documents: _Documents, anchoring: Anchoring | Units, scratch: Scratch, progress: Progress) -> Pieces:
+    """Read the documents again, and store the text around the anchors that may repeat."""
+    for column in _SCRATCH:
+        scratch.remove(column)  # of a run that was interrupted here
+    all_hashes = scratch.column(schemas.ANCHOR_HASHES)
+    counts = Counts(len(all_hashes))
+    for first in range(0, len(all_hashes), _HASHES):
+        counts.add(all_hashes[first : first + _HASHES])
+        scratch.release_pages()
+
+    def select(texts: pa.LargeStringArray) -> Selected:
+        return anchoring.select(texts, counts.table)
+
+    text_bytes = num_documents = num_anchors = 0
+    for count, num_bytes, found in documents.map(select):
+        scratch.append(schemas.PIECES, found.pieces + np.array([num_documents, 0, 0, 0, num_anchors, 0]))
+        scratch.append(schemas.PIECE_ANCHORS, found.places + text_bytes)
+        scratch.append(schemas.PIECE_TEXTS, found.text)
+        scratch.append(schemas.PIECE_HASHES, found.hashes)
+        scratch.append(schemas.CHARACTERS, found.characters)
+        text_bytes += len(found.text)
+        num_documents += len(found.characters)
+        num_anchors += len(found.places)
+        progress.advance(count, num_bytes)
+        if num_anchors > _MAX_ANCHORS:
+            raise InputError(
+                f"A run can decide about {_MAX_ANCHORS:,} places that may repeat at most, and there are more. Split "
+                "the corpus, and run the parts one after the other with --against."
+            )
+    scratch.close_columns()
+    columns = np.ascontiguousarray(scratch.column(schemas.PIECES).T)
+    owners, lengths, offsets, before, up_to, bounded = columns
+    return kernels.passages.Pieces(
+        scratch.column(schemas.PIECE_TEXTS),
+        offsets_from_lengths(lengths),
+        owners,
+        offsets,
+        before,
+        up_to,
+        bounded.astype(np.uint8),
+        scratch.column(schemas.CHARACTERS),
+    )

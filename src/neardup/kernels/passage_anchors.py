@@ -1,0 +1,414 @@
+"""Find the anchors of passages, and the text around those that may repeat.
+
+A passage of L characters is found by its anchors: in each window of W characters, the rightmost of those with the least
+hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD 2003). Equal passages have equal anchors,
+so it is enough to compare the texts around them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.kernels.compiled import kernel
+from neardup.kernels.decisions import connect, flatten
+from neardup.kernels.intrinsics import address_of
+from neardup.kernels.mixing import double, find_slot, mix
+from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
+
+U64 = np.uint64
+NONE, FREE = np.int64(-1), np.int32(-1)
+_BASE = U64(0xD6E8FEB86659FD93)  # random and odd, so that it has an inverse modulo 2**64
+_INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
+_BLOCK = 4096  # characters whose hashes are at hand, besides those of a window
+
+
+class Grams(NamedTuple):
+    """How anchors are found. bases : uint64 (256,), random; size : bytes hashed; window : characters of a window."""
+
+    bases: np.ndarray
+    size: int
+    window: int
+
+
+@kernel
+def find_anchors(data, offsets, grams, ends):
+    """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends : int64 by document."""
+    window, size = grams.window, grams.size
+    unseen = U64(64 - size)  # the lowest `size` bits of the state depend on as many bytes
+    values, places = np.empty(_BLOCK + window, np.uint32), np.empty(_BLOCK + window, np.int64)
+    found, hashes, count, base = np.empty(1024, np.int64), np.empty(1024, np.uint32), 0, address_of(data)
+    for document in range(len(offsets) - 1):
+        begin, stop = offsets[document], offsets[document + 1]
+        position, first = begin, min(begin + size - 1, stop)
+        state, filled, anchor, last = U64(0), 0, NONE, np.int64(-1)  # anchor: of the window that ends at `last`
+        while position < first:
+            state = (state << U64(1)) + grams.bases[data[position]]
+            position += 1
+        while position < stop:
+            while position < stop and filled < len(values):
+                for place in range(position, position + min(stop - position, len(values) - filled)):
+                    byte = data[place]
+                    state = (state << U64(1)) + grams.bases[byte]
+                    values[filled], places[filled] = np.uint32(state << unseen >> U64(32)), place
+                    filled += byte & 0xC0 != 0x80
+                    position += 1
+            if filled < window:
+                break
+            while count + filled > len(found):
+                found, hashes = double(found), double(hashes)
+            is_new = anchor < 0
+            if is_new:
+                last = np.int64(window - 1)
+                anchor = _least(values, 0, window)
+            while True:
+                if is_new:
+                    place = places[anchor]
+                    found[count] = place
+                    hashes[count] = np.uint32(hash_at(base + place + 1 - size, size, place + 1 - size) >> U64(32))
+                    count += 1
+                is_new, stop_at = True, min(filled, anchor + window)
+                last = _first_at_most(values, last + 1, stop_at, values[anchor])
+                if last < stop_at:
+                    anchor = last
+                elif last < filled:  # the anchor has left the window
+                    anchor = _least(values, anchor + 1, last + 1)
+                else:
+                    break
+            last -= 1
+            moved = min(anchor, last + 1 - window)
+            for i in range(moved, filled):
+                values[i - moved], places[i - moved] = values[i], places[i]
+            anchor, last, filled = anchor - moved, last - moved, filled - moved
+        ends[document] = count
+    return found[:count], hashes[:count]
+
+
+# Indices are unsigned in the next two: LLVM vectorises no loop in which an index may be negative.
+@kernel
+def _least(values, start, stop):
+    """Return the last of the places in [start, stop) with the least value."""
+    begin, place = U64(start), U64(stop - 1)
+    least = values[place]
+    for i in range(place - begin):
+        least = min(least, values[begin + U64(i)])
+    while values[place] != least:
+        place -= U64(1)
+    return np.int64(place)
+
+
+@kernel
+def _first_at_most(values, start, stop, most):
+    """Return the first of the places in [start, stop) with a value of at most `most`; `stop` if there is none."""
+    place, end = U64(start), U64(stop)
+    while place + U64(16) <= end:
+        least = values[place]
+        for i in range(1, 16):
+            least = min(least, values[place + U64(i)])
+        if least <= most:
+            break
+        place += U64(16)
+    while place < end and values[place] > most:
+        place += U64(1)
+    return np.int64(place)
+
+
+@kernel
+def count_hashes(hashes, counts):
+    """Count hashes, up to two, each in two fields of a word, of two bits; counts : uint64, a power of two long."""
+    for i in range(len(hashes)):
+        word, first, second = _fields(mix(U64(hashes[i])), len(counts))
+        if (counts[word] >> first) & U64(2) == U64(0):
+            counts[word] += U64(1) << first
+        if second != first and (counts[word] >> second) & U64(2) == U64(0):
+            counts[word] += U64(1) << second
+
+
+@kernel
+def _fields(mixed, size):
+    return mixed & U64(size - 1), (mixed >> U64(54)) & U64(62), (mixed >> U64(48)) & U64(62)
+
+
+@kernel
+def _repeats(counts, value):
+    word, first, second = _fields(mix(U64(value)), len(counts))
+    return ((counts[word] >> first) & (counts[word] >> second)) & U64(2) != U64(0)
+
+
+@kernel
+def mark_repeats(hashes, counts, repeats):
+    """Write whether each hash may repeat; repeats : bool."""
+    for i in range(len(hashes)):
+        repeats[i] = _repeats(counts, hashes[i])
+
+
+@kernel
+def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
+    """Choose the anchors that may repeat, and the text around them.
+
+    anchors : places, hashes and ends by document, of `find_anchors`; the chosen replace the first of both. reach :
+    characters before and behind the place. edges : int64, a row for each piece: its document, where it starts and stops
+    in data, the characters of the document before it, the anchors up to its end. characters : int64 by document,
+    written here. Return the number of pieces, and of anchors.
+    """
+    places, hashes, ends = anchors
+    anchor = count = chosen = 0
+    for document in range(len(offsets) - 1):
+        begin, stop, first, last = offsets[document], offsets[document + 1], count, NONE
+        while anchor < ends[document]:
+            place = places[anchor]
+            if _repeats(counts, hashes[anchor]):
+                # A character is a byte or more: closer ones are in one piece, wherever it starts and stops.
+                if last < 0 or place - last > reach[0] + reach[1]:
+                    start = retreat(data, place, begin, reach[0])
+                    if last >= 0:
+                        edges[count - 1, 2] = advance(data, last, stop, reach[1])[0]
+                    if last < 0 or start > edges[count - 1, 2]:
+                        edges[count, 0], edges[count, 1] = document, start
+                        count += 1
+                last = place
+                places[chosen], hashes[chosen] = place, hashes[anchor]
+                chosen += 1
+                edges[count - 1, 4] = chosen
+            anchor += 1
+        if last >= 0:
+            edges[count - 1, 2] = advance(data, last, stop, reach[1])[0]
+        seen, total = begin, 0
+        for piece in range(first, count):
+            total += count_characters(data, seen, edges[piece, 1])
+            seen, edges[piece, 3] = edges[piece, 1], total
+        characters[document] = total + count_characters(data, seen, stop)
+    return count, chosen
+
+
+class Around(NamedTuple):
+    """The text around anchors.
+
+    starts, stops : int64, of a window; before : int64, its characters up to the place. sums : uint64, of its bytes
+    times powers of _BASE, by which a hash rolls: of its first byte `lefts`, behind its last `rights`. inverses : of
+    lefts.
+    """
+
+    starts: np.ndarray
+    stops: np.ndarray
+    before: np.ndarray
+    sums: np.ndarray
+    lefts: np.ndarray
+    rights: np.ndarray
+    inverses: np.ndarray
+
+
+@kernel
+def connect_equal(text, starts, pieces, places, length, size, parents, leads):
+    """Connect the anchors of a group around which some window of `length` characters is equal.
+
+    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int32, its piece; places :
+    int64, the last byte that is hashed. parents : uint32 (num_anchors,), a forest, each its own parent; written. leads
+    : bool, all false; written: whether another anchor has some window of each, and none before it has that.
+    """
+    chosen = _connect_same(text, starts, pieces, places, length, parents, leads)
+    if len(chosen) > 1:
+        bounds = np.empty((len(chosen), 2), np.int64)
+        for i, member in enumerate(chosen):
+            bounds[i, 0], bounds[i, 1] = starts[pieces[member]], starts[pieces[member] + 1]
+        _connect_windows(text, bounds, places[chosen], length, size, chosen, parents, leads)
+    flatten(parents)
+
+
+@kernel
+def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
+    """Connect the anchors with the same text all around, of which one is enough; return the first of each."""
+    count = len(places)
+    (keys, occupied), different = _table(count), 0
+    occupied[:] = FREE
+    chosen, starts, stops = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    one, start, before, stop, repeats = NONE, NONE, NONE, NONE, False
+    for i in range(count):
+        begin, end = piece_starts[pieces[i]], piece_starts[pieces[i] + 1]
+        apart = places[i] - places[i - 1] if i else np.int64(0)
+        whole = before == length and pieces[i] == pieces[i - 1] and stop + apart <= end
+        # In a run of anchors, the bytes at the end tell whether this one repeats the last one.
+        first = max(start, stop - apart) if repeats and apart == places[i - 1] - places[i - 2] else start
+        repeats = whole and common_after(text, first, first + apart, stop - first) == stop - first
+        if repeats:
+            start, stop, parents[i] = start + apart, stop + apart, one
+            leads[one] = True
+            continue
+        start = retreat(text, places[i] + 1, begin, length)
+        before = count_characters(text, start, places[i] + 1)
+        stop = advance(text, places[i] + 1, end, length)[0]
+        key = mix(_hash(text, start, stop) + U64(before))
+        slot = find_slot(keys, occupied, FREE, key)
+        if occupied[slot] == FREE:
+            one, keys[slot], occupied[slot] = i, key, different
+            chosen[different], starts[different], stops[different] = i, start, stop
+            different += 1
+        else:
+            rank = occupied[slot]
+            one, number = chosen[rank], stop - start
+            is_same = stops[rank] - starts[rank] == number
+            is_same = is_same and common_after(text, starts[rank], start, number) == number
+            leads[one if is_same else i], parents[i] = True, one
+    return chosen[:different]
+
+
+@kernel
+def _connect_windows(text, bounds, places, length, size, members, parents, leads):
+    """Connect anchors around which some window is equal.
+
+    bounds : int64 (num_anchors, 2), where the piece of each starts and stops. members : their numbers, in parents and
+    leads.
+    """
+    count = len(places)
+    around, table, hashes = _windows(text, bounds, places, length), _table(count), np.empty(count, U64)
+    chosen = np.empty(count, np.int64)
+    for before in range(length, 0, -1):
+        windows = 0
+        for i in range(count):
+            if _has_window(text, around, i, before, places[i] + 1 - size, bounds[i, 1]):
+                hashes[windows] = mix(around.sums[i] * around.inverses[i])
+                chosen[windows] = i
+                windows += 1
+        _link(text, around, hashes[:windows], chosen, table, members, parents, leads)
+
+
+@kernel
+def _windows(text, bounds, places, length):
+    """Return the first window of each anchor; before : 0 if it has none."""
+    count = len(places)
+    starts, stops, befores = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    sums, rights = np.zeros(count, U64), np.ones(count, U64)
+    around = Around(starts, stops, befores, sums, np.ones(count, U64), rights, np.ones(count, U64))
+    for i in range(count):
+        around.starts[i] = retreat(text, places[i] + 1, bounds[i, 0], length)
+        around.before[i] = count_characters(text, around.starts[i], places[i] + 1)
+        around.stops[i], missing = advance(text, around.starts[i], bounds[i, 1], length)
+        if missing:
+            around.before[i] = 0
+        _add_bytes(text, around, i, around.starts[i], around.stops[i])
+    return around
+
+
+@kernel
+def _add_bytes(text, around, i, start, stop):
+    for place in range(start, stop):
+        around.sums[i] += (U64(text[place]) + U64(1)) * around.rights[i]
+        around.rights[i] *= _BASE
+
+
+@kernel
+def _has_window(text, around, i, before, last, stop):
+    """Move the window of an anchor so that it has `before` characters up to the place; return whether there is one.
+
+    last : where it must begin at the latest; stop : where its piece ends. Requires: `before` falls by 1.
+    """
+    if around.before[i] > before:
+        start, end = around.starts[i], around.stops[i]
+        around.starts[i] = advance(text, start, stop, 1)[0]
+        around.stops[i], missing = advance(text, end, stop, 1)
+        around.before[i] = 0 if missing or around.starts[i] > last else before
+        for place in range(start, around.starts[i]):
+            around.sums[i] -= (U64(text[place]) + U64(1)) * around.lefts[i]
+            around.lefts[i] *= _BASE
+            around.inverses[i] *= _INVERSE
+        _add_bytes(text, around, i, end, around.stops[i])
+    return around.before[i] == before
+
+
+@kernel
+def _table(count):
+    """Return the keys and the occupants of a table for so many."""
+    slots = 2
+    while slots < 2 * count:
+        slots *= 2
+    return np.empty(slots, U64), np.empty(slots, np.int32)
+
+
+@kernel
+def mark_common(text, offsets, bounds, places, owners, sites, needed, length, size, ranges):
+    """Find the windows around anchors that enough documents of a site have.
+
+    offsets : int64, where the anchors of each group begin, and the end of the last. By anchor: bounds : int64
+    (num_anchors, 2), where its piece starts and stops; places : int64, the last byte that is hashed; owners : int64,
+    its document, rising in each group; sites : int64, of the document; needed : int64, the documents of the site that
+    must have a window. ranges : int64 (num_anchors, 3), written: start and stop of all such windows in the text, and
+    the greatest number of documents; zeros where there is none.
+    """
+    for group in range(len(offsets) - 1):
+        these = slice(offsets[group], offsets[group + 1])
+        _mark_group(
+            text, bounds[these], places[these], owners[these], sites[these], needed[these], length, size, ranges[these]
+        )
+
+
+@kernel
+def _mark_group(text, bounds, places, owners, sites, needed, length, size, ranges):
+    count = len(places)
+    around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
+    last_owner, num_owners, slots = (
+        np.empty(len(keys), np.int64),
+        np.empty(len(keys), np.int64),
+        np.empty(count, np.int64),
+    )
+    for before in range(length, 0, -1):
+        occupants[:] = FREE
+        for i in range(count):
+            slots[i] = NONE
+            if _has_window(text, around, i, before, places[i] + 1 - size, bounds[i, 1]):
+                slot = _slot_of(text, around, sites, i, keys, occupants)
+                if occupants[slot] == FREE:
+                    occupants[slot], last_owner[slot], num_owners[slot] = i, NONE, 0
+                num_owners[slot] += last_owner[slot] != owners[i]
+                last_owner[slot], slots[i] = owners[i], slot
+        for i in range(count):
+            if slots[i] >= 0 and num_owners[slots[i]] >= needed[i]:
+                if ranges[i, 2] == 0:
+                    ranges[i, 0] = around.starts[i]
+                ranges[i, 1], ranges[i, 2] = around.stops[i], max(ranges[i, 2], num_owners[slots[i]])
+
+
+@kernel
+def _slot_of(text, around, sites, i, keys, occupants):
+    """Return the slot of the window of an anchor: that of the same text and site, or a free one, whose key is set."""
+    start, size, mask = around.starts[i], around.stops[i] - around.starts[i], len(keys) - 1
+    key = mix(mix(around.sums[i] * around.inverses[i]) + U64(sites[i]))
+    slot = np.int64(key & U64(mask))
+    while occupants[slot] != FREE:
+        other = occupants[slot]
+        is_known = keys[slot] == key and sites[other] == sites[i] and around.stops[other] - around.starts[other] == size
+        if is_known and common_after(text, start, around.starts[other], size) == size:
+            break
+        slot = (slot + 1) & mask
+    keys[slot] = key
+    return slot
+
+
+@kernel
+def _hash(text, start, stop):
+    return hash_at(address_of(text) + start, stop - start, start)
+
+
+@kernel
+def _link(text, around, hashes, numbers, table, members, parents, leads):
+    """Connect those whose windows have equal hashes.
+
+    numbers : int64, in `around`, of each hash. members : int64, their numbers in parents and leads.
+    """
+    keys, occupied = table
+    occupied[:] = FREE
+    first, second = np.empty(len(hashes), np.uint32), np.empty(len(hashes), np.uint32)
+    links = 0
+    for i in range(len(hashes)):
+        slot, other = find_slot(keys, occupied, FREE, hashes[i]), numbers[i]
+        if occupied[slot] == FREE:
+            keys[slot], occupied[slot] = hashes[i], other
+            continue
+        one = occupied[slot]
+        size = around.stops[one] - around.starts[one]
+        is_same = around.stops[other] - around.starts[other] == size
+        is_same = is_same and common_after(text, around.starts[one], around.starts[other], size) == size
+        leads[members[one if is_same else other]] = True
+        first[links], second[links] = members[one], members[other]
+        links += 1
+    connect(parents, first[:links], second[:links])

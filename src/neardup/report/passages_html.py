@@ -1,0 +1,78 @@
+"""Write the report of `neardup passages` as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from neardup.report.items import Example, passage_list
+from neardup.report.page import Report, render_fragment, render_page, table
+from neardup.report.sections import settings_tables
+from neardup.report.wording import document_id, percent, say, speaking
+
+
+def render_passages(report: dict[str, Any], examples: Sequence[tuple[Example, int]]) -> str:
+    """Return the report as one HTML page.
+
+    Parameters
+    ----------
+    report : the contents of report.json.
+    examples : the passages to show, with their lengths in characters.
+    """
+    with speaking(report.get("lang", "en")):
+        sections = [
+            ("passages", _passages(report, examples)),
+            ("meaning", _rule(report["settings"])),
+            ("inputs", _inputs(report)),
+            ("settings", settings_tables(report)),
+        ]
+        return render_page(report, headline(report), "", sections)
+
+
+def render_notebook(report: dict[str, Any]) -> str:
+    """Return a compact HTML fragment for a notebook."""
+    names = ("read", "changed", "dropped", "passages", "characters")
+    rows = [(say(f"passages.{name}"), f"{report['counts'][name]:,}") for name in names]
+    return render_fragment(report, headline(report), rows, ())
+
+
+def headline(report: Report) -> str:
+    """Return the result of the run as one sentence."""
+    counts = report["counts"]
+    share = percent(counts["characters"] / max(1, counts["characters_read"]))
+    dropped = say("passages.and_dropped", **counts) if counts["dropped"] else ""
+    return say("passages.headline", share=share, and_dropped=dropped, **counts)
+
+
+def _passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:
+    if not examples:
+        return say("passages.none")
+    legend = say("passages.shown", shown=len(examples), total=report["counts"]["passages"])
+    return f'<p class="legend">{legend}</p><ol class="pairs">\n{passage_list(examples)}</ol>'
+
+
+def _rule(settings: Report) -> str:
+    ends = say(f"cut_at.{settings['cut_at']}")
+    share = percent(settings["min_share"])
+    if settings.get("unit") is not None:
+        equal = say("passages.equal_words" if settings["normalise"] else "passages.equal_text")
+        cut = say("passages.units_none" if settings["keep"] == "none" else "passages.units_first", share=share)
+        unit = say(f"units.{settings['unit']}")
+        return say("passages.rule_units", unit=unit, min_length=settings["min_length"], equal=equal, cut=cut)
+    if settings["keep"] == "none":
+        return say("passages.rule_none", min_length=settings["min_length"], share=share, ends=ends)
+    return say("passages.rule", min_length=settings["min_length"], ends=ends)
+
+
+def _inputs(report: Report) -> str:
+    rows = [
+        (
+            document_id(row["name"]),
+            row["format"],
+            say(f"roles.{row['role']}"),
+            *(f"{row[name]:,}" for name in ("documents", "rejected", "characters")),
+        )
+        for row in report["inputs"][:500]
+    ]
+    titles = [say(f"passages.{name}") for name in ("input", "format", "role", "read", "rejected", "characters")]
+    return table(say("titles.inputs"), titles, rows, numbers=(3, 4, 5))

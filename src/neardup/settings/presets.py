@@ -1,0 +1,114 @@
+"""Named bundles of settings, for kinds of texts: those that a caller sets besides take the place of theirs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from neardup.errors import SettingError
+from neardup.settings.constraints import Constraint, suggestion
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "code": {"tokens": "code", "ngram": 8, "nfkc": False, "case_fold": False, "threshold": 0.7}
+}
+"""The settings of each preset, by their names."""
+
+PRESET = Constraint("Settings for a kind of texts: source code (code).", str, choices=tuple(PRESETS), optional=True)
+NOISE = Constraint(
+    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; half of it where the "
+    "other text of a pair is clean. Compares letters without spaces and signs, and sets the threshold that such errors "
+    "leave. Above 0.12 the threshold stays: unrelated texts are as similar.",
+    float,
+    exclusive_min=0.0,
+    high=0.2,
+    optional=True,
+)
+_NGRAM = 5
+_LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
+# Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and 0.10 of those of 6.
+_UNRELATED, _LEAST = 0.8, 0.1
+_TWO_ROWS = 0.45
+
+
+def preset_settings(preset: str | None, noise: float | str | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a preset, or for a share of wrong characters, with the given ones in their place.
+
+    Raises
+    ------
+    SettingError
+        If the preset is unknown, the share is none, or both are set.
+    """
+    share = _share_of(noise)
+    for name, value, shown, constraint in (("preset", preset, preset, PRESET), ("noise", share, noise, NOISE)):
+        if not constraint.accepts(value):
+            raise SettingError(
+                f"{name} must be {constraint.describe()}: got {shown!r}.{suggestion(value, constraint.choices)} "
+                f"{constraint.help} Change {name} (--{name})."
+            )
+    if preset is not None and share is not None:
+        raise SettingError(f"preset and noise each choose the tokens: got preset={preset!r}, noise={noise!r}. Set one.")
+    if share is None:
+        return PRESETS.get(preset or "", {}) | given
+    return _noise_settings(share, given) | given
+
+
+def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings for a share of wrong characters. Raises SettingError if other tokens are given."""
+    tokens = given.get("tokens", "letters")
+    if tokens not in ("letters", "chars"):
+        raise SettingError(
+            f"noise counts wrong characters, so that its tokens are letters or chars: got noise={share} with "
+            f"tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
+        )
+    ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
+    threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
+    settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
+    if similarity == "containment" or given.get("threshold", threshold) > _TWO_ROWS:
+        return settings
+    # The costs of choose_bands are those of words. Of letters, bands of one row took 1.7 times the processor time.
+    return settings | {"rows_per_band": 2}
+
+
+def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jaccard") -> float:
+    """Return the similarity that 99 % of the pairs of texts with a share of wrong characters in each reach.
+
+    Parameters
+    ----------
+    noise : the share of characters that are wrong, in each text.
+    ngram : characters in a shingle.
+    similarity : "jaccard"; with others the share p of the shingles of one text that are in the other.
+
+    Returns
+    -------
+    float
+        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts do not reach, and 0.1.
+
+    Notes
+    -----
+    A character is right in both texts with the probability q = (1 - noise)^2, and a shingle of n with p = q^n, if
+    errors are independent. Two shingles that begin k < n characters apart are both right with q^(n + k), so that the
+    share of right shingles in N characters has the variance (p (1 - p) + 2 sum_k (q^(n + k) - p^2)) / N. The result is
+    2.326 standard deviations below p in 200 characters, and of Jaccard similarity p / (2 - p) there.
+
+    Examples
+    --------
+    >>> noise_threshold(0.05), noise_threshold(0.05, ngram=7), noise_threshold(0.05, similarity="containment")
+    (0.271, 0.165, 0.426)
+    """
+    right = (1.0 - noise) ** 2
+    same = right**ngram
+    together = sum(right ** (ngram + apart) - same * same for apart in range(1, ngram))
+    variance = (same * (1.0 - same) + 2.0 * together) / _LENGTH
+    unrelated = max(_UNRELATED / ngram, _LEAST)
+    least = max(same - _DEVIATIONS * math.sqrt(variance), 2.0 * unrelated / (1.0 + unrelated))
+    return round(least / (2.0 - least) if similarity == "jaccard" else least, 3)
+
+
+def _share_of(noise: Any) -> Any:
+    """Return a share in per cent, such as "5%", as a number; anything else unchanged."""
+    if not isinstance(noise, str):
+        return noise
+    try:
+        return float(noise.removesuffix("%")) / (100.0 if noise.endswith("%") else 1.0)
+    except ValueError:
+        return noise

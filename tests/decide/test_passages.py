@@ -1,0 +1,339 @@
+"""What is cut is what a plain loop over windows of characters cuts."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import unicodedata
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup import kernels
+from neardup.arrays import offsets_from_lengths
+from neardup.candidates.passage_units import Units
+from neardup.candidates.passages import Anchoring, Counts, group_anchors
+from neardup.decide.passages import decide_common, decide_passages, decide_units
+from reference import tokens
+
+ALPHABETS = ["ab", "abcd", "aé", "a中b", "é中😀a", "ab ", "中文字", "ab. \n", "a\u0301b c", "👩\u200d👩🇫🇷 x"]
+BLANKS = " \t\r\u3000"
+CLOSERS = "\"')]}’”»›」』】》）"
+
+
+def may_end(text, place, cut_at):
+    """Whether a cut may end between two characters, by the Unicode database."""
+    if place in (0, len(text)):
+        return True
+    left, right = text[place - 1], text[place]
+    if unicodedata.category(right)[0] == "M" or right == "\u200d" or left == "\u200d":
+        return False
+    flags = 0
+    while flags < place and "🇦" <= text[place - flags - 1] <= "🇿":
+        flags += 1
+    if flags % 2 and "🇦" <= right <= "🇿":
+        return False
+    if cut_at == "character":
+        return True
+    if cut_at == "paragraph":
+        return left == "\n" and not text[: place - 1].rpartition("\n")[2].strip(" \t\r")
+    if left == "\n" or cut_at == "line":
+        return left == "\n"
+    if right.isspace():
+        return False
+    if cut_at == "word":
+        return not all((c.isalnum() and c < "一") or unicodedata.category(c)[0] == "M" for c in (left, right))
+    before = text[:place].rstrip(BLANKS + CLOSERS)
+    ends, spaces = before[-1:], set(BLANKS) & set(text[len(before) : place])
+    return ends in tuple("。？\n") or (ends in tuple(".!?") and spaces)
+
+
+def trimmed(text, start, stop, cut_at):
+    """The range between the first and the last place where cuts may end; a word has less than 64 characters."""
+    places = [place for place in range(start, stop + 1) if may_end(text, place, cut_at)]
+    first, last = (places[0], places[-1]) if places else (stop, stop)
+    is_long = cut_at == "word" and max(first - start, stop - last) >= 64
+    return trimmed(text, start, stop, "character") if is_long else (first, last)
+
+
+def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_loss=1.0):
+    """The rule as it is written in decide/passages.py: document, start, end, document that keeps it, its start."""
+    known, rows, fragments, dropped = {}, [], [], []
+
+    def keep(document, fragment, start, stop):
+        for end in range(max(start + 1, fragments[fragment][0] + length), stop + 1):
+            found = texts[document][end - length : end]
+            known.setdefault(found, (document, end - length, fragment))
+        fragments[fragment][1] = stop
+
+    for document, text in enumerate(texts):
+        fragments.append([0, 0])
+        begun, fragment, i, mine = dict(known), len(fragments) - 1, 0, []
+        if document < num_against:
+            keep(document, fragment, 0, len(text))
+            continue
+        while i < len(text):
+            there, start, source = known.get(text[i : i + length], (document, i, fragment))
+            if i + length > len(text) or (there == document and start + length > i):
+                keep(document, fragment, i, i + 1)
+                i += 1
+                continue
+            stop = i + length
+            while (
+                stop < len(text)
+                and start + stop - i < (i if source == fragment else fragments[source][1])
+                and text[stop] == texts[there][start + stop - i]
+            ):
+                stop += 1
+            first, last = trimmed(text, i, stop, cut_at)
+            if first >= last:
+                keep(document, fragment, i, stop)
+                i = stop
+                continue
+            keep(document, fragment, i, first)
+            before = mine[-1][2] if mine else None
+            if before is not None and 0 < first - before <= bridge:
+                mine.append((document, before, first, None, None))
+            mine.append((document, first, last, there, start + first - i))
+            fragments.append([last, last])
+            fragment, i = len(fragments) - 1, last
+        rows += mine
+        if sum(row[2] - row[1] for row in mine) > max_loss * len(text):
+            known = begun
+            dropped.append(document)
+    return rows, dropped
+
+
+def selected_of(anchoring, texts):
+    """The text around the anchors that may repeat."""
+    array, counts = pa.array(texts, pa.large_string()), Counts(0)
+    counts.add(anchoring.hashes(array))
+    selected = anchoring.select(array, counts.table)
+    documents, lengths, offsets, before, up_to, bounded = np.ascontiguousarray(selected.pieces.T)
+    starts, bounded = offsets_from_lengths(lengths), bounded.astype(np.uint8)
+    columns = documents, offsets, before, up_to, bounded, selected.characters
+    return kernels.passages.Pieces(selected.text, starts, *columns), selected
+
+
+def found(texts, length, *, size, seed=0, num_against=0, cut_at="character", bridge=0, max_loss=1.0):
+    """The same, by anchors."""
+    settings = SimpleNamespace(min_length=length, cut_at=cut_at, bridge=bridge, max_loss=max_loss)
+    pieces, selected = selected_of(Anchoring(length, bridge, size=size, seed=seed), texts)
+    groups = group_anchors(pieces, selected.places, selected.hashes, length, size, num_against)
+    *_, (_, cut) = decide_passages(pieces, selected.places, groups, settings, size, num_against)
+    columns = (cut.documents, cut.first, cut.last, cut.kept, cut.kept_first, cut.is_bridge)
+    rows = [
+        (*row[:3], *((None, None) if row[5] else row[3:5]))
+        for row in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    for row, start, end in zip(rows, cut.starts.tolist(), cut.ends.tolist(), strict=True):
+        assert texts[row[0]].encode()[start:end].decode() == texts[row[0]][row[1] : row[2]]
+    return rows, cut.dropped.tolist()
+
+
+def emptied(texts, rows):
+    """The documents that lose all of their text."""
+    lost = [sum(row[2] - row[1] for row in rows if row[0] == document) for document in range(len(texts))]
+    return [document for document, text in enumerate(texts) if text and lost[document] == len(text)]
+
+
+def corpus(chance, alphabets=ALPHABETS):
+    """Texts of few characters, in which everything repeats: random ones, parts of others, periods, single letters."""
+    letters = chance.choice(alphabets)
+    texts = []
+
+    def piece():
+        kind = chance.random()
+        if kind < 0.4:
+            return "".join(chance.choices(letters, k=chance.randrange(1, 40)))
+        if kind < 0.6 and texts and chance.choice(texts):
+            text = chance.choice(texts)
+            start = chance.randrange(len(text) + 1)
+            return text[start : start + chance.randrange(1, 60)]
+        if kind < 0.8:
+            return "".join(chance.choices(letters, k=chance.randrange(1, 5))) * chance.randrange(2, 15)
+        return chance.choice(letters) * chance.randrange(1, 40)
+
+    for _ in range(chance.randrange(1, 6)):
+        text = "".join(piece() for _ in range(chance.randrange(1, 6)))
+        place = chance.randrange(len(text) + 1)
+        texts.append(text[:place] + chance.choice(letters) + text[place + 1 :] if chance.random() < 0.3 else text)
+    return texts
+
+
+@pytest.mark.parametrize("cut_at", ["character", "word", "sentence", "line"])
+def test_the_cuts_are_those_of_a_plain_loop(cut_at, pytestconfig):
+    cuts = 0
+    for seed in range(5000 if pytestconfig.getoption("--thorough") else 100):
+        chance = random.Random(f"{cut_at} {seed}")
+        texts, length = corpus(chance), chance.choice([6, 8, 10, 16])
+        options = {
+            "num_against": chance.choice([0, 0, 1]),
+            "cut_at": cut_at,
+            "bridge": chance.choice([0, 0, 2, length - 1]),
+            "max_loss": chance.choice([1.0, 1.0, 0.5, 0.8]),
+        }
+        rows, dropped = naive(texts, length, **options)
+        size = chance.choice([1, 2, 4, length // 2])
+        expected = rows, sorted({*dropped, *emptied(texts, rows)})
+        assert found(texts, length, size=size, seed=seed, **options) == expected, (seed, texts, length, options)
+        cuts += len(rows)
+    assert cuts > 10
+
+
+def common(texts, sites, length, share, cut_at="character"):
+    """The rule that keeps no copy: what is cut of each text, in characters."""
+    rows = []
+    for document, text in enumerate(texts):
+        members = [other for other, site in enumerate(sites) if site == sites[document]]
+        is_cut = [False] * len(text)
+        for start in range(len(text) - length + 1):
+            having = sum(text[start : start + length] in texts[other] for other in members)
+            if having >= max(2, share * len(members)):
+                is_cut[start : start + length] = [True] * length
+        edges = [place for place in range(len(text) + 1) if [False, *is_cut][place] != [*is_cut, False][place]]
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            first, last = trimmed(text, start, stop, cut_at)
+            if first < last:
+                rows.append((document, first, last))
+    return rows
+
+
+@pytest.mark.parametrize("cut_at", ["character", "word"])
+def test_what_enough_documents_of_a_site_have_is_cut_from_all_of_them(cut_at, pytestconfig):
+    cuts = 0
+    for seed in range(3000 if pytestconfig.getoption("--thorough") else 100):
+        chance = random.Random(f"{cut_at} {seed} sites")
+        texts = [*corpus(chance), *corpus(chance)]
+        chance.shuffle(texts)
+        sites = [chance.randrange(2) for _ in texts]
+        length, share = chance.choice([6, 8, 10]), chance.choice([0.0, 0.25, 0.5, 1.0])
+        size = chance.choice([1, 2, 4])
+        pieces, selected = selected_of(Anchoring(length, size=size, seed=seed), texts)
+        settings = SimpleNamespace(min_length=length, cut_at=cut_at, bridge=0, max_loss=1.0, min_share=share)
+        numbers = np.array(sites, np.uint64)
+        cut = decide_common(pieces, selected.places, selected.hashes, numbers, settings, size)
+        rows = [*zip(cut.documents.tolist(), cut.first.tolist(), cut.last.tolist(), strict=True)]
+        assert rows == common(texts, sites, length, share, cut_at), (seed, texts, sites, length, share)
+        cuts += len(rows)
+    assert cuts > 50
+
+
+def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, pytestconfig):
+    monkeypatch.setattr("neardup.candidates.passages._LARGE", 2)
+    for seed in range(3000 if pytestconfig.getoption("--thorough") else 100):
+        chance = random.Random(f"groups {seed}")
+        texts, length = corpus(chance), chance.choice([6, 8, 10, 16])
+        size, num_against = chance.choice([1, 2, 4, length // 2]), chance.choice([0, 0, 1, 3])
+        texts = texts * 2 if num_against == 3 else texts
+        rows, _ = naive(texts, length, num_against=num_against)
+        assert found(texts, length, size=size, seed=seed, num_against=num_against) == (rows, emptied(texts, rows))
+
+
+def test_short_cuts_between_long_texts_leave_many_fragments():
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for seed in range(10):
+        chance = random.Random(seed)
+        shared = "".join(chance.choices(letters, k=70)) + "\nzz\n" + "".join(chance.choices(letters, k=127))
+        texts = [
+            "".join(chance.choices(letters, k=320)) + shared + "".join(chance.choices(letters, k=320))
+            for _ in range(20)
+        ]
+        assert found(texts, 200, size=64, seed=seed, cut_at="line") == naive(texts, 200, cut_at="line")
+
+
+def test_a_short_text_in_many_contexts_is_compared_with_few():
+    chance = random.Random(1)
+    letters = "abcdefghijklmnopqrstuvwxyz     "
+    common = "".join(chance.choices(letters, k=150))
+    around = ["".join(chance.choices(letters, k=175)) for _ in range(800)]
+    texts = [before + common + after for before, after in zip(around[:400], around[400:], strict=True)]
+    anchoring = Anchoring(200)
+    pieces, selected = selected_of(anchoring, texts)
+    assert np.bincount(np.unique(selected.hashes, return_inverse=True)[1]).max() > 128
+    assert group_anchors(pieces, selected.places, selected.hashes, 200, anchoring.size).sizes.max() <= 128
+
+
+UNIT_ALPHABETS = ["a. \n", "aA,\n \n", "a\r\n\t", "中。\n文", "aＡé.\n", "a\u0301b! \n", "½a\n.\u3000", "\n ab. ？\n"]
+
+
+def units_of(text, unit):
+    """The units of a text, as ranges; line ends belong to the unit before them."""
+    places = [p for p in range(1, len(text)) if text[p] not in "\r\n" and may_end(text, p, unit)]
+    return [*itertools.pairwise([0, *places, len(text)])] if text else []
+
+
+def naive_units(texts, unit, *, normalise, min_length, keep, share, sites, num_against, max_loss):
+    """The rules: document, start, end, document that keeps it, its start, occurrences; and what is dropped."""
+    content = {}
+    for document, text in enumerate(texts):
+        for start, stop in units_of(text, unit):
+            stripped = text[start:stop].strip()
+            normal = tuple(tokens.words(tokens.normalise(stripped, True, True, True))) if normalise else stripped
+            if len(stripped) >= min_length and normal:
+                content[document, start, stop] = normal
+    kept, rows, dropped = {}, [], []
+    for document, text in enumerate(texts):
+        before, mine = dict(kept), []
+        for (owner, start, stop), normal in content.items():
+            if owner != document:
+                continue
+            if keep == "none":
+                site = [other for other in range(len(texts)) if sites[other] == sites[document]]
+                having = {other for (other, *_), found in content.items() if found == normal and other in site}
+                if len(having) >= max(2, share * len(site)):
+                    mine.append((document, start, stop, None, None, len(having)))
+            elif normal in kept and document >= num_against:
+                mine.append((document, start, stop, *kept[normal]))
+            else:
+                kept.setdefault(normal, (document, start))
+        rows += mine
+        if sum(row[2] - row[1] for row in mine) > max_loss * len(text):
+            kept = before
+            dropped.append(document)
+    counts = Counter(row[3:5] for row in rows)
+    return [row if keep == "none" else (*row, counts[row[3:]] + 1) for row in rows], dropped
+
+
+@pytest.mark.parametrize("unit", ["paragraph", "line", "sentence"])
+def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pytestconfig):
+    cuts = 0
+    for seed in range(4000 if pytestconfig.getoption("--thorough") else 80):
+        chance = random.Random(f"{unit} {seed}")
+        texts = [*corpus(chance, UNIT_ALPHABETS), *corpus(chance, UNIT_ALPHABETS)]
+        options = {
+            "normalise": chance.random() < 0.5,
+            "min_length": chance.choice([1, 1, 2, 4]),
+            "keep": chance.choice(["first", "first", "none"]),
+            "max_loss": chance.choice([1.0, 1.0, 0.3, 0.6]),
+        }
+        share, num_against = chance.choice([0.0, 0.3, 0.6]), chance.choice([0, 0, 2])
+        sites = [chance.randrange(2) for _ in texts]
+        settings = SimpleNamespace(unit=unit, cut_at="word", bridge=0, min_share=share, **options)
+        finder = Units(settings)
+        pieces, _ = selected_of(finder, texts)
+        with monkeypatch.context() as patch:
+            if chance.random() < 0.3 and not options["normalise"]:  # equal hashes of different texts change nothing
+                patch.setattr(Units, "_measure", with_few_hashes(Units._measure))
+            first = finder.first_equal(pieces, 1)
+        cut = decide_units(pieces, first, np.array(sites, np.uint64), settings, num_against)
+        columns = cut.documents, cut.first, cut.last, cut.kept, cut.kept_first, cut.occurrences
+        rows = [*zip(*(column.tolist() for column in columns), strict=True)]
+        if options["keep"] == "none":
+            rows = [(*row[:3], None, None, row[5]) for row in rows]
+        expected, dropped = naive_units(texts, unit, share=share, sites=sites, num_against=num_against, **options)
+        assert rows == expected, (seed, texts, options)
+        assert cut.dropped.tolist() == sorted({*dropped, *emptied(texts, rows)})
+        cuts += len(rows)
+    assert cuts > 100
+
+
+def with_few_hashes(measure):
+    def measured(self, data, bounds):
+        found = measure(self, data, bounds)
+        return found._replace(keys=found.keys & np.uint64(1))
+
+    return measured
