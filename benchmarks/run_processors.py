@@ -28,7 +28,10 @@ from pathlib import Path
 _PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
 _EVERY_S, _EVERY_TREE = 0.002, 10
 _CHILD = """
-import os, sys
+import sys
+from neardup.cli.main import prepare
+
+prepare()  # as the command does
 import neardup
 
 class Stages:

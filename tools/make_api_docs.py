@@ -15,14 +15,17 @@ from typing import Any
 
 import neardup
 from neardup import errors
+from neardup.api import index_files
 from neardup.settings import methods, run
 from neardup.settings.run import IndexSettings
+from neardup.stores import base
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 FUNCTIONS = (
     "dedup",
     "find_pairs",
     "cluster",
+    "remove_passages",
     "find_contamination",
     "compare",
     "evaluate",
@@ -37,6 +40,7 @@ RESULTS = (
     "Deduplication",
     "DuplicatePairs",
     "Clustering",
+    "PassageRemoval",
     "Contamination",
     "Comparison",
     "Evaluation",
@@ -47,7 +51,7 @@ RESULTS = (
     "Fingerprints",
     "Progress",
 )
-OF_INDEX = ("Answer", "Hit", "Document", "FileHits", "Import")
+OF_INDEX = ("Answer", "Hit", "Document")
 INDEXES = ("HammingIndex", "LSHIndex")
 PAGES = ("method",)
 _HEAD = """# API
@@ -81,7 +85,13 @@ def render() -> str:
     )
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), _INDEX, _settings_table(IndexSettings)]
-    parts += [_entry("Index"), *_methods("Index"), *map(_entry, OF_INDEX)]
+    parts += [
+        _entry("Index"),
+        *_methods("Index"),
+        *map(_entry, OF_INDEX),
+        _entry("FileHits", index_files),
+        _entry("Import", base),
+    ]
     parts += ["## Indexes in memory\n", *map(_entry, INDEXES)]
     parts += [_LSH, *(_entry(name, neardup.lsh) for name in neardup.lsh.__all__), _errors()]
     return "\n".join(parts)

@@ -24,6 +24,8 @@ declaration.
   130, after a line that explains how to continue. A run that could not read its input to the end exits with 1.
 - Progress is shown as bars on a terminal, and elsewhere as a line every 10 seconds. `--quiet` prints
   nothing but errors, `--json` prints the report for a program.
+- An installed wheel has a manual page for each command: `man neardup-dedup`, in a virtual environment
+  `man .venv/share/man/man1/neardup-dedup.1`.
 - `neardup` is also `python -m neardup`.
 """
 
