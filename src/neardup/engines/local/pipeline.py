@@ -35,7 +35,7 @@ from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
 from neardup.output.kept import refuse_cuts
-from neardup.progress import Progress, Stages
+from neardup.progress import Progress, Stages, trim_heap
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.recall import Recall, audit_recall, estimate_recall
@@ -133,6 +133,7 @@ def _decide(
         compared = _compared(source, search, threads, progress)
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
+    trim_heap()
     queue = search.queue
     if search.scope.connected:
         removals = _connected_removals(scratch, method, queue, confirmed)
