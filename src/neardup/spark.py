@@ -9,7 +9,7 @@ from neardup.engines.choose import require_spark
 
 require_spark()
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -42,7 +42,8 @@ __all__ = ["Clustering", "Deduplication", "cluster", "dedup", "find_pairs", "sig
 
 _NAMES = ("document", "against", "text", "ranks", "within")
 _TEXTS, _DATES = ("string", "char", "varchar", "binary"), ("date", "timestamp", "timestamp_ntz")
-_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+_WHOLE = ("byte", "short", "integer", "long")
+_NUMBERS = (*_WHOLE, "float", "double", "decimal")
 """Types of Spark."""
 
 
@@ -83,7 +84,7 @@ def dedup(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -99,8 +100,9 @@ def dedup(
     ----------
     df : the documents. Workers read it twice, thrice if rare features count more: cache it if it is expensive.
     text_column : its column of texts or pages.
-    id_column : its column of ids, which differ; documents are in their order. Default: None, for a DataFrame that is
-        read from Parquet files; documents are then in the order of file and row.
+    id_column : its column of ids, which differ; documents are in their order. Or several, of strings or whole numbers,
+        which are joined as in `neardup.dedup`. Default: None, for a DataFrame that is read from Parquet files;
+        documents are then in the order of file and row.
     method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in `neardup.dedup`.
     against : an earlier collection with the same columns. Its documents are never removed, and come before all others.
 
@@ -134,7 +136,7 @@ def find_pairs(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -163,7 +165,7 @@ def cluster(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -205,7 +207,11 @@ def cluster(
 
 
 def sign(
-    df: DataFrame, *, text_column: str = "text", id_column: str | None = None, method: MethodSettings | str = "simhash"
+    df: DataFrame,
+    *,
+    text_column: str = "text",
+    id_column: str | Sequence[str] | None = None,
+    method: MethodSettings | str = "simhash",
 ) -> DataFrame:
     """Return the fingerprint or signature of each document.
 
@@ -254,7 +260,7 @@ def _method(settings: MethodSettings, text_column: str) -> Method:
 def _run(
     df: DataFrame,
     text_column: str,
-    id_column: str | None,
+    id_column: str | Sequence[str] | None,
     method: Method,
     selection: SelectionSettings,
     against: DataFrame | None,
@@ -276,7 +282,7 @@ def _run(
 def _frame(
     df: DataFrame,
     text_column: str,
-    id_column: str | None,
+    id_column: str | Sequence[str] | None,
     keep: Keep,
     within: str | None,
     vector_length: int | None,
@@ -297,8 +303,10 @@ def _frame(
         )
     fit = ("the text", _TEXTS) if vector_length is None else ("a vector", ("array",))
     _refuse_type(df, text_column, *fit)
-    if id_column is not None:
-        _refuse_type(df, id_column, "the id", (*_TEXTS, *_NUMBERS, *_DATES, "boolean"))
+    # As strings, other types differ from those of the other engines.
+    kinds = (*_TEXTS, *_NUMBERS, *_DATES, "boolean") if len(_several(id_column)) == 1 else (*_TEXTS, *_WHOLE)
+    for name in _several(id_column):
+        _refuse_type(df, name, "the id", kinds)
     ranks, group = [], F.lit(None).cast("string")
     for rank in rank_columns(keep):
         _refuse_type(df, rank, "the rank", (*_NUMBERS, *_DATES))
@@ -342,10 +350,21 @@ def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _key(df: DataFrame, id_column: str | None) -> Column:
+def _several(names: str | Sequence[str] | None) -> list[str]:
+    """Return one name, several or none as a list."""
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _key(df: DataFrame, id_column: str | Sequence[str] | None) -> Column:
     """Return the column that identifies a row, and orders rows."""
-    if id_column is not None:
-        return _column(id_column)
+    names = _several(id_column)
+    if len(names) == 1:
+        return _column(names[0])
+    if names:  # as in neardup.documents.texts.join_ids
+        parts = [_column(name).cast("string") for name in names]
+        for mark, code in (("%", "%25"), (":", "%3A")):
+            parts = [F.replace(part, F.lit(mark), F.lit(code)) for part in parts]
+        return F.concat(parts[0], *(F.concat(F.lit(":"), part) for part in parts[1:]))
     try:
         file = df.metadataColumn("_metadata")
         # Spark encodes some characters of paths, which would change their order; a plus stands for itself.
@@ -360,7 +379,7 @@ def _key(df: DataFrame, id_column: str | None) -> Column:
     return key
 
 
-def _refuse_repeated(light: DataFrame, id_column: str | None) -> None:
+def _refuse_repeated(light: DataFrame, id_column: str | Sequence[str] | None) -> None:
     repeated = light.groupBy("document", "against").count().filter((F.col("count") > 1) | F.isnull("document")).first()
     if repeated is not None:
         raise InputError(
@@ -378,7 +397,7 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
     return pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
 
 
-def _kept(df: DataFrame, id_column: str | None, removed: DataFrame, is_few: bool) -> DataFrame:
+def _kept(df: DataFrame, id_column: str | Sequence[str] | None, removed: DataFrame, is_few: bool) -> DataFrame:
     """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
     key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
     gone = removed.select(F.col("id").alias(key))

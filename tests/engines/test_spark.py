@@ -287,3 +287,15 @@ def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first
         neardup.spark.dedup(spark.readStream.format("rate").load().selectExpr("value id", "'a' text"), id_column="id")
     with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list"):
         neardup.spark.find_pairs(["a"])
+
+
+def test_several_columns_make_one_id(spark):
+    columns = {"repo": ["a", "b:c", "b", "a"], "path": ["100%", "d", "c:d", "é"], "number": [0, 1, 2, 3]}
+    frame = spark.createDataFrame(pa.table(columns | {"text": ["one text in four files"] * 4}))
+    for names in (["repo", "path"], ["number", "repo"]):
+        found = neardup.spark.dedup(frame, id_column=names)
+        first, *others = sorted(neardup.cluster(frame.toArrow(), id_column=names).documents["id"].to_pylist())
+        assert removed_by_spark(found, METHODS["bands"]) == [(id, first, 1.0, True) for id in others]
+        assert found.kept.count() == 1
+    with pytest.raises(ColumnError, match="'score' in the DataFrame holds double, which cannot be the id"):
+        neardup.spark.dedup(frame.selectExpr("*", "cast(number as double) as score"), id_column=["repo", "score"])

@@ -67,7 +67,7 @@ def dedup(
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
     text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     text_unit: TextUnit = "auto",
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -120,7 +120,8 @@ def dedup(
     audit_sample : the number of documents to compare exactly with all others, to measure the recall.
     text_column, id_column : names of columns. Default: the first of text, content, body, raw_content and html; of id,
         doc_id, document_id, _id and url. The texts of several columns, such as ["title", "body"], are joined by line
-        ends. If `against` has none of the named columns, its default is used.
+        ends; the ids of several, such as ["repo", "path"], by colons, with percent signs and colons of their values
+        as %25 and %3A. If `against` has none of the named text columns, its default is used.
     text_unit : whether a document of a text file is a line or the whole file. auto: a line if the input is a single
         file.
     in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.

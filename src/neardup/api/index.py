@@ -33,7 +33,7 @@ class StageOptions(TypedDict, total=False):
     """The columns of documents, as in `dedup`, and that which is stored with them."""
 
     text_column: str | Sequence[str] | None
-    id_column: str | None
+    id_column: str | Sequence[str] | None
     payload_column: str | Sequence[str] | None
     in_format: str | None
 

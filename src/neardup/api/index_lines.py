@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
+from neardup.documents.texts import join_ids
 from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
@@ -18,10 +19,10 @@ MAX_LINE_BYTES = 256 << 20
 
 
 class _Line(NamedTuple):
-    """A document of a line, or the reason why there is none."""
+    """A document of a line, with the parts of its id; or the reason why there is none."""
 
     text: str = ""
-    id: str | None = None
+    ids: tuple[str, ...] = ()
     payload: str | None = None
     error: str | None = None
 
@@ -30,7 +31,7 @@ class LineOptions(TypedDict, total=False):
     """The fields of lines, and the limit of their documents, as in `Index.answer_lines`."""
 
     text_column: str | None
-    id_column: str | None
+    id_column: str | Sequence[str] | None
     payload_column: str | Sequence[str] | None
     import_name: str | None
     max_document_bytes: int
@@ -52,14 +53,14 @@ class LineAnswers:
         index: OpenIndex,
         *,
         text_column: str | None = None,
-        id_column: str | None = None,
+        id_column: str | Sequence[str] | None = None,
         payload_column: str | Sequence[str] | None = None,
         import_name: str | None = None,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
     ) -> None:
         self._index, self._import_name, self._max_bytes = index, import_name, max_document_bytes
-        self._text_column, self._id_column = text_column, id_column
-        self._payload_names = (payload_column,) if isinstance(payload_column, str) else tuple(payload_column or ())
+        self._text_column = text_column
+        self._id_names, self._payload_names = _several(id_column), _several(payload_column)
         self._has_chosen = False
 
     def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, dict[str, Any]]]:
@@ -82,12 +83,9 @@ class LineAnswers:
         ]
 
     def _add(self, lines: Sequence[_Line]) -> list[dict[str, Any]]:
-        columns = (
-            pa.array(values, pa.large_string())
-            for values in zip(*((line.text, line.id or "", line.payload) for line in lines), strict=True)
-        )
-        texts, ids, payloads = columns
-        batch = Batch(texts, ids, payloads, is_unnamed=self._id_column is None)
+        columns = zip(*((line.text, line.payload, *(line.ids or ("",))) for line in lines), strict=True)
+        texts, payloads, *ids = (pa.array(values, pa.large_string()) for values in columns)
+        batch = Batch(texts, join_ids(ids), payloads, is_unnamed=not self._id_names)
         rows: list[dict[str, Any]] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
 
@@ -117,16 +115,17 @@ class LineAnswers:
                 return _Line(error=str(error))
         if not isinstance(text, str):
             return _Line(error=f"'{self._text_column}' is {_kind(text)}, not a string")
-        id = None if self._id_column is None else _field(record, self._id_column)
-        if self._id_column is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
-            return _Line(error=f"'{self._id_column}' is {_kind(id)}, not a string or a number")
-        document = _Line(text, None if id is None else str(id), _payload(record, self._payload_names))
+        ids = {name: _field(record, name) for name in self._id_names}
+        for name, id in ids.items():
+            if isinstance(id, bool) or not isinstance(id, (str, int, float)):
+                return _Line(error=f"'{name}' is {_kind(id)}, not a string or a number")
+        document = _Line(text, tuple(map(str, ids.values())), _payload(record, self._payload_names))
         return self._checked(document)
 
     def _checked(self, document: _Line) -> _Line:
         try:
             size = len(document.text.encode())
-            for value in (document.id, document.payload):
+            for value in (*document.ids, document.payload):
                 (value or "").encode()
         except UnicodeEncodeError:
             return _Line(error="the line contains a lone surrogate, which is not valid text")
@@ -142,9 +141,13 @@ class LineAnswers:
             self._text_column = next(
                 (name for name in names_of(self._index.method.vector_length) if name in record), None
             )
-        if self._id_column is None:
-            self._id_column = next((name for name in ID_NAMES if name in record), None)
+        self._id_names = self._id_names or tuple(name for name in ID_NAMES if name in record)[:1]
         self._has_chosen = self._text_column is not None
+
+
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of one field or of several."""
+    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def _field(record: dict[str, Any], name: str) -> Any:

@@ -46,7 +46,11 @@ _text_column = option(
     callback=one_or_several,
 )
 _id_column = option(
-    "--id-column NAME", "Input", "The id column. Default: id, doc_id, document_id, _id or url, else row numbers."
+    "--id-column NAME...",
+    "Input",
+    "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, _id or url, else row "
+    "numbers.",
+    callback=one_or_several,
 )
 _file_options = composed(
     option(

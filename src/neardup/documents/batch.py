@@ -176,7 +176,8 @@ BLOCK_BYTES = 4 << 20
 
 
 class Columns(NamedTuple):
-    """The columns to read: `text` always, followed by those of `more_text` in the text of a document; `id` or None.
+    """The columns to read: `text` always, followed by those of `more_text` in the text of a document; `id` or None,
+    followed by those of `more_ids` in the id.
 
     ranks : the columns of `keep="max:COLUMN"`. values : columns whose values, as strings, group documents.
     vector_length : the numbers in a document that is a vector, 0 for any number; None if documents are texts.
@@ -188,6 +189,7 @@ class Columns(NamedTuple):
     values: tuple[str, ...] = ()
     more_text: tuple[str, ...] = ()
     vector_length: int | None = None
+    more_ids: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -195,10 +197,14 @@ class Columns(NamedTuple):
         return self.text, *self.more_text
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns of the id; none where documents have no id."""
+        return () if self.id is None else (self.id, *self.more_ids)
+
+    @property
     def names(self) -> list[str]:
         """All columns, each once."""
-        identifier = () if self.id is None else (self.id,)
-        return list(dict.fromkeys((*self.texts, *identifier, *self.ranks, *self.values)))
+        return list(dict.fromkeys((*self.texts, *self.ids, *self.ranks, *self.values)))
 
 
 class Rejected(NamedTuple):

@@ -256,13 +256,14 @@ def documents_of(
     text = valid_text
     if text is None:
         text = use(as_documents(_column(batch, columns.text, file), columns.vector_length))
-    ids = None if columns.id is None else use(as_ids(_column(batch, columns.id, file)))
+    ids = [use(as_ids(_column(batch, name, file))) for name in columns.ids]
     more = [use(as_text(_column(batch, name, file), "the text")) for name in columns.more_text]
     ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)
     values = tuple(use(as_ids(_column(batch, name, file), f"the value of {name}")) for name in columns.values)
     for row in sorted(bad):
         reject(Rejected(file, int(rows[row]), None, None, bad[row]))
-    documents = DocumentBatch(join_texts([text, *more]) if more else text, rows, ids, ranks, payload, values)
+    joined = join_texts([text, *more]) if more else text
+    documents = DocumentBatch(joined, rows, join_ids(ids) if ids else None, ranks, payload, values)
     if not bad:
         return documents
     good = np.ones(len(rows), dtype=bool)
@@ -292,6 +293,19 @@ def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     # Arrow leaves out rows whose texts are all null, so that the first of them must not be.
     first = pc.if_else(pc.is_null(pc.coalesce(*columns)), nothing, columns[0])
     return pc.binary_join_element_wise(first, *columns[1:], line_end, null_handling="skip")
+
+
+def join_ids(columns: list[pa.Array]) -> pa.Array:
+    """Return one id of several columns of strings, joined by colons; null where one of them is.
+
+    Percent signs and colons of the values are percent-encoded, so that rows of different values have different ids.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    parts = [column.cast(pa.large_binary()) for column in columns]  # a rejected row is not UTF-8
+    for mark, code in ((b"%", b"%25"), (b":", b"%3A")):
+        parts = [pc.replace_substring(part, mark, code) for part in parts]
+    return pc.binary_join_element_wise(*parts, pa.scalar(b":", pa.large_binary())).view(pa.large_string())
 
 
 def replace_column(batch: DocumentBatch, name: str, _: np.ndarray, texts: pa.LargeStringArray) -> pa.RecordBatch:

@@ -139,7 +139,7 @@ def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.Data
     for name in columns.ranks:
         is_text = pa.types.is_large_string(types.get(name, pa.null()))
         fields[name] = pa.large_string() if is_text else pa.float64()
-    for name in (*columns.values, *([] if columns.id is None else [columns.id])):
+    for name in (*columns.values, *columns.ids):
         whole = pa.types.is_int64(types.get(name, pa.null()))
         fields[name] = pa.int64() if whole else pa.string()
     kind = pa.large_string() if columns.vector_length is None else pa.list_(pa.float64())
@@ -287,7 +287,7 @@ def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
         if not isinstance(record, dict):
             raise TypeError(f"the line is {_kind(record)}, not an object")
         record = {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
-        identifier = {} if columns.id is None else {columns.id: _id_text(record[columns.id])}
+        identifier = {name: _id_text(record[name]) for name in columns.ids}
         ranks = {name: _rank_value(record[name]) for name in columns.ranks}
         values = {name: _id_text(record[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:

@@ -48,7 +48,7 @@ def batches_of(
     method: MethodSettings,
     *,
     text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     payload_column: str | Sequence[str] | None = None,
     in_format: str | None = None,
 ) -> Iterator[Batch]:

@@ -208,7 +208,7 @@ def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
         return batch.payload.rows()
     columns = {task.columns.text: batch.text.cast(pa.string())}
     if batch.ids is not None and task.columns.id is not None:
-        columns = {task.columns.id: batch.ids} | columns
+        columns = {":".join(task.columns.ids): batch.ids} | columns
     return pa.RecordBatch.from_pydict(columns)
 
 

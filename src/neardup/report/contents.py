@@ -228,11 +228,14 @@ def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any
 
 
 def _columns(tasks: list[Task]) -> dict[str, Any]:
-    """Return the columns that were read of the documents that may be removed; a list of those of a joined text."""
+    """Return the columns that were read of the documents that may be removed; a list of several that are joined."""
     columns = next((task.columns for task in tasks if not task.against), None)
     if columns is None:
         return {"text": None, "id": None}
-    return {"text": list(columns.texts) if columns.more_text else columns.text, "id": columns.id}
+    return {
+        "text": list(columns.texts) if columns.more_text else columns.text,
+        "id": list(columns.ids) if columns.more_ids else columns.id,
+    }
 
 
 def _counts(outcome: Totals) -> dict[str, int]:

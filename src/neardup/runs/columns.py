@@ -38,7 +38,7 @@ _Types = dict[str, pa.DataType]
 def choose_columns(
     parts: Sequence[Part],
     text_column: str | Sequence[str] | None = None,
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     rank_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
     vector_length: int | None = None,
@@ -50,7 +50,8 @@ def choose_columns(
     parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are ignored. Pages beside
         tables need not have the text column: theirs is the HTML.
     text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every part has.
-    id_column : default: the path where each document is a file, the first of `ID_NAMES` that every part has, or None.
+    id_column : or several, whose values are joined. Default: the path where each document is a file, the first of
+        `ID_NAMES` that every part has, or None.
     rank_columns, value_columns : columns of numbers or dates; of values that group documents; never guessed.
     vector_length : as of `Columns`; the column of vectors is the first of `VECTOR_NAMES` by default.
 
@@ -60,16 +61,17 @@ def choose_columns(
         If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
     """
     types = _types_of(parts)
-    has_paths = all(part.unit == "file" for part in parts) and id_column in (None, FILE_COLUMN)
-    id_column = FILE_COLUMN if has_paths else id_column
+    ids: list[Any] = [] if id_column is None else _several(id_column)
+    has_paths = all(part.unit == "file" for part in parts) and ids in ([], [FILE_COLUMN])
+    ids = [FILE_COLUMN] if has_paths else ids
     ranks, values = tuple(rank_columns), tuple(value_columns)
     if not types:  # plain text has no columns, empty parts need none
         if all(part.column_types() is None for part in parts):
-            ids = [] if has_paths or id_column is None else [(id_column, "id")]
-            for column, role in (*ids, *((name, "rank") for name in ranks), *((name, "value") for name in values)):
-                _refuse_plain(parts, column, role)
+            for role, names in (("id", [] if has_paths else ids), ("rank", ranks), ("value", values)):
+                for column in names:
+                    _refuse_plain(parts, column, role)
         text, *more = _several(text_column or names_of(vector_length)[0])
-        return Columns(text, id_column, ranks, values, tuple(more), vector_length)
+        return Columns(text, next(iter(ids), None), ranks, values, tuple(more), vector_length, tuple(ids[1:]))
     # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
@@ -80,11 +82,11 @@ def choose_columns(
     texts = [_fitting(others, name, *fit) for name in (_several(text_column) if guessed is None else [guessed])]
     if vector_length is not None and len(texts) > 1:
         raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
-    if id_column is None:
+    if not ids:
         named = _guess(types, ID_NAMES)
-        id_column = named if named and all(is_identifier(columns[named]) for columns in types.values()) else None
-    else:
-        _fitting(types, id_column, is_identifier, "the id", "of strings or numbers")
+        ids = [named] if named and all(is_identifier(columns[named]) for columns in types.values()) else []
+    for column in () if id_column is None else ids:
+        _fitting(types, column, is_identifier, "the id", "of strings or numbers")
     keys = {part.name: dict.fromkeys(part.keys, pa.string()) for part in parts}
     types = {part: keys[part] | columns for part, columns in types.items()}
     for column in ranks:
@@ -93,7 +95,8 @@ def choose_columns(
     for column in values:
         _fitting(types, column, is_identifier, "a value", "of strings or numbers")
         _refuse_plain(parts, column, "value")
-    return Columns(texts[0], id_column, ranks, values, tuple(texts[1:]), vector_length)
+    id, more_ids = next(iter(ids), None), tuple(ids[1:])
+    return Columns(texts[0], id, ranks, values, tuple(texts[1:]), vector_length, more_ids)
 
 
 def _types_of(parts: Sequence[Part]) -> dict[str, _Types]:

@@ -51,7 +51,7 @@ class Inputs(NamedTuple):
     source: Source
     against: Source | None = None
     text_column: str | Sequence[str] | None = None
-    id_column: str | None = None
+    id_column: str | Sequence[str] | None = None
     text_unit: TextUnit = "auto"
     in_format: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
@@ -230,7 +230,7 @@ class TextOptions(TypedDict, total=False):
 class ReadingOptions(TextOptions, total=False):
     """And their ids."""
 
-    id_column: str | None
+    id_column: str | Sequence[str] | None
 
 
 class BatchOptions(ReadingOptions, total=False):
