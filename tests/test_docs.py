@@ -32,6 +32,7 @@ from neardup.schemas import (
     answers_schema,
     cluster_summary_schema,
     clusters_schema,
+    groups_schema,
     hits_schema,
     pairs_schema,
     passages_schema,
@@ -265,8 +266,9 @@ MEASURES = (SIMILARITY, DISTANCE, EXACT)
         answers_schema(MEASURES),
         hits_schema(MEASURES),
         passages_schema(),
+        groups_schema(),
     ],
-    ids=["removed", "pairs", "clusters", "cluster summary", "answers", "hits", "passages"],
+    ids=["removed", "pairs", "clusters", "cluster summary", "answers", "hits", "passages", "groups"],
 )
 def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")

@@ -89,6 +89,7 @@ class Deduplication(_WithPage, page="dedup_html"):
     report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
     passages : Arrow table of what was cut from kept documents, see schemas.passages_schema; None without `passages`.
+    groups : Arrow table of the groups that were kept or removed, see schemas.groups_schema; None without `group_by`.
 
     With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a cluster wrote the
     output.
@@ -102,6 +103,7 @@ class Deduplication(_WithPage, page="dedup_html"):
     _read_kept: Callable[[], pa.Table] | None
     _source: Any = None
     passages: pa.Table | None = None
+    groups: pa.Table | None = None
 
     @property
     def removed(self) -> pa.Table:

@@ -109,6 +109,17 @@ def ids_schema() -> pa.Schema:
     )
 
 
+def groups_schema() -> pa.Schema:
+    """Return the schema of the table of groups that were kept or removed as a whole."""
+    return _schema(
+        _field("group", pa.string(), "The value that its documents share; empty for documents without one."),
+        _field("documents", pa.int64(), "The number of its documents."),
+        _field("near_duplicates", pa.int64(), "Those similar to a document of a kept group with higher priority."),
+        _field("share", pa.float64(), "near_duplicates by documents."),
+        _field("removed", pa.bool_(), "Whether the group was removed, with all of its documents."),
+    )
+
+
 def sweep_schema() -> pa.Schema:
     """Return the schema of the counts of several thresholds."""
     return _schema(

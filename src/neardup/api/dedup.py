@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -23,7 +23,7 @@ from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
 from neardup.output.passages import examples_of, passage_batches
-from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
+from neardup.output.tables import group_table, id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
 from neardup.report.dedup_html import render_report
@@ -36,6 +36,7 @@ from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, 
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import (
+    GroupSettings,
     Keep,
     Language,
     Linkage,
@@ -62,6 +63,8 @@ def dedup(
     keep: Keep = "first",
     within: str | None = None,
     count_by: str | None = None,
+    group_by: str | None = None,
+    group_share: float = 0.5,
     lang: Language = "en",
     linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
@@ -114,6 +117,10 @@ def dedup(
         that have a near-duplicate, and implies linkage="connected".
     within : a column; only documents with the same value in it are compared, such as those of one language or site.
     count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
+    group_by : a column; documents with the same value in it, such as the files of a repository, are kept or removed
+        together. `groups`, and groups.parquet of the folder, list the groups.
+    group_share : of the documents of a group. It is removed if as many of them are near-duplicates of documents in kept
+        groups whose first document comes before its own in the order of `keep`.
     lang : the language of report.html: en, or zh for simplified Chinese.
     linkage : sieve, which removes documents similar to a kept one; or connected, for chains of similar documents.
     max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
@@ -175,16 +182,19 @@ def dedup(
     selection = SelectionSettings(
         keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
     )
-    wanted = _wanted(OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang), output, scratch)
+    groups = GroupSettings(group_by=group_by, group_share=group_share)
+    output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
+    wanted = _wanted(output_settings, groups, selection, output, scratch)
     inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
     run = Run(
-        inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=count_by),
+        inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=group_by or count_by),
         selection=selection,
         settings=RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error),
         resume=resume,
         update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
+        groups=groups,
     )
     named = method, threshold, max_distance
     with _performer(run, named, engine, master) as performer:
@@ -201,10 +211,9 @@ def dedup(
         with open_stages(progress) as stages, workspace(folder, scratch) as files:
             decided = performer.decide(folder, files, stages)
             shown = None if folder is None else _write(folder, decided, wanted, stages, run.threads)
-            warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
-            report = build_report("dedup", decided.tasks, decided.method, selection, decided.outcome, stages, warnings)
-            report |= {"write": wanted, "by_value": decided.by_value, "lang": lang}
+            report = _report(run, decided, stages) | {"write": wanted, "lang": lang}
             cut = _describe_passages(decided, passages, report, stages, folder)
+            listed = _describe_groups(decided, groups, report, folder)
             performer.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)
@@ -217,16 +226,22 @@ def dedup(
             if folder is not None:
                 folder.clear()
     warn_if_incomplete(report, on_error)
-    tasks, corpus = [task for task in decided.tasks if not task.against], decided.outcome.corpus
-    edits = decided.outcome.edits.between(corpus.num_against, corpus.num_documents)
     path = None if folder is None else folder.path
-    return Deduplication(removed, pairs, mask, report, path, partial(writing.kept_table, tasks, edits), source, cut)
+    return Deduplication(removed, pairs, mask, report, path, _kept(decided), source, cut, listed)
 
 
 def _wanted(
-    settings: OutputSettings, output: str | os.PathLike[str] | None, scratch: str | os.PathLike[str] | None
+    settings: OutputSettings,
+    groups: GroupSettings,
+    selection: SelectionSettings,
+    output: str | os.PathLike[str] | None,
+    scratch: str | os.PathLike[str] | None,
 ) -> str:
-    """Return the `write` of the settings. Raise SettingError if it needs an output, or if scratch is no folder."""
+    """Return the `write` of the settings.
+
+    Raise SettingError if it needs an output, settings do not go together, or scratch is no folder.
+    """
+    groups.refuse(selection, settings)
     if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
         raise SettingError(
             f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
@@ -268,6 +283,19 @@ def _performer(
         yield performer
 
 
+def _kept(run: Decided) -> Callable[[], pa.Table]:
+    """Return the function that reads the kept documents again."""
+    tasks, corpus = [task for task in run.tasks if not task.against], run.outcome.corpus
+    return partial(writing.kept_table, tasks, run.outcome.edits.between(corpus.num_against, corpus.num_documents))
+
+
+def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:
+    """Return the report of a run, as values for JSON."""
+    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
+    of_run = decided.tasks, decided.method, run.selection, decided.outcome, stages, warnings
+    return build_report("dedup", *of_run) | {"by_value": decided.by_value}
+
+
 def _describe_passages(
     run: Decided, min_length: int | None, report: dict[str, Any], stages: Stages, folder: OutputDirectory | None
 ) -> pa.Table | None:
@@ -284,6 +312,25 @@ def _describe_passages(
         examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
         page = render_passages(of_passages, examples)
         (folder.result / "passages.html").write_text(page, encoding="utf-8")
+    return table
+
+
+def _describe_groups(
+    run: Decided, settings: GroupSettings, report: dict[str, Any], folder: OutputDirectory | None
+) -> pa.Table | None:
+    """Add the groups and what was removed with them to the report; write their table, and return it, if there are."""
+    groups = run.outcome.groups
+    if groups is None:
+        return None
+    table = group_table(groups, run.outcome.corpus)
+    removed = int(groups.removed.sum())
+    others = int((groups.documents - groups.near)[groups.removed].sum())
+    report["groups"] = {"column": settings.group_by, "share": settings.group_share}
+    report["groups"] |= {"groups": len(table), "removed": removed, "removed_with_group": others}
+    report["counts"]["kept"] -= others
+    report["counts"]["removed_with_group"] = others
+    if folder is not None:
+        writing.write_parquet(table.to_batches(), table.schema, folder.result / "groups.parquet")
     return table
 
 

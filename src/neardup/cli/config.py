@@ -108,6 +108,8 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
     values["passages"] = ((report.get("passages") or {}).get("settings") or {}).get("min_length")
     values["write"] = report.get("write")
     values["count_by"] = (report.get("by_value") or {}).get("column")
+    groups = report.get("groups") or {}
+    values |= {"group_by": groups.get("column"), "group_share": groups.get("share")}
     values["text_column"] = report["columns"]["text"]
     if report["columns"]["id"] not in (*ID_NAMES, FILE_COLUMN):
         values["id_column"] = report["columns"]["id"]

@@ -15,7 +15,7 @@ from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, run_options
 from neardup.errors import SettingError
 from neardup.settings.methods import MethodSettings
-from neardup.settings.run import OutputSettings
+from neardup.settings.run import GroupSettings, OutputSettings
 
 
 @command(
@@ -25,6 +25,7 @@ from neardup.settings.run import OutputSettings
 @inputs_argument
 @folder_options
 @settings_options(OutputSettings, "Output")
+@settings_options(GroupSettings, "Decision")
 @option("--against PATH...", "Input", "An earlier collection whose documents are always kept; repeatable. Or an index.")
 @option(
     "--scratch DIR",

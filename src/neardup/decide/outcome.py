@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from neardup.arrays import Bytes, Ints, Mask, arrow_of, arrow_of_bytes, flatten_
 from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
+
+if TYPE_CHECKING:
+    from neardup.decide.groups import Groups
 
 
 class Cuts(NamedTuple):
@@ -231,12 +234,14 @@ class Outcome(Totals):
     """The decisions and measurements of a run on this machine.
 
     removals : the removed documents. pairs : all pairs measured at or above the threshold. cuts : what is cut from the
-    kept documents besides; None if nothing was looked for.
+    kept documents besides, or removed with its group; None if nothing was looked for. groups : if groups were decided
+    about.
     """
 
     removals: Removals
     pairs: Pairs
     cuts: Edits | None = None
+    groups: Groups | None = None
 
     @cached_property
     def edits(self) -> Edits:

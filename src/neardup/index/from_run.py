@@ -117,6 +117,11 @@ def _names(folder: Path, report: dict[str, Any]) -> _Name:
         return _paths_of(folder / "kept", report)
     if report["columns"]["id"] is not None or report["num_inputs"] > MAX_INPUTS:
         return lambda _, batch: batch
+    if report.get("groups"):
+        raise InputError(
+            f"The documents of the run in {folder} have no ids, and the numbers of those that were removed with their "
+            "group are not stored. Run dedup with ids (--id-column), or use Index.create and add_many."
+        )
     numbers, prefix = _kept_numbers(folder, report), new_prefix()
 
     def number(_: Task, batch: Batch) -> Batch:

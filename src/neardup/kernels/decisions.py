@@ -1,8 +1,25 @@
 """Decide over confirmed pairs: the sieve, in which the most similar kept document removes another, or union-find."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+
+NONE = np.uint32(0xFFFFFFFF)
+
+
+class Neighbours(NamedTuple):
+    """The confirmed pairs of each position, in both directions.
+
+    offsets : int64 (num_positions + 1,), those of a position from its offset on. positions : uint32, the other ends.
+    rows : int64, the pairs. strength : float64 by pair.
+    """
+
+    offsets: np.ndarray
+    positions: np.ndarray
+    rows: np.ndarray
+    strength: np.ndarray
 
 
 @kernel
@@ -51,3 +68,40 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
                 best = row
         if best >= 0:
             kept[position], remover[position], pair[position] = False, left[best], best
+
+
+@kernel
+def _find_keeper(pairs, content, holders):
+    """Return the most similar position that is held, NONE if there is none, and the pair; a copy has no pair."""
+    best, best_row = holders[content], np.int64(-1)
+    if best != NONE:
+        return best, best_row
+    for i in range(pairs.offsets[content], pairs.offsets[content + 1]):
+        held, row = holders[pairs.positions[i]], pairs.rows[i]
+        if held == NONE:
+            continue
+        gain = np.inf if best_row < 0 else pairs.strength[row] - pairs.strength[best_row]
+        if gain > 0 or (gain == 0 and held < best):
+            best, best_row = held, row
+    return best, best_row
+
+
+@kernel
+def decide_groups(pairs, representative, starts, needed, near, keeper, pair):
+    """Decide about groups of consecutive positions in order; those before the first group are kept.
+
+    pairs : Neighbours, of representatives. starts : int64 (num_groups + 1,); needed : int64 (num_groups,), the near
+    positions with which a group is removed. near : int64 by group, zeros; keeper : uint32, NONE; pair : int64, -1, by
+    position; filled.
+    """
+    holders = np.full(len(representative), NONE, np.uint32)  # by content, its first position that is kept
+    for position in range(starts[0] - 1, -1, -1):
+        holders[representative[position]] = position
+    for group in range(len(needed)):
+        for position in range(starts[group], starts[group + 1]):
+            keeper[position], pair[position] = _find_keeper(pairs, representative[position], holders)
+            near[group] += keeper[position] != NONE
+        if near[group] < needed[group]:
+            for position in range(starts[group], starts[group + 1]):
+                if holders[representative[position]] == NONE:
+                    holders[representative[position]] = position

@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Ints, Mask, Positions, arrow_of, arrow_of_strings
 from neardup.atomic import AtomicFile
+from neardup.decide.groups import Groups
 from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.documents.batch import Corpus, DocumentBatch, Pages
 from neardup.errors import OutputError
 from neardup.formats.reading import Task
 from neardup.output.directory import refuse_address
-from neardup.schemas import Measures, ids_schema, mask_schema, pairs_schema, removed_schema
+from neardup.schemas import Measures, groups_schema, ids_schema, mask_schema, pairs_schema, removed_schema
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -262,6 +263,13 @@ def mask_batches(tasks: list[Task], outcome: Outcome, locations: DocumentLocatio
             columns = [pa.repeat(pa.scalar(name), len(part)), arrow_of(rows), arrow_of(part)]
             yield pa.RecordBatch.from_arrays(columns, schema=mask_schema())
     locations.release()
+
+
+def group_table(groups: Groups, corpus: Corpus) -> pa.Table:
+    """Return the table of groups, in the order of priority; see schemas.groups_schema."""
+    names = [corpus.tally.values[str(value)] for value in groups.values.tolist()]
+    columns = [groups.documents, groups.near, groups.near / groups.documents, groups.removed]
+    return pa.Table.from_arrays([pa.array(names, pa.string()), *map(arrow_of, columns)], schema=groups_schema())
 
 
 def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:

@@ -138,6 +138,7 @@ _COUNTS = (
     ("removed", "share"),
     ("removed_exact", "share sub exact"),
     ("removed_near", "share sub near"),
+    ("removed_with_group", "share"),
     ("without_features", ""),
     ("rejected", ""),
     ("against", ""),
@@ -162,6 +163,9 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
             counts = report["passages"]["counts"]
             share = percent(counts["characters"] / max(1, counts["characters_read"]))
             parts.append(("passages", say("passages.then", share=share, **counts)))
+        if report.get("groups"):
+            shown = {"column": escape_text(report["groups"]["column"]), "limit": percent(report["groups"]["share"])}
+            parts.append(("groups", say("groups.then", **(report["groups"] | shown))))
         return render_page(report, headline(report), shares, parts, "report.js")
 
 

@@ -29,7 +29,7 @@ from neardup.progress import Progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.settings.methods import DocumentSettings, MinHash
-from neardup.settings.run import Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
@@ -293,7 +293,8 @@ class Run:
     all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
     output is continued. update : whether the documents are added to an index. copies : whether kept documents are
     written. passages : the fewest characters of a repeated passage that is cut from kept documents, if any. table : the
-    file of the output that has the file and the row of each document. progress : as in `dedup`.
+    file of the output that has the file and the row of each document. groups : which documents are removed together;
+    they are counted by the same column. progress : as in `dedup`.
     """
 
     inputs: Inputs
@@ -305,6 +306,7 @@ class Run:
     update: bool = False
     copies: bool = False
     passages: int | None = None
+    groups: GroupSettings = field(default_factory=GroupSettings)
     table: str = "removed.parquet"
     progress: bool | Progress = False
 
@@ -318,7 +320,8 @@ class Run:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
         others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
-        return asdict(self.selection) | asdict(self.settings) | others | {"passages": self.passages}
+        of_output = {"passages": self.passages, "group_by": self.groups.group_by}
+        return asdict(self.selection) | asdict(self.settings) | others | of_output
 
     @property
     def counted(self) -> str | None:

@@ -128,6 +128,44 @@ def split_copies(keep: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupSettings(Validated):
+    """Which documents are kept or removed together."""
+
+    group_by: str | None = parameter(
+        None,
+        "Keep or remove all documents with the same value in this column together, such as the files of a repository. "
+        "Writes groups.parquet.",
+        str,
+        sentinels=("COLUMN",),
+    )
+    group_share: float = parameter(
+        0.5,
+        "Remove a group if at least this share of its documents are near-duplicates of documents in kept groups.",
+        exclusive_min=0,
+        high=1,
+    )
+
+    def refuse(self, selection: SelectionSettings, output: OutputSettings) -> None:
+        """Raise SettingError if whole groups cannot be decided about with other settings."""
+        if self.group_by is None:
+            return
+        others = {
+            "linkage": (selection.linkage, selection.linkage == "sieve"),
+            "keep": (selection.keep, selection.copies == 1),
+            "passages": (output.passages, output.passages is None),
+            "write": (output.write, output.write != "annotated"),
+            "count_by": (output.count_by, output.count_by in (None, self.group_by)),
+        }
+        for option, (value, fits) in others.items():
+            if not fits:
+                raise SettingError(
+                    f"group_by keeps or removes whole groups, which {option} does not allow for: got "
+                    f"{option}={value!r} with group_by={self.group_by!r}. Leave {option} "
+                    f"(--{option.replace('_', '-')}) or group_by (--group-by) out."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputSettings(Validated):
     """What a run writes, and counts."""
 

@@ -63,6 +63,8 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
         files["kept"] = written
     if report.get("passages"):
         files["passages"] = "passages.html"
+    if report.get("groups"):
+        files["groups"] = "groups.parquet"
     if command in ("dedup", "cluster") and (counts["rejected"] or report["incomplete"]):
         files["rejected"] = "rejected.jsonl"
     for name, file in files.items():
@@ -98,6 +100,9 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
             saved = say("terminal.saved", text=memory(report["removed_bytes"]))
         table.count(say("counts.removed"), counts["removed"], _share(counts["removed"], counts) + saved, "bold")
         _add_kinds(table, report, counts["removed"], counts["removed_exact"])
+        if report.get("groups"):
+            others = counts["removed_with_group"]
+            table.count(say("counts.removed_with_group"), others, say("terminal.groups", **report["groups"]))
         if report.get("passages"):
             add_passages(table, report["passages"]["counts"])
     elif command == "cluster":

@@ -18,16 +18,19 @@ from neardup.arrays import Floats
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import connect, roots
 from neardup.decide.copies import keep_copies
-from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
+from neardup.decide.groups import Groups, decide_groups, order_by_group
+from neardup.decide.outcome import SHORT, Edits, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
+from neardup.decide.sieve import NONE
 from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Decided, Engine, FirstIds, check_ids, count_by_value
 from neardup.engines.local import searches
 from neardup.engines.local.passages import find_among_kept
-from neardup.engines.local.reading import Reading, count_or_open, describe_all, locations
+from neardup.engines.local.reading import MAX_DOCUMENTS, MAX_VALUES, Reading, count_or_open, describe_all, locations
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
+from neardup.errors import SettingError
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, known_total
@@ -38,6 +41,7 @@ from neardup.output.kept import refuse_cuts
 from neardup.progress import Progress, Stages, trim_heap
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.verify.measured import measured_of_copies
 from neardup.verify.recall import Recall, audit_recall, estimate_recall
 
 if TYPE_CHECKING:
@@ -60,6 +64,11 @@ class LocalEngine(Engine):
             method_of(run.method).refuse_audit(selection.audit_sample)
         found = run.find()
         tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
+        if run.groups.group_by is not None and method.directed:
+            raise SettingError(
+                f"group_by compares documents in both directions: got group_by={run.groups.group_by!r} with "
+                "similarity='containment'. Use another similarity (--similarity), or leave group_by (--group-by) out."
+            )
         if run.passages is not None and (run.copies or folder is None):
             for task in [task for task in tasks if not task.against]:
                 refuse_cuts(task)
@@ -72,10 +81,14 @@ class LocalEngine(Engine):
         if folder is not None:
             folder.begin(resume=resuming)
         named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
-        source = _read(tasks, method, selection, run.settings, scratch, stages, resume=resuming, first_ids=named)
+        share = None if run.groups.group_by is None else run.groups.group_share
+        most = MAX_VALUES if share is None else MAX_DOCUMENTS  # the names of all groups are written
+        source = _read(
+            tasks, method, selection, run.settings, scratch, stages, resume=resuming, first_ids=named, max_values=most
+        )
         located = locations(tasks, source.corpus, scratch)
         warnings += check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
-        outcome = _decide(source, selection, run.threads, stages, all_pairs=run.all_pairs)
+        outcome = _decide(source, selection, run.threads, stages, all_pairs=run.all_pairs, share=share)
         by_value = count_by_value(run, outcome, scratch.column(schemas.VALUES))
         decided = Decided(tasks, method, outcome, located, warnings, by_value)
         if run.passages is None:
@@ -119,14 +132,21 @@ def run_searches(
 
 
 def _decide(
-    source: SetSource, selection: SelectionSettings, threads: int, stages: Stages, *, all_pairs: bool
+    source: SetSource,
+    selection: SelectionSettings,
+    threads: int,
+    stages: Stages,
+    *,
+    all_pairs: bool,
+    share: float | None = None,
 ) -> Outcome:
-    """Find the duplicates among documents that were read."""
+    """Find the duplicates among documents that were read. share : of a group that is removed, if groups are."""
     _, corpus, method, scratch, _ = source
     with stages.stage("propose"):
-        queue, short = _queue(scratch, corpus, selection)
+        queue, short = _queue(scratch, corpus, selection, by_group=share is not None)
         most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
-        scope = Scope(all_pairs, selection.linkage == "connected" and not all_pairs, most, threads)
+        connected = selection.linkage == "connected" or share is not None
+        scope = Scope(all_pairs, connected and not all_pairs, most, threads)
         search = searches.search_of(method)(scratch, method, queue, scope)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
@@ -134,8 +154,10 @@ def _decide(
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
     trim_heap()
-    queue = search.queue
-    if search.scope.connected:
+    queue, cuts, groups = search.queue, None, None
+    if share is not None:
+        removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
+    elif search.scope.connected:
         removals = _connected_removals(scratch, method, queue, confirmed)
     else:
         removals = _sieve_removals(queue.order, confirmed, method)
@@ -161,6 +183,8 @@ def _decide(
         audited=audited,
         removals=removals,
         pairs=pairs,
+        cuts=cuts,
+        groups=groups,
     )
 
 
@@ -175,6 +199,7 @@ def _read(
     resume: bool = False,
     limits: Sequence[Method] = (),
     first_ids: FirstIds | None = None,
+    max_values: int = MAX_VALUES,
 ) -> SetSource:
     """Read all documents, after a pass that counts their features if needed.
 
@@ -201,6 +226,7 @@ def _read(
         stores_sets=stored,
         summarise=summarise if limits else None,
         first_ids=first_ids,
+        max_values=max_values,
     )
     if resume:
         reading.resume()
@@ -211,11 +237,13 @@ def _read(
     return SetSource(tasks, corpus, method, scratch, stored)
 
 
-def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings) -> tuple[Queue, int]:
+def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, *, by_group: bool) -> tuple[Queue, int]:
     """Return the queue of documents, and the number of short ones."""
     lengths = scratch.column(schemas.LENGTHS)
     ranks = [scratch.column(schemas.RANKS.at(place)) for place in range(len(rank_columns(selection.keep)))]
     order = priority_order(selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends)
+    if by_group:
+        order = order_by_group(order, corpus.num_against, scratch.column(schemas.VALUES))
     sizes = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=corpus.tally.shingles)
     featured = sizes > 0
     short = int(np.count_nonzero(featured & (sizes < SHORT)))
@@ -276,6 +304,25 @@ def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirme
     documents, kept = order[removed], order[first[removed]]
     measured = searches.measure_pairs(method, searches.read_described(scratch, queue.featured), kept, documents)
     return Removals(documents, kept, measured)
+
+
+def _group_removals(
+    scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed, share: float
+) -> tuple[Removals, Edits, Groups]:
+    """Remove whole groups: the documents with a near-duplicate in a kept group, and as an edit the others."""
+    order, strength = queue.order, method.strength(confirmed.measured)
+    values = scratch.column(schemas.VALUES)[order[queue.num_against :]]
+    pairs = confirmed.left, confirmed.right, strength
+    decided = decide_groups(*pairs, queue.representative, values, share)
+    kept = np.ones(len(order), np.bool_)
+    kept[order[decided.removed & (decided.keeper == NONE)]] = False
+    removed = np.flatnonzero(decided.removed & (decided.keeper != NONE))
+    removed = removed[np.argsort(order[removed], kind="stable")]
+    pair = decided.pair[removed]
+    measured = measured_of_copies(len(removed), method.measures)
+    for name, column in measured.columns.items():
+        column[pair >= 0] = confirmed.measured[name][pair[pair >= 0]]
+    return Removals(order[removed], order[decided.keeper[removed]], measured), Edits(kept), decided.groups
 
 
 def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:

@@ -59,6 +59,7 @@ class Reading:
         stores_sets: bool,
         summarise: Callable[[Features], Keys] | None = None,
         first_ids: FirstIds | None = None,
+        max_values: int = MAX_VALUES,
     ) -> None:
         self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
         self.summarise = summarise or method.summarise
@@ -66,7 +67,7 @@ class Reading:
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
-        self.on_error, self.first_ids = on_error, first_ids
+        self.on_error, self.first_ids, self.max_values = on_error, first_ids, max_values
         self.tally = Tally()
 
     def resume(self) -> None:
@@ -166,7 +167,7 @@ class Reading:
             column = batch.values[-1]
             hashes = hash_values(column)
             self.scratch.append(schemas.VALUES, hashes)
-            if len(self.tally.values) < MAX_VALUES:
+            if len(self.tally.values) < self.max_values:
                 distinct, first = np.unique(hashes, return_index=True)
                 found = zip(distinct.tolist(), column.take(arrow_of(first)).to_pylist(), strict=True)
                 self.tally.values |= {str(number): "" if value is None else value for number, value in found}
