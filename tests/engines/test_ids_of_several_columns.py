@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -47,7 +48,7 @@ def written(path: Path) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
     elif path.suffix == ".csv":
-        pa.csv.write_csv(TABLE, path)
+        pa_csv.write_csv(TABLE, path)
     elif path.suffix == ".arrow":
         with pa.ipc.new_file(path, TABLE.schema) as file:
             file.write_table(TABLE)

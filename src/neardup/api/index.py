@@ -435,7 +435,12 @@ class Index(FileJobs):
         return self.opened.merge(other.opened)
 
     def documents(self) -> Iterator[pa.Table]:
-        """Yield all documents by the thousand: id, kept, kept_id, times, payload, import_name, text and sketch."""
+        """Yield all documents by the thousand.
+
+        Columns: id, kept, kept_id, first_seen, last_seen, payload, import_name, text, sketch and duplicates, which is
+        the number of documents of the index that a kept document removed, as in the files of `dedup` with
+        write="annotated"; null for a removed one. A forgotten document no longer counts.
+        """
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(snapshot)
 

@@ -397,6 +397,8 @@ class FileJobs:
     ) -> dict[str, Any]:
         """Write all documents to a file, and return a report; documents that are added meanwhile are left out.
 
+        The columns are those of `documents`.
+
         Parameters
         ----------
         output : the file (.parquet, .jsonl, .csv). Signatures and fingerprints are bytes in Parquet, and hexadecimal
@@ -417,7 +419,8 @@ class FileJobs:
                     bar.advance(len(table), int(table.nbytes))
                     yield plain(table)
 
-        schema = plain(maintenance.shown(indexed_schema(self.opened.measures).empty_table())).schema
+        empty = maintenance.shown(indexed_schema(self.opened.measures).empty_table())
+        schema = plain(maintenance.with_duplicates(empty, np.empty(0, np.int64))).schema
         _write(file, tables(), schema)
         return {
             "version": __version__,

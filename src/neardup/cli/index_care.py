@@ -90,6 +90,8 @@ def backup(address: str, folder: str, **printing: bool) -> None:
 def export(address: str, output: str, overwrite: bool, progress: bool, **printing: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and signatures.
 
+    The column duplicates is the number of documents that each kept document removed; it is null for removed ones.
+
     \b
     Examples:
       neardup index export news.index -o documents.parquet

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Rows, arrow_of
+from neardup.arrays import Ints, Rows, arrow_of
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
 from neardup.index.decisions import Rules
@@ -31,8 +31,19 @@ def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] 
 
 
 def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
-    """Yield all documents, their texts decompressed."""
-    yield from map(shown, snapshot.scan(_SHOWN))
+    """Yield all documents, their texts decompressed, with the number of those that each removed; two scans."""
+    removed = np.zeros(snapshot.num_rows, np.int64)
+    for table in snapshot.scan(["kept_row"]):
+        rows, counts = np.unique(table["kept_row"].drop_null().to_numpy(), return_counts=True)
+        removed[rows] += counts
+    for table in snapshot.scan(["row", *_SHOWN]):
+        yield with_duplicates(shown(table), removed[table["row"].to_numpy()])
+
+
+def with_duplicates(table: pa.Table, removed: Ints) -> pa.Table:
+    """Return shown documents with the column `duplicates`: how many each removed, null if it was removed itself."""
+    counts = pa.array(removed, pa.int64(), mask=~table["kept"].to_numpy())
+    return table.append_column("duplicates", counts)
 
 
 def shown(table: pa.Table) -> pa.Table:
