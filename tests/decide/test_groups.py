@@ -168,6 +168,14 @@ def test_documents_without_a_value_are_a_group_and_near_duplicates_within_a_grou
     assert result.kept["id"].to_pylist() == ["a", "b"]
 
 
+def test_a_group_that_is_removed_is_no_loss_to_warn_of() -> None:
+    texts = [f"file number {number} of a repository that is forked" for number in range(30)]
+    table = pa.table({"repo": ["a"] * 30 + ["b"] * 30 + ["c"], "text": [*texts * 2, "another one"]})
+    result = neardup.dedup(table, group_by="repo", threshold=1.0)
+    assert result.report["groups"]["removed"] == 1
+    assert result.report["warnings"] == []
+
+
 def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "in.parquet")
     (tmp_path / "run.toml").write_text('group-by = "repo"\ngroup-share = 0.6\n')

@@ -97,6 +97,23 @@ def test_an_index_joins_ids_of_files_and_of_lines(tmp_path: Path) -> None:
         assert hits["id"].to_pylist() == IDS
 
 
+def test_lines_join_several_text_columns_as_files_do(tmp_path: Path) -> None:
+    rows = [{"id": "a", "title": FOX, "body": "b"}, {"id": "b", "title": None, "body": FOX}, {"id": "c", "title": FOX}]
+    lines = [json.dumps(row) for row in rows]
+    (tmp_path / "in.jsonl").write_text("\n".join([*lines, ""]))
+    wanted = {"text_column": ["title", "body"]}
+    with (
+        neardup.Index.create("memory:", storage="text") as index,
+        neardup.Index.create("memory:", storage="text") as other,
+    ):
+        index.add_files(tmp_path / "in.jsonl", if_new=False, **wanted)
+        (answered,) = other.answer_lines([[line.encode() for line in [*lines, '{"id": "d", "body": 1}']]], **wanted)
+        assert answered[-1][1] == {"error": "'body' is a number, not a string"}
+        assert [index.get(id).text for id in "abc"] == [f"{FOX}\nb", FOX, FOX]
+        assert other.get("a").text == f"{FOX}\nb"
+        assert [answer["kept_id"] for _, answer in answered[1:3]] == ["a", "a"]
+
+
 def test_an_index_of_a_run_has_the_ids_of_the_run(tmp_path: Path) -> None:
     neardup.dedup(written(tmp_path / "in.jsonl"), output=tmp_path / "out", **BOTH)
     with neardup.Index.from_run("memory:", tmp_path / "out") as index:

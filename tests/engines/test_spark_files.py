@@ -155,6 +155,16 @@ def test_bulk_data_gives_the_rows_of_a_local_run(spark, tmp_path):
     assert compare(spark, tmp_path, tmp_path / "corpus", {})["counts"]["removed"] > 50_000
 
 
+def test_ids_of_several_columns_are_those_of_a_local_run(spark, tmp_path):
+    texts = random_texts(3, 60)
+    rows = {"repo": [f"r:{n % 7}" for n in range(60)], "number": list(range(60)), "text": pa.array(texts, pa.string())}
+    pq.write_table(pa.table(rows), tmp_path / "in.parquet")
+    options = {"id_column": ["repo", "number"], "threshold": 0.5}
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
+    assert report["counts"]["removed"]
+    assert report["columns"]["id"] == ["repo", "number"]
+
+
 def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
     source = tmp_path / "rows.jsonl"
     source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": "A b c d e f."}\n{"text": 5}\n')

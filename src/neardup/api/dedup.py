@@ -290,10 +290,11 @@ def _kept(run: Decided) -> Callable[[], pa.Table]:
 
 
 def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:
-    """Return the report of a run, as values for JSON."""
-    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
+    """Return the report of a run, as values for JSON. Groups are in a table of their own, and are to be removed."""
+    by_value = None if run.groups.group_by is not None else decided.by_value
+    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
     of_run = decided.tasks, decided.method, run.selection, decided.outcome, stages, warnings
-    return build_report("dedup", *of_run) | {"by_value": decided.by_value}
+    return build_report("dedup", *of_run) | {"by_value": by_value}
 
 
 def _describe_passages(

@@ -30,7 +30,7 @@ class _Line(NamedTuple):
 class LineOptions(TypedDict, total=False):
     """The fields of lines, and the limit of their documents, as in `Index.answer_lines`."""
 
-    text_column: str | None
+    text_column: str | Sequence[str] | None
     id_column: str | Sequence[str] | None
     payload_column: str | Sequence[str] | None
     import_name: str | None
@@ -52,15 +52,14 @@ class LineAnswers:
         self,
         index: OpenIndex,
         *,
-        text_column: str | None = None,
+        text_column: str | Sequence[str] | None = None,
         id_column: str | Sequence[str] | None = None,
         payload_column: str | Sequence[str] | None = None,
         import_name: str | None = None,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
     ) -> None:
         self._index, self._import_name, self._max_bytes = index, import_name, max_document_bytes
-        self._text_column = text_column
-        self._id_names, self._payload_names = _several(id_column), _several(payload_column)
+        self._text_names, self._id_names, self._payload_names = map(_several, (text_column, id_column, payload_column))
         self._has_chosen = False
 
     def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, dict[str, Any]]]:
@@ -105,22 +104,24 @@ class LineAnswers:
             return _Line(error="the line is not a JSON object")
         self._choose(record)
         names = names_of(self._index.method.vector_length)
-        if self._text_column is None:
+        if not self._text_names:
             return _Line(error=f"the line has no field {', '.join(names)}: name the text field (--text-column)")
-        text, length = _field(record, self._text_column), self._index.method.vector_length
-        if length is not None:
+        found = [(name, _field(record, name)) for name in self._text_names]
+        texts, length = [text for text in found if text[1] is not None] or found[:1], self._index.method.vector_length
+        if length is not None and len(self._text_names) == 1:
             try:
-                text = texts_of(array_of_documents([text], length))[0].as_py()
+                texts = [(texts[0][0], texts_of(array_of_documents([texts[0][1]], length))[0].as_py())]
             except InputError as error:
                 return _Line(error=str(error))
-        if not isinstance(text, str):
-            return _Line(error=f"'{self._text_column}' is {_kind(text)}, not a string")
+        for name, text in texts:
+            if not isinstance(text, str):
+                return _Line(error=f"'{name}' is {_kind(text)}, not a string")
         ids = {name: _field(record, name) for name in self._id_names}
         for name, id in ids.items():
             if isinstance(id, bool) or not isinstance(id, (str, int, float)):
                 return _Line(error=f"'{name}' is {_kind(id)}, not a string or a number")
-        document = _Line(text, tuple(map(str, ids.values())), _payload(record, self._payload_names))
-        return self._checked(document)
+        text = "\n".join(text for _, text in texts)
+        return self._checked(_Line(text, tuple(map(str, ids.values())), _payload(record, self._payload_names)))
 
     def _checked(self, document: _Line) -> _Line:
         try:
@@ -137,12 +138,10 @@ class LineAnswers:
         """Choose the fields of the text and the id that were not named, by the first object."""
         if self._has_chosen:
             return
-        if self._text_column is None:
-            self._text_column = next(
-                (name for name in names_of(self._index.method.vector_length) if name in record), None
-            )
+        usual = names_of(self._index.method.vector_length)
+        self._text_names = self._text_names or tuple(name for name in usual if name in record)[:1]
         self._id_names = self._id_names or tuple(name for name in ID_NAMES if name in record)[:1]
-        self._has_chosen = self._text_column is not None
+        self._has_chosen = bool(self._text_names)
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ class GroupSettings(Validated):
             "keep": (selection.keep, selection.copies == 1),
             "passages": (output.passages, output.passages is None),
             "write": (output.write, output.write != "annotated"),
-            "count_by": (output.count_by, output.count_by in (None, self.group_by)),
+            "count_by": (output.count_by, output.count_by is None),
         }
         for option, (value, fits) in others.items():
             if not fits:
