@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from neardup.api.plan import Plan as Plan, plan as plan
     from neardup.api.sign import document_frequencies as document_frequencies, sign as sign
     from neardup.api.sweep import sweep as sweep
-    from neardup.api.texts import compare as compare
+    from neardup.api.texts import compare as compare, explain as explain
     from neardup.errors import InputError as InputError, NeardupError as NeardupError, SettingError as SettingError
     from neardup.features.idf import IdfTable as IdfTable
-    from neardup.fingerprints.explain import explain as explain
     from neardup.fingerprints.fingerprints import Fingerprints as Fingerprints
     from neardup.fingerprints.signatures import Signatures as Signatures
     from neardup.progress import Progress as Progress
@@ -52,9 +51,8 @@ _HOMES = {
     "neardup.api.plan": "Plan plan",
     "neardup.api.sign": "document_frequencies sign",
     "neardup.api.sweep": "sweep",
-    "neardup.api.texts": "compare",
+    "neardup.api.texts": "compare explain",
     "neardup.settings.methods": "Jieba MinHash SimHash method",
-    "neardup.fingerprints.explain": "explain",
     "neardup.errors": "InputError NeardupError SettingError",
     "neardup.features.idf": "IdfTable",
     "neardup.fingerprints.fingerprints": "Fingerprints",

@@ -289,11 +289,6 @@ def test_methods_are_compared_by_name_or_as_settings():
         neardup.compare_methods(LABELLED, ["minhash", "minhash"])
 
 
-def test_only_fingerprints_are_explained():
-    with pytest.raises(SettingError, match=r"method must be of SimHash: got MinHash\. Use SimHash"):
-        neardup.explain("a b c", method=neardup.MinHash())
-
-
 def test_names_of_files_as_texts_cause_a_warning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "b.txt"):

@@ -41,6 +41,7 @@ RESULTS: dict[str, Callable[[], object]] = {
     "Fingerprints": lambda: neardup.sign(TEXTS, method="simhash"),
     "IdfTable": lambda: neardup.document_frequencies(TEXTS),
     "Explanation": lambda: neardup.explain(TEXTS[0]),
+    "SignatureExplanation": lambda: neardup.explain(TEXTS[0], method="minhash"),
     "Answer": lambda: index_of_texts().add_if_new(TEXTS[0], id="a", payload="p"),
     "Hits": lambda: index_of_texts().query(TEXTS[0]),
     "Document": lambda: index_of_texts().get(index_of_texts().add_if_new("x").id),

@@ -331,7 +331,10 @@ ERRORS = {
         ["compare", "a.txt", "b.txt", "--method", "simhash", "--weights", "tfidf"],
         "which single texts do not have: got idf='corpus'. Pass a table as idf (--idf TABLE",
     ),
-    "nothing to explain": (["compare", "a.txt", "b.txt", "--explain"], "method must be of SimHash: got MinHash."),
+    "nothing to explain": (
+        ["compare", "a.txt", "b.txt", "--explain", "--similarity", "containment"],
+        "Explain the text with similarity='jaccard'",
+    ),
     "settings of a scheme": (
         ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--ngram", "2"],
         "scheme='mfonda' sets ngram itself: got ngram=2",

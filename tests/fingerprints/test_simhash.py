@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup import IdfTable, InputError, SettingError, SimHash
+from neardup import IdfTable, InputError, SettingError, SimHash, explain
 from neardup.errors import SchemeError
 from neardup.features.shingles import Workspace
-from neardup.fingerprints.explain import explain, keywords
+from neardup.fingerprints.explain import keywords
 from neardup.fingerprints.simhash import summarise, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from reference import shingles

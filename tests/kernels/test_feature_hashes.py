@@ -10,11 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup import InputError, SimHash
+from neardup import InputError, SimHash, explain
 from neardup.features.described import distinct_features
 from neardup.features.feature_strings import Strings, hash_features, strings_of, token_strings
 from neardup.features.shingles import shingle_documents
-from neardup.fingerprints.explain import explain
 from neardup.fingerprints.simhash import to_integers
 from neardup.fingerprints.simhash_documents import describe, summarise_described
 from reference import shingles

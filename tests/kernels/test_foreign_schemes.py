@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from neardup import SimHash
+from neardup import SimHash, explain
 from neardup.features import foreign_schemes
-from neardup.fingerprints.explain import explain
 from neardup.kernels import feature_hashes as kernel
 from neardup.kernels.token_arrays import Text
 from reference import foreign_schemes as reference

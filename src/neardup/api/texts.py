@@ -1,16 +1,18 @@
-"""Compare two texts or files."""
+"""Compare two texts or files; explain the fingerprint of one."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 from neardup.documents.page_charset import decode_page
 from neardup.errors import InputError
+from neardup.features.idf import IdfTable
 from neardup.features.vectors import array_of_documents, texts_of
+from neardup.fingerprints.explain import Explanation, SignatureExplanation, WeightedFeature
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
 from neardup.settings.methods import PAGE_TOKENS, MethodSettings, method_named
@@ -71,6 +73,44 @@ def compare(
         _pages=texts if getattr(method, "tokens", None) in PAGE_TOKENS else None,
         _compare=compare,
     )
+
+
+def explain(
+    text: str | Iterable[str] | Iterable[WeightedFeature],
+    *,
+    method: MethodSettings | str = "simhash",
+    idf: IdfTable | None = None,
+) -> Explanation | SignatureExplanation:
+    """Return the computation of a fingerprint step by step: the votes of SimHash, or the minima of MinHash.
+
+    Parameters
+    ----------
+    text : a text, which the method cuts into features; or features: strings, or for SimHash pairs of a string and its
+        weight, which are used unchanged. The weights of repeated features are added.
+    method : settings of fingerprints, or their name.
+    idf : the document frequencies, if the weights use them. Default: those of the method.
+
+    Returns
+    -------
+    neardup.lsh.Explanation of a SimHash fingerprint: features, weights, hashes, sums of votes; or
+    neardup.lsh.SignatureExplanation of a MinHash signature: shingles, minima, keys of bands.
+
+    Raises
+    ------
+    InputError
+        If there are no features.
+    SettingError
+        If the method makes no fingerprints of words, or needs the document frequencies of a corpus and has none.
+
+    Examples
+    --------
+    >>> explain("to be or not to be").counts
+    (2, 2, 1, 1)
+    >>> left, right = (explain(text, method="minhash") for text in ("to be or not to be at all", "to be or not to be"))
+    >>> [band for band, keys in enumerate(zip(left.keys, right.keys)) if keys[0] == keys[1]]
+    []
+    """
+    return method_of(method_named(method)).explain(text, idf)
 
 
 def _warn_of_names(left: Text, right: Text) -> None:

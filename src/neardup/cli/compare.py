@@ -20,7 +20,7 @@ from neardup.report.wording import say, speaking
 from neardup.settings.run import OutputSettings
 
 if TYPE_CHECKING:
-    from neardup.fingerprints.explain import Explanation
+    from neardup.fingerprints.explain import Explanation, SignatureExplanation
     from neardup.results import Comparison
 
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 @option(
     "--explain",
     PRINTING,
-    "Show how the fingerprint of each text is computed: words, weights, bits, sums (--method simhash).",
+    "Show how the fingerprints are computed, and how a search finds one by the other: shingles, minima and bands of "
+    "MinHash; words, weights, bits, sums and blocks of SimHash.",
 )
 @option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(
@@ -54,6 +55,7 @@ def compare(
     Examples:
       neardup compare a.txt b.txt
       neardup compare a.txt b.txt --ngram 3 --threshold 0.7
+      neardup compare a.txt b.txt --explain
       neardup compare a.txt b.txt --method simhash --explain
       neardup compare a.html b.html
       curl -s https://example.org/ | neardup compare - saved.html --plain
@@ -70,8 +72,8 @@ def compare(
         print_json(_record(result, explained))
         return
     with speaking(lang):
-        for name, found in zip((left, right), explained, strict=False):
-            render.explain.print_explanation(name, found, full=full)
+        if explained:
+            render.explain.print_explanations((left, right), explained, method, full=full)
         if result.outlines is None:
             render.compare.print_comparison(result, (left, right), method, plain=plain, full=full)
         else:
@@ -103,7 +105,7 @@ def _content_row(content: Comparison | None) -> tuple[str, str, str]:
     return say("compare.content"), f"{content.similarity:.4f}", say("compare.content_means")
 
 
-def _record(result: Comparison, explained: list[Explanation]) -> dict[str, Any]:
+def _record(result: Comparison, explained: list[Explanation | SignatureExplanation]) -> dict[str, Any]:
     """Return a comparison as values for JSON."""
     bands = {} if result.bands is None else result.bands._asdict()
     verdict = {name: getattr(result, name) for name in ("similarity", "threshold", "duplicate")}

@@ -1,21 +1,25 @@
-"""SimHash of one text: its keywords, and the computation of its fingerprint step by step."""
+"""Fingerprints of one text step by step: the votes of SimHash, the minima of MinHash; and keywords."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import InputError, SettingError
-from neardup.features.feature_strings import split_pairs
+from neardup.features.described import distinct_features
+from neardup.features.feature_strings import split_pairs, strings_of, token_strings
 from neardup.features.idf import IdfTable, resolve_idf
-from neardup.features.segmenters import pack_tokens
+from neardup.features.segmenters import pack_tokens, shingle_strings
+from neardup.features.shingles import extract_text, shingle_documents
 from neardup.fingerprints import simhash_documents as fingerprinting
+from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.simhash import Sums, to_integers
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import PAGE_TOKENS, MethodSettings, SimHash, named_as
+from neardup.settings.methods import PAGE_TOKENS, MinHash, SimHash, named_as
 
 WeightedFeature = tuple[str, float]
 
@@ -38,6 +42,23 @@ class Explanation:
     sums: tuple[float, ...]
     fingerprint: int
     bits: int
+
+
+@dataclass(frozen=True)
+class SignatureExplanation:
+    """The computation of a MinHash signature: of each shingle, in order of first occurrence; of each hash and band.
+
+    features : the shingles. counts : their frequencies, which do not matter. hashes : their hashes. signature : the
+    least permuted value of all shingles, for each permutation. minima : the index in `features` of the shingle that
+    has this value. keys : the key of each band; documents that share the key of a band are compared.
+    """
+
+    features: tuple[str, ...]
+    counts: tuple[int, ...]
+    hashes: tuple[int, ...]
+    signature: tuple[int, ...]
+    minima: tuple[int, ...]
+    keys: tuple[int, ...]
 
 
 def keywords(
@@ -81,39 +102,10 @@ def _method_of(idf: IdfTable | None) -> SimHash:
     return SimHash(**scheme) if scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices else SimHash()
 
 
-def explain(
-    text: str | Iterable[str] | Iterable[WeightedFeature],
-    *,
-    method: MethodSettings | str = "simhash",
-    idf: IdfTable | None = None,
+def explain_fingerprint(
+    text: str | Iterable[str] | Iterable[WeightedFeature], method: SimHash, idf: IdfTable | None = None
 ) -> Explanation:
-    """Return the computation of a SimHash fingerprint step by step: features, weights, hashes, sums of votes.
-
-    Parameters
-    ----------
-    text : a text, which the method cuts into features; or features: strings, or pairs of a string and its weight,
-        which are used unchanged. The weights of repeated features are added.
-    method : settings of fingerprints, or their name.
-    idf : the document frequencies, if the weights use them. Default: those of the method.
-
-    Returns
-    -------
-    Explanation
-
-    Raises
-    ------
-    InputError
-        If there are no features.
-    SettingError
-        If the method makes no SimHash fingerprints of words, or needs the document frequencies of a corpus and has
-        none.
-
-    Examples
-    --------
-    >>> explain("to be or not to be").counts
-    (2, 2, 1, 1)
-    """
-    method = named_as(SimHash, method)
+    """Return the computation of a SimHash fingerprint; arguments and errors as of `neardup.explain`."""
     summands, sums = _work(text, method, idf)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]
@@ -133,6 +125,41 @@ def explain(
     )
 
 
+def explain_signature(
+    text: str | Iterable[str], method: MinHash, num_bands: int, rows_per_band: int
+) -> SignatureExplanation:
+    """Return the computation of a MinHash signature; arguments and errors as of `neardup.explain`."""
+    if method.boost_rare:
+        raise SettingError(
+            "boost_rare counts shingles by the document frequencies of a corpus, which a single text does not have: "
+            "got boost_rare=True. Explain the text with boost_rare=False."
+        )
+    given = _checked(text, method.tokens)
+    if isinstance(given, str):
+        texts = extract_text(pa.array([given], pa.large_string()), method)
+        method = replace(method, html=None)
+        tokens, shingles, ngram = token_strings(texts, method), shingle_documents(texts, method), method.ngram
+    else:
+        tokens, ngram = pack_tokens([given]), 1
+        shingles = shingle_strings(tokens, ngram)
+    if not len(shingles.hashes):
+        raise _no_features(text)
+    found = distinct_features(shingles.hashes, shingles.offsets)
+    strings = strings_of(tokens, ngram, method.tokens not in ("chars", "letters"), found, shingles.offsets).to_list()
+    order = np.argsort(found.firsts)
+    each = np.arange(len(order) + 1)  # as if each shingle was a document
+    values = sign(found.hashes[order], each, num_bands * rows_per_band, method.seed)
+    signature = values.min(axis=0)
+    return SignatureExplanation(
+        features=tuple(strings[index] for index in order.tolist()),
+        counts=tuple(found.counts[order].tolist()),
+        hashes=tuple(found.hashes[order].tolist()),
+        signature=tuple(signature.tolist()),
+        minima=tuple(values.argmin(axis=0).tolist()),
+        keys=tuple(band_keys(signature[None], num_bands)[:, 0].tolist()),
+    )
+
+
 def _plain(values: np.ndarray) -> list[float]:
     """Return numbers as Python values; as int if all are whole."""
     whole = bool((values == np.rint(values)).all())
@@ -142,9 +169,22 @@ def _plain(values: np.ndarray) -> list[float]:
 def _work(
     text: object, method: SimHash, idf: IdfTable | None, *, may_be_empty: bool = False
 ) -> tuple[fingerprinting.Summands, Sums]:
-    if method.tokens in PAGE_TOKENS:
+    given = _checked(text, method.tokens)
+    if isinstance(given, str):
+        described = fingerprinting.describe(pa.array([given], pa.large_string()), method, with_strings=True)
+    else:
+        described = _describe_given(given, method)
+    if described.shingles.offsets[-1] == 0 and not may_be_empty:
+        raise _no_features(text)
+    summands = fingerprinting.weigh(described, idf or resolve_idf(described.method), with_strings=True)
+    return summands, fingerprinting.add_up(summands, method)
+
+
+def _checked(text: object, tokens: object) -> str | list[Any]:
+    """Return a text, or features as a list."""
+    if tokens in PAGE_TOKENS:
         raise SettingError(
-            f"Tags of a page have no words to show: got tokens={method.tokens!r}. Explain a method of texts, or "
+            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method of texts, or "
             "compare two pages (neardup compare), which shows their outlines."
         )
     if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
@@ -152,16 +192,11 @@ def _work(
             f"A text is a string; features are strings, or pairs of a string and its weight: got {text!r:.80}. Decode "
             "bytes first."
         )
-    if isinstance(text, str):
-        described = fingerprinting.describe(pa.array([text], pa.large_string()), method, with_strings=True)
-    else:
-        described = _describe_given(list(text), method)
-    if described.shingles.offsets[-1] == 0 and not may_be_empty:
-        raise InputError(
-            f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such texts out."
-        )
-    summands = fingerprinting.weigh(described, idf or resolve_idf(described.method), with_strings=True)
-    return summands, fingerprinting.add_up(summands, method)
+    return text if isinstance(text, str) else list(text)
+
+
+def _no_features(text: object) -> InputError:
+    return InputError(f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such texts out.")
 
 
 def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> fingerprinting.Described:

@@ -19,6 +19,7 @@ from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists, distinct_lists
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace
+from neardup.fingerprints.explain import Explanation, SignatureExplanation
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher
@@ -303,6 +304,12 @@ class Method(ABC):
             same_text=both and bool(measured.exact[0]),
             similarity=float(measured[SIMILARITY.name][0]) if SIMILARITY.name in measured.columns else None,
             duplicate=both and bool(self.is_duplicate(measured)[0]),
+        )
+
+    def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation | SignatureExplanation:
+        """Return the computation of the fingerprint of a text, or of features; see `neardup.explain`."""
+        raise SettingError(
+            f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or MinHash (--method simhash)."
         )
 
     def _describe_pair(self, left: str, right: str) -> Described:

@@ -24,6 +24,7 @@ from neardup.features.idf import IdfTable, describe_features
 from neardup.features.segmenters import HashedTokens, view_tokens
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
 from neardup.fingerprints import minhash as signing
+from neardup.fingerprints.explain import SignatureExplanation, explain_signature
 from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, WEIGHTED_SCHEME_NAME, band_keys, sign
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.methods.base import Curve, Described, Method, is_exact, without_version
@@ -217,6 +218,16 @@ class MinHashMethod(Method):
             estimated_jaccard=float(np.mean(signatures[0] == signatures[1])) if both else 0.0,
             candidate_probability=float(candidate_probability(found.jaccard, self.bands)) if both else 0.0,
         )
+
+    def explain(self, text: Any, idf: IdfTable | None = None) -> SignatureExplanation:
+        if self.by_samples:
+            raise SettingError(
+                f"Contained texts are found by samples of shingles, not by signatures: got similarity="
+                f"{self.settings.similarity!r}. Explain the text with similarity='jaccard' (--similarity jaccard)."
+            )
+        if idf is not None:
+            raise SettingError("idf weighs the features of SimHash: got one with MinHash. Leave idf out.")
+        return explain_signature(text, self.settings, *self.bands)
 
     def scheme_settings(self) -> dict[str, Any]:
         return without_version(describe_features(self.settings)) | {"seed": self.settings.seed}

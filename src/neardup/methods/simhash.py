@@ -20,6 +20,7 @@ from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.segmenters import HashedTokens, hash_tokens
 from neardup.features.shingles import Workspace, is_scanned
 from neardup.fingerprints import simhash_documents as fingerprinting
+from neardup.fingerprints.explain import Explanation, explain_fingerprint
 from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from neardup.fingerprints.sketches import require_same
@@ -172,6 +173,9 @@ class SimHashMethod(Method):
             return found
         first, second = to_integers(described.keys.values)
         return found._replace(fingerprints=(first, second), distance=(first ^ second).bit_count())
+
+    def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation:
+        return explain_fingerprint(text, self.settings, idf or self.idf)
 
     def scheme_settings(self) -> dict[str, Any]:
         scheme = scheme_of(self.settings, getattr(self.settings.idf, "version", None))

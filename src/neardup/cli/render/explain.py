@@ -1,53 +1,68 @@
-"""Print how a text becomes a fingerprint, step by step."""
+"""Print how two texts become fingerprints, step by step, and how an index finds one by the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from rich.console import Console
 from rich.text import Text
 
+from neardup.candidates.bands import Bands, candidate_probability
+from neardup.candidates.blocks import Radius, cut_blocks
 from neardup.cli.render.table import table_lines
-from neardup.report.wording import say, shortened, visible
-
-if TYPE_CHECKING:
-    from neardup.fingerprints.explain import Explanation
+from neardup.fingerprints.explain import Explanation, SignatureExplanation
+from neardup.methods.registry import method_of
+from neardup.report.wording import percent, say, shortened, visible
+from neardup.settings.methods import MethodSettings
 
 _MAX_FEATURES, _MAX_NAME = 20, 24
 _PER_LINE = 8  # sums of votes
 _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
 
-def print_explanation(name: str, found: Explanation, *, full: bool = False, console: Console | None = None) -> None:
-    """Print the features of a text with their weights and hash bits, the sums of the votes, and the fingerprint.
+def print_explanations(
+    names: tuple[str, str],
+    found: Sequence[Explanation | SignatureExplanation],
+    method: MethodSettings,
+    *,
+    full: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print how the fingerprints of two texts are computed, and how an index finds one by the other.
 
     Parameters
     ----------
-    name : what the text is called.
+    names : of the texts.
+    found : their explanations.
+    method : the settings that made them.
     full : print every feature, however many there are.
     """
     console = console or Console(highlight=False)
-    for line in _lines(name, found, full):
+    left, right = found
+    lookup = method_of(method).lookup
+    if isinstance(left, SignatureExplanation) and isinstance(right, SignatureExplanation):
+        assert lookup.bands is not None
+        lines = _signature_lines(names, (left, right), lookup.bands, full)
+    else:
+        assert isinstance(left, Explanation)
+        assert isinstance(right, Explanation)
+        assert lookup.radius is not None
+        lines = chain(*map(_lines, names, (left, right), [full] * 2), _block_lines(left, right, lookup.radius))
+    for line in lines:
         console.print(line, soft_wrap=True)
 
 
 def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
-    yield Text()
-    count = len(found.features)
-    yield Text(f"  {visible(name)}" + say("explain.features", count=count), "bold")
-    yield Text()
+    yield from _titled(visible(name) + say("explain.features", count=len(found.features)))
     yield from _features(found, full)
-    yield Text()
-    yield Text(f"  {say('explain.votes')}", "bold")
-    yield Text()
+    yield from _titled(say("explain.votes"))
     yield from _sums(found)
-    yield Text()
     digits = f"{found.fingerprint:0{found.bits}b}"
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
     zero = say("explain.zero", digit=of_zero.pop()) if of_zero else ""  # schemes differ in the bit of a sum of 0
-    yield Text(f"  {say('explain.fingerprint')}{zero}", "bold")
-    yield Text()
+    yield from _titled(f"{say('explain.fingerprint')}{zero}")
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
     yield Text(f"  {found.fingerprint:0{found.bits // 4}x}", "bold cyan")
@@ -69,6 +84,67 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
     if len(shown) < len(found.features):
         left = len(found.features) - len(shown)
         yield Text(f"  {say('explain.more', left=left)}", "dim")
+
+
+def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Iterator[Text]:
+    """Yield the blocks of two fingerprints: at least `num_blocks` - `max_distance` of them have no differing bit."""
+    k, num_blocks, same = radius.max_distance, radius.num_blocks or radius.max_distance + 1, say("explain.same")
+    differing, rows = left.fingerprint ^ right.fingerprint, []
+    for number, mask in enumerate(cut_blocks(0, left.bits, num_blocks)[::-1], 1):
+        low, high = (mask & -mask).bit_length() - 1, mask.bit_length() - 1
+        cells = (_hash((one.fingerprint & mask) >> low, high - low + 1) for one in (left, right))
+        count = (differing & mask).bit_count()
+        rows.append([str(number), f"{high}-{low}", *cells, str(count) if count else same])
+    yield from _titled(say("explain.blocks", k=k, blocks=num_blocks, least=num_blocks - k))
+    heads = [say("explain.block"), say("explain.bits"), "A", "B", say("explain.differing")]
+    yield from table_lines(heads, rows, left=(2, 3), is_bold=lambda row: row[-1] == same)
+    yield Text()
+    found = "explain.must" if differing.bit_count() <= k else "explain.may"
+    equal = sum(row[-1] == same for row in rows)
+    yield Text(f"  {say(found, distance=differing.bit_count(), k=k, equal=equal, least=num_blocks - k)}")
+
+
+def _signature_lines(
+    names: tuple[str, str], found: tuple[SignatureExplanation, SignatureExplanation], bands: Bands, full: bool
+) -> Iterator[Text]:
+    """Yield the shingles of two texts, with the number of hashes of which each is the minimum; then the bands."""
+    rows: dict[int, list[str]] = {}
+    for side, one in enumerate(found):
+        minima = Counter(one.minima)
+        for index, (feature, value) in enumerate(zip(one.features, one.hashes, strict=True)):
+            row = rows.setdefault(value, [shortened(visible(feature), _MAX_NAME), f"{value:016x}", "-", "-"])
+            row[2 + side] = str(minima[index])
+    shared, union = sum("-" not in row[2:] for row in rows.values()), len(rows)
+    a, b = map(visible, names)
+    yield from _titled(say("explain.shingles", a=a, b=b, shared=shared, union=union))
+    heads = [say("explain.shingle"), say("explain.hash"), *(say("explain.minima", name=name) for name in "AB")]
+    shown = list(rows.values())[: union if full else _MAX_FEATURES]
+    yield from table_lines(heads, shown, left=(0, 1), is_bold=lambda row: "-" not in row[2:])
+    if len(shown) < union:
+        yield Text(f"  {say('explain.more_shingles', left=union - len(shown))}", "dim")
+    yield from _band_lines(*found, bands)
+    chance = percent(float(candidate_probability(shared / union, bands)))
+    yield Text(f"  {say('explain.curve', s=shared / union, r=bands.rows_per_band, b=bands.num_bands, chance=chance)}")
+
+
+def _band_lines(left: SignatureExplanation, right: SignatureExplanation, bands: Bands) -> Iterator[Text]:
+    """Yield a line for each band of two signatures: which hashes are equal, and the keys."""
+    equal = "".join(".="[x == y] for x, y in zip(left.signature, right.signature, strict=True))
+    same, rows = say("explain.same"), []
+    for band, (x, y) in enumerate(zip(left.keys, right.keys, strict=True)):
+        hashes = equal[band * bands.rows_per_band : (band + 1) * bands.rows_per_band]
+        rows.append([str(band + 1), hashes, f"{x:016x}", f"{y:016x}", same if x == y else ""])
+    yield from _titled(say("explain.signature", hashes=len(equal), equal=equal.count("=")))
+    heads = [say("explain.band"), say("explain.hashes"), *(say("explain.key", name=name) for name in "AB"), ""]
+    yield from table_lines(heads, rows, left=(1, 2, 3, 4), is_bold=lambda row: row[-1] == same)
+    yield Text()
+    met = sum(row[-1] == same for row in rows)
+    yield Text(f"  {say('explain.met' if met else 'explain.unmet', met=met, bands=len(rows))}")
+
+
+def _titled(title: str) -> Iterator[Text]:
+    """Yield a title between two empty lines."""
+    yield from (Text(), Text(f"  {title}", "bold"), Text())
 
 
 def _sums(found: Explanation) -> Iterator[Text]:
