@@ -560,14 +560,14 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
         (lambda: neardup.evaluate(TEXTS, label=[1, 1, 2]), "SettingError", "label must be the name of a column"),
         (lambda: neardup.dedup(LABELLED, keep="max:s"), "ColumnError", "neither numbers nor dates: got 'x'"),
         (lambda: neardup.dedup(TEXTS, resume=True), "SettingError", "resume=True without output"),
-        (lambda: neardup.explain("a b", method=neardup.MinHash()), "SettingError", "of SimHash: got MinHash"),
+        (lambda: neardup.explain("a b", method="minhsh"), "SettingError", "Did you mean 'minhash'"),
         (lambda: neardup.explain(None), "InputError", "A text is a string"),
         (lambda: neardup.explain(b"a b"), "InputError", "Decode bytes first"),
         (lambda: neardup.sign(TEXTS, method="page"), "SettingError", "min_structure compares two"),
         (lambda: neardup.dedup(pl.LazyFrame({"text": TEXTS})), "InputError", "collect"),
         (lambda: neardup.dedup(set(TEXTS)), "InputError", "Pass a list"),
         (lambda: neardup.dedup(LABELLED, text_column=0), "ColumnError", "name of a column must be a string: got 0"),
-        (lambda: neardup.evaluate(TEXTS), "ColumnError", "--label"),
+        (lambda: neardup.evaluate(TEXTS), "ColumnError", "column of labels (label)"),
     ],
 )
 def test_a_mistake_in_a_call_is_an_error_in_our_words(call, error, message):

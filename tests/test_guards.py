@@ -400,7 +400,8 @@ def test_a_value_outside_its_limits_is_refused_by_name(case):
     message = str(caught.value)
     constraint = constraints_of(settings)[name]
     assert message.startswith(f"{name} must be {constraint.describe()}: got {value!r}.")
-    assert f"Change {name} (--{name.replace('_', '-')})" in message
+    assert f"Change {name}." in message
+    assert f"Change {name} (--{name.replace('_', '-')})" in caught.value.args[0]
     assert isinstance(caught.value, (NeardupError, ValueError))
     assert "  " not in message
 

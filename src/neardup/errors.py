@@ -18,12 +18,19 @@
     └── IncompleteWarning some files could not be read to their end; the result contains the rest
 
 The command line prints each as one line and returns exit code 2. Every message names the problem, the received value,
-the accepted values, the location, and the next step.
+the accepted values, the location, and the next step. A parameter is followed by its option in brackets, as in
+"pass overwrite=True (--overwrite)": Python shows the parameter only, the command line the option only.
 """
+
+import re
 
 
 class NeardupError(Exception):
     """Base of all errors of neardup."""
+
+    def __str__(self) -> str:
+        """Return the message without the options of the command line."""
+        return re.sub(r" \(--[^()]*\)|(?<=\(\w)(\w*), --[^()]*", r"\1", self.args[0]) if self.args else ""
 
 
 class SettingError(NeardupError, ValueError):

@@ -480,9 +480,7 @@ def wrong(expected: type[Exception], said: str, **options) -> None:
 
 
 def test_a_missing_column_of_labels_lists_those_there_are():
-    wrong(
-        ColumnError, "No column 'cluster' in source: it has 'id', 'text'. Name the column of labels (label, --label)."
-    )
+    wrong(ColumnError, "No column 'cluster' in source: it has 'id', 'text'. Name the column of labels (label).")
     wrong(ColumnError, "No column 'ids' in source: it has 'id', 'text'. Did you mean 'id'?", label="ids")
 
 

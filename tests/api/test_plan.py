@@ -123,7 +123,7 @@ def test_the_command_prints_what_the_library_returns(method, options):
             ("--engine", "index", "--documents", "1e6", "--memory-bytes", "4e9"),
             "memory_bytes goes with engine='memory'",
         ),
-        (("--documents", "1e6", "--storage", "text"), r"or use engine='index' (--engine index)"),
+        (("--documents", "1e6", "--storage", "text"), r"or use --engine index"),
         (("--documents", "1e6", "--engine", "spark", "--plot", "a.svg"), "plot goes with engine='local'"),
     ],
 )

@@ -329,11 +329,11 @@ ERRORS = {
     ),
     "no corpus to weigh by": (
         ["compare", "a.txt", "b.txt", "--method", "simhash", "--weights", "tfidf"],
-        "which single texts do not have: got idf='corpus'. Pass a table as idf (--idf TABLE",
+        "which single texts do not have: got idf='corpus'. Pass a table as --idf TABLE",
     ),
     "nothing to explain": (
         ["compare", "a.txt", "b.txt", "--explain", "--similarity", "containment"],
-        "Explain the text with similarity='jaccard'",
+        "Explain the text with --similarity jaccard.",
     ),
     "settings of a scheme": (
         ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--ngram", "2"],

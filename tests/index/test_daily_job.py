@@ -84,7 +84,7 @@ def test_a_run_decides_as_its_documents_would_one_by_one_but_drops_what_it_has_t
 
 def test_documents_without_ids_cannot_update_an_index(tmp_path):
     with Index.create("memory:", method=METHOD) as index:
-        with pytest.raises(InputError, match=r"needs the ids of its documents.*id_column \(--id-column\)"):
+        with pytest.raises(InputError, match=r"needs the ids of its documents.*id_column, or"):
             update(["one two three four"], index, tmp_path / "out")
         assert len(index) == 0
         assert not (tmp_path / "out").exists()
@@ -114,7 +114,7 @@ def test_an_update_that_fails_leaves_a_complete_output_that_says_so(tmp_path, mo
         with monkeypatch.context() as patch:
             patch.setattr(index.opened.store, "_write_all", fail)
             with pytest.raises(
-                StoreError, match=r"out is complete, but the index was not updated\. The disk is full.*--overwrite"
+                StoreError, match=r"out is complete, but the index was not updated\. The disk is full.*overwrite=True"
             ):
                 update(source, index, tmp_path / "out")
         assert json.loads((tmp_path / "out" / "report.json").read_text())["updated"] is False

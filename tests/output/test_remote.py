@@ -111,7 +111,7 @@ def test_a_copy_that_fails_says_so_and_is_resumed_with_the_rest(memory: Any, mon
     assert tried == ["incomplete.txt", "kept/0.txt", "kept/2.txt", "rejected.jsonl"]
     message = str(raised.value)
     assert "memory://bucket/out is not complete: 2 of 6 files were written, report.json was not: no access" in message
-    assert message.endswith("Then run again with resume=True (--resume) to copy the rest.")
+    assert message.endswith("Then run again with resume=True to copy the rest.")
     assert sorted(memory.store) == [f"/bucket/out/{name}" for name in tried[:3]]
     assert b"complete once report.json is here" in memory.cat("/bucket/out/incomplete.txt")
     (partial,) = Path("tmp").iterdir()

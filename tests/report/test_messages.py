@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ast
+import errno
+import gzip
 import json
+import os
 import re
 from importlib.resources import files
 from pathlib import Path
 from string import Formatter
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import neardup
-from neardup.cli.main import cli
+from neardup import InputError
+from neardup.cli.main import cli, every_command
 from neardup.report.clusters_html import render_clusters
 from neardup.report.dedup_html import render_report
-from neardup.report.wording import sentences
+from neardup.report.wording import _patterns, _table, for_terminal, sentences
 from reference.checks import for_every
 from reference.reports import example, report, simhash_report
 
@@ -230,3 +235,123 @@ def test_the_page_of_clusters_is_chinese_too(tmp_path: Path):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert english_of(page) == set()
     assert "分为 <b>1</b> 组" in page
+
+
+# Errors
+
+
+def _used(message: str, templates: dict[str, re.Pattern[str]]) -> set[str]:
+    """Return the sentences of the catalogue that an English message consists of."""
+    for english, pattern in templates.items():
+        found = pattern.fullmatch(message)
+        if found:
+            return {english}.union(*(_used(part, templates) for part in found.groups()))
+    return set()
+
+
+FAILURES = [
+    *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
+    *(["dedup", name, "-o", name[:2]] for name in ("bad.txt", "array.json", "cut.jsonl.gz")),
+    ["dedup", "bad.txt", "array.json", "-o", "two"],
+    *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
+    ["dedup", "in.jsonl", "-o", "file", "--overwrite"],
+    ["dedup", ".", "-o", "new"],
+    ["dedup", "in.jsonl"],
+    ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
+    ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
+    ["dedup", "in.jsonl", "-o", "new", "--keep", "longets"],
+    ["dedup", "in.jsonl", "-o", "new", "--threshold", "1.5"],
+    ["dedup", "in.jsonl", "-o", "new", "--ngram", "0"],
+    ["dedup", "in.jsonl", "-o", "new", "--max-document-bytes", "0"],
+    ["dedup", "in.jsonl", "-o", "new", "--method", "minhsh"],
+    ["dedup", "in.jsonl", "-o", "new", "--threshhold", "1"],
+    ["dedup", "in.jsonl", "-o", "new", "--max-distanc"],
+    ["dedup", "in.jsonl", "-o", "new", "--qqqqqq"],
+    ["dedup", "in.jsonl", "-o", "new", "--max-distance", "3"],
+    ["dedpu"],
+    ["qqqqqq"],
+    ["plan", "--documents", "x"],
+    ["compare", "nope.txt", "in.jsonl"],
+    ["compare", "folder", "in.jsonl"],
+    ["compare", "bad.txt", "in.jsonl"],
+    ["find-pairs", "in.jsonl", "-o", "p.txt"],
+    ["find-pairs", "in.jsonl", "-o", "p.csv"],
+    ["index", "add", "nope.index", "in.jsonl"],
+    ["index", "create", "folder"],
+    ["sign", "in.jsonl", "-o", "new/signed.parquet", "--lang", "en"],
+]
+
+
+def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    documents = "".join(json.dumps({"id": "1", "text": text}) + "\n" for text in ("a b c", "x y z"))
+    for name, content in {
+        "in.jsonl": documents,
+        "no.jsonl": '{"foo": 1}\n',
+        "array.json": '[{"text": "a"}]\n',
+        "x.foo": "x",
+        "file": "x",
+        "p.csv": "",
+    }.items():
+        Path(name).write_text(content)
+    Path("bad.txt").write_bytes(b"a\xff\xfeb\n")
+    Path("cut.jsonl.gz").write_bytes(gzip.compress(documents.encode())[:-12])
+    Path("folder").mkdir()
+    Path("folder/full").touch()
+    sentences_in_english = [english for english, _ in _table("errors.toml")["errors"]]
+    templates = dict(zip(sentences_in_english, [pattern for pattern, _ in _patterns()], strict=True))
+    system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
+    used = {template for template in templates if template in system}
+    for arguments in FAILURES:
+        english, chinese = (
+            CliRunner().invoke(cli, arguments, env={"LC_ALL": locale}).stderr.splitlines()[-1]
+            for locale in ("C", "zh_CN.UTF-8")
+        )
+        message = re.sub("^neardup: (error|incomplete): ", "", english)
+        found = _used(message, templates)
+        if "--lang" in arguments:
+            assert chinese == english
+            continue
+        assert found, message
+        used |= found
+        assert re.match("neardup: (错误|不完整): ", chinese)
+        assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", chinese), chinese
+    assert used == set(templates)
+
+
+def test_the_language_option_holds_for_errors_of_every_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, command in every_command():
+        if isinstance(command, click.Group):
+            continue
+        said = CliRunner().invoke(cli, [*name.split(), "--lang", "zh"], env={"LC_ALL": "C"}).output
+        assert "错误" in said, name
+
+
+def test_an_error_names_parameters_in_python_and_options_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    Path("out/full").touch()
+    Path("in.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(neardup.NeardupError) as caught:
+        neardup.dedup("in.jsonl", output="out")
+    assert "pass overwrite=True to replace it" in str(caught.value)
+    said = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "out"], env={"LC_ALL": "C"}).output
+    assert "pass --overwrite to replace it" in said
+
+
+@pytest.mark.parametrize(
+    ("message", "python", "command"),
+    [
+        ("Change max_age (--max-age).", "Change max_age.", "Change --max-age."),
+        ("Use a='b' (--a b), or c.", "Use a='b', or c.", "Use --a b, or c."),
+        ("Use S(c='h') (--method s --c h).", "Use S(c='h').", "Use --method s --c h."),
+        ("Name the text column (text_column, --text-column).", "…column (text_column).", "…column (--text-column)."),
+        ("Segment words (--tokens jieba) first.", "Segment words first.", "Segment words (--tokens jieba) first."),
+        ("Nothing (to do).", "Nothing (to do).", "Nothing (to do)."),
+    ],
+)
+def test_a_parameter_has_its_option_in_brackets(message, python, command):
+    error = InputError(message)
+    assert str(error) == python.replace("…", "Name the text ")
+    assert for_terminal(error.args[0]) == command.replace("…", "Name the text ")

@@ -16,7 +16,7 @@ from typing import Any, cast
 import click
 
 from neardup.errors import NeardupError
-from neardup.report.wording import speaking
+from neardup.report.wording import for_terminal, say, speaking
 from neardup.version import __version__
 
 INTERRUPTED = 130
@@ -31,9 +31,12 @@ class Failure(click.ClickException):
 
     exit_code = 2
 
+    def __init__(self, message: str) -> None:
+        super().__init__(f"neardup: {say('terminal.error')}: {for_terminal(message)}")
+
     def show(self, file: Any = None) -> None:
         """Print the line."""
-        click.echo(f"neardup: error: {self.message}", file=file, err=file is None)
+        click.echo(self.message, file=file, err=file is None)
 
 
 class _Commands(Mapping[str, click.Command]):
@@ -67,15 +70,18 @@ class Program(click.Group):
         language = language_of(os.environ)
         if language == "zh":
             ctx.default_map = {name: {"lang": language} for name in _NAMES}
+        with speaking(language):  # which --lang changes
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
-            with speaking(language):
-                return super().invoke(ctx)
+            return super().invoke(ctx)
         except click.UsageError as error:
             if error.ctx is not None and type(error).__name__ != "NoArgsIsHelpError":
                 raise Failure(f"{error.format_message()} See {error.ctx.command_path} --help.") from error
             raise
         except NeardupError as error:
-            raise Failure(str(error)) from error
+            raise Failure(error.args[0]) from error
         except OSError as error:
             if error.errno in (errno.EPIPE, None):  # click leaves quietly when nobody reads on
                 raise

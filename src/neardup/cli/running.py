@@ -18,7 +18,7 @@ import click
 
 from neardup.cli import render
 from neardup.errors import IncompleteWarning
-from neardup.report.wording import speaking
+from neardup.report.wording import for_terminal, say, speaking
 
 INCOMPLETE = 1
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -105,5 +105,6 @@ def exit_if_incomplete(incomplete: dict[str, Any] | None, on_error: str) -> None
     """Exit with 1 and a line on stderr if files could not be read to their end, unless --on-error skip accepts that."""
     if incomplete is None or on_error == "skip":
         return
-    click.echo(click.style("neardup: incomplete: ", fg="red", bold=True) + incomplete["message"], err=True)
+    kind = click.style(f"neardup: {say('terminal.incomplete').lower()}: ", fg="red", bold=True)
+    click.echo(kind + for_terminal(incomplete["message"]), err=True)
     raise click.exceptions.Exit(INCOMPLETE)

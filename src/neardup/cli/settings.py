@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from neardup.report.wording import speak
 from neardup.settings.constraints import Constraint, constraints_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,6 +50,9 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
+_LANGUAGE = Constraint(
+    "The language of tables and errors: en or zh. Default: that of the locale.", str, choices=("en", "zh")
+)
 COUNT = SettingType(Constraint("", int, low=1))
 """A whole number of 1 or more."""
 
@@ -96,6 +100,8 @@ class Command(click.Command):
     def __init__(self, *args: Any, common: str = "", greedy: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.common, self._greedy = common.split(), greedy
+        if not any(param.name == "lang" for param in self.params):
+            setting_option("lang", None, _LANGUAGE, PRINTING, expose_value=False)(self)
         if common:
             eager: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _print_help_all}
             option("--help-all", PRINTING, "Show all options and exit.", **eager)(self)
@@ -156,6 +162,11 @@ def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> 
         ctx.exit()
 
 
+def _speak(_ctx: click.Context, _param: click.Parameter, language: str | None) -> str | None:
+    speak(language)
+    return language
+
+
 def parse_number(text: str, *, whole: bool) -> float | None:
     """Return the number that a text represents, or None; a whole number is an int, in any notation.
 
@@ -193,12 +204,14 @@ def settings_options(
 
 
 def setting_option(
-    name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None
+    name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None, **more: Any
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds an option for one setting.
 
-    shown_default : the default in the help, of an option that is None unless given.
+    shown_default : the default in the help, of an option that is None unless given. more : settings of click.option.
     """
+    if name == "lang":  # read first, so that errors of the other options are in this language
+        more |= {"is_eager": True, "callback": _speak}
     flag = f"--{name.replace('_', '-')}"
     text = f"{constraint.help}  [default: {shown_default}]" if shown_default else constraint.help
     if constraint.value_type is bool:
@@ -211,4 +224,4 @@ def setting_option(
         is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
         words += constraint.sentinels if is_named else [*constraint.sentinels, "FILE"]
     value = "|".join(words) or ("N" if constraint.value_type is int else "X")
-    return option(f"{flag} {value}", section, text, name, default=default, type=SettingType(constraint))
+    return option(f"{flag} {value}", section, text, name, default=default, type=SettingType(constraint), **more)

@@ -40,14 +40,25 @@ def speaking(language: str | None) -> Iterator[None]:
         _LANGUAGE.reset(before)
 
 
+def speak(language: str | None) -> None:
+    """Set the language of the sentences from here on, within `speaking`; None leaves it as it is."""
+    _LANGUAGE.set(language or _LANGUAGE.get())
+
+
 @cache
-def sentences() -> dict[str, dict[str, str]]:
-    """Return the sentences of `sentences.toml` in each language, by table and name: "headline.nothing"."""
+def _table(name: str) -> dict[str, Any]:
+    """Return a file of sentences."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
-    tables = tomllib.loads(files("neardup.report").joinpath("sentences.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(files("neardup.report").joinpath(name).read_text(encoding="utf-8"))
+
+
+@cache
+def sentences() -> dict[str, dict[str, str]]:
+    """Return the sentences of `sentences.toml` in each language, by table and name: "headline.nothing"."""
+    tables = _table("sentences.toml")
     rows = [(f"{table}.{name}", both) for table, entries in tables.items() for name, both in entries.items()]
     return {language: {key: both[column] for key, both in rows} for column, language in enumerate(_LANGUAGES)}
 
@@ -68,6 +79,48 @@ def say(key: str, default: str | None = None, /, **values: Any) -> str:
     if default is not None and key not in written:
         return default
     return _Sentence().vformat(written[key], (), values)
+
+
+def for_terminal(message: str) -> str:
+    """Return a message of the library as the command line prints it: with options, in the language of the page.
+
+    "Pass id_column=None (--id-column NAME)" becomes "Pass --id-column NAME". A sentence that errors.toml does not have
+    stays English.
+    """
+    return _translated(re.sub(_PARAMETER, _option_of, message))
+
+
+_PARAMETER = r"(?P<parameter>(?P<name>\w+)(=[^ ()]+|\([^()]*\))?) \((\w+, )?(?P<option>--[^()]*)\)"
+
+
+def _option_of(found: re.Match[str]) -> str:
+    named = found["option"].startswith("--" + found["name"].replace("_", "-"))
+    return found["option"] if named or found["parameter"] != found["name"] else f"{found['name']} ({found['option']})"
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], str]]:
+    """Return the English sentences of errors.toml as patterns, with their translations."""
+    patterns = []
+    for english, chinese in _table("errors.toml")["errors"]:
+        parts, known = re.split(r"{(\w+)}", english), set[str]()
+        for place, part in enumerate(parts):
+            group = f"(?P={part})" if part in known else f"(?P<{part}>.+?)"
+            known |= {part} if place % 2 else set()
+            parts[place] = group if place % 2 else re.escape(part)
+        patterns.append((re.compile("".join(parts), re.DOTALL), chinese))
+    return patterns
+
+
+def _translated(message: str) -> str:
+    """Return a message in the language of the page, and the parts that fill it in."""
+    if _LANGUAGE.get() == "en":
+        return message
+    matches = ((pattern.fullmatch(message), chinese) for pattern, chinese in _patterns())
+    for found, chinese in matches:
+        if found is not None:
+            return chinese.format(**{name: _translated(part) for name, part in found.groupdict().items()})
+    return message
 
 
 def words(*names: str) -> list[str]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from neardup.cli.render.table import Rows
 from neardup.documents.batch import Rejected, describe_rejected
-from neardup.report.wording import duration, memory, noun, percent, say, visible, what_copies_share
+from neardup.report.wording import duration, for_terminal, memory, noun, percent, say, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
@@ -257,7 +257,7 @@ def print_warnings(report: dict[str, Any], console: Console) -> None:
     """Print the warnings of a run."""
     for warning in report["warnings"]:
         console.print()
-        _print_line(say("terminal.warning"), "bold yellow", warning, console)
+        _print_line(say("terminal.warning"), "bold yellow", for_terminal(warning), console)
 
 
 def _print_line(kind: str, style: str, text: str, console: Console) -> None:
