@@ -99,6 +99,7 @@ def damaged_files() -> Iterator[tuple[str, bytes, str]]:
     yield "random.arrow", b"ARROW1" + bytes(100), "the Arrow file cannot be read"
     yield "array.json", json.dumps([{"text": "a b"}], indent=1).encode(), "it is a JSON array, not JSON lines"
     yield "utf16.jsonl", '{"text": "a b"}\n'.encode("utf-16"), "it is UTF-16"
+    yield "utf16.txt", "a b c\nd e f\ng h i\n".encode("utf-16"), "it is UTF-16"
     yield "utf16.csv", "id,text\n1,a b\n".encode("utf-16"), "it is UTF-16"
     yield "latin.csv", "id,text\n1,caf\xe9\n2,na\xefve\n".encode("latin-1"), "it is not UTF-8"
     yield "chinese.csv", "id,text\n1,我们的软件，很好用\n".encode("gb18030"), "iconv -f GB18030"
@@ -267,7 +268,7 @@ def test_a_method_may_be_named():
 
 
 # Addresses.
-@pytest.mark.parametrize("address", ["s3://bucket/out", "memory://out", "gs://bucket/out"])
+@pytest.mark.parametrize("address", ["s3://bucket/out", "gs://bucket/out"])
 def test_a_file_on_remote_storage_is_refused_and_nothing_is_written(address):
     Path("in.txt").write_text("a text")
     done = run("find-pairs", "in.txt", "-o", f"{address}.parquet")
@@ -567,7 +568,7 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
         (lambda: neardup.dedup(pl.LazyFrame({"text": TEXTS})), "InputError", "collect"),
         (lambda: neardup.dedup(set(TEXTS)), "InputError", "Pass a list"),
         (lambda: neardup.dedup(LABELLED, text_column=0), "ColumnError", "name of a column must be a string: got 0"),
-        (lambda: neardup.evaluate(TEXTS), "ColumnError", "column of labels (label)"),
+        (lambda: neardup.evaluate(TEXTS), "ColumnError", r"column of labels \(label\)"),
     ],
 )
 def test_a_mistake_in_a_call_is_an_error_in_our_words(call, error, message):

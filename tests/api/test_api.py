@@ -122,6 +122,21 @@ def test_a_long_stage_has_a_line_every_ten_seconds(monkeypatch):
     ]
 
 
+def test_lines_say_how_long_kernels_were_compiled(monkeypatch):
+    seconds = iter([1.0, 45.26, 50.0, 50.4])
+    monkeypatch.setattr(progress_lines, "compile_seconds", lambda: next(seconds))
+    screen = io.StringIO()
+    lines = progress_lines.StageLines(screen)
+    for stage in ("count", "sort"):
+        lines.begin(stage, None)
+        lines.end(stage, 0.1)
+    assert screen.getvalue().splitlines() == [
+        "Compiled for this processor, once: 44.3 s",
+        "Count: done, 0.1 s",
+        "Sort: done, 0.1 s",
+    ]
+
+
 def test_bars_are_drawn_while_another_thread_loads_the_kernels(monkeypatch):
     monkeypatch.setitem(sys.modules, "neardup.kernels.compiled", ModuleType("neardup.kernels.compiled"))
     assert (compile_seconds(), is_compiling()) == (0.0, False)

@@ -164,7 +164,16 @@ def test_a_run_that_is_refused_leaves_nothing_there(memory: Any) -> None:
     assert not memory.exists("/bucket/out")
 
 
-def test_the_command_names_the_address_and_takes_a_scratch_folder(memory: Any) -> None:
+def test_the_command_refuses_an_output_that_ends_with_it(memory: Any) -> None:
+    Path("in.txt").write_text("\n".join(TEXTS))
+    done = CliRunner().invoke(cli, ["dedup", "in.txt", "-o", "memory://bucket/out"])
+    assert done.exit_code == 2
+    assert "An output in memory is gone when the command ends: got memory://bucket/out." in done.output
+    assert dict(memory.store) == {}
+
+
+def test_the_command_names_the_address_and_takes_a_scratch_folder(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.cli.sources._GONE", "no:")  # this process goes on
     Path("in.txt").write_text("\n".join(TEXTS))
     Path("fast").mkdir()
     done = CliRunner().invoke(cli, ["dedup", "in.txt", "-o", "memory://bucket/out/", "--scratch", "fast"])

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 import neardup
 from neardup import InputError
 from neardup.cli.main import cli, every_command
+from neardup.report import wording
 from neardup.report.clusters_html import render_clusters
 from neardup.report.dedup_html import render_report
 from neardup.report.wording import _patterns, _table, for_terminal, sentences
@@ -240,22 +241,46 @@ def test_the_page_of_clusters_is_chinese_too(tmp_path: Path):
 # Errors
 
 
-def _used(message: str, templates: dict[str, re.Pattern[str]]) -> set[str]:
-    """Return the sentences of the catalogue that an English message consists of."""
-    for english, pattern in templates.items():
-        found = pattern.fullmatch(message)
+class Recorder:
+    """A pattern that notes which English sentences of a catalogue are met."""
+
+    def __init__(self, english: str, pattern: re.Pattern[str], met: set[str]) -> None:
+        self.english, self.pattern, self.met = english, pattern, met
+
+    def fullmatch(self, message: str) -> re.Match[str] | None:
+        found = self.pattern.fullmatch(message)
         if found:
-            return {english}.union(*(_used(part, templates) for part in found.groups()))
-    return set()
+            self.met.add(self.english)
+        return found
+
+
+@pytest.fixture
+def met(monkeypatch) -> set[str]:
+    """The sentences of the catalogues that are translated in a test."""
+    noted: set[str] = set()
+    catalogue = [english for name in ("errors", "tables") for english, _ in _table(f"{name}.toml")[name]]
+    assert len(set(catalogue)) == len(catalogue)
+    recorders = [
+        (Recorder(english, pattern, noted), chinese)
+        for english, (pattern, chinese) in zip(catalogue, _patterns(), strict=True)
+    ]
+    monkeypatch.setattr(wording, "_patterns", lambda: recorders)
+    return noted
+
+
+def catalogue_of(name: str) -> set[str]:
+    return {english for english, _ in _table(f"{name}.toml")[name]}
 
 
 FAILURES = [
     *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
-    *(["dedup", name, "-o", name[:2]] for name in ("bad.txt", "array.json", "cut.jsonl.gz")),
+    *(["dedup", name, "-o", name[:2]] for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "cut.jsonl.gz")),
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
     ["dedup", "in.jsonl", "-o", "file", "--overwrite"],
     ["dedup", ".", "-o", "new"],
+    ["dedup", "in.jsonl", "-o", "memory://bucket/out"],
+    ["dedup", "in.jsonl", "-o", "new", "--config", "run.toml"],
     ["dedup", "in.jsonl"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
     ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
@@ -282,7 +307,7 @@ FAILURES = [
 ]
 
 
-def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch):
+def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch, met):
     monkeypatch.chdir(tmp_path)
     documents = "".join(json.dumps({"id": "1", "text": text}) + "\n" for text in ("a b c", "x y z"))
     for name, content in {
@@ -290,33 +315,94 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "no.jsonl": '{"foo": 1}\n',
         "array.json": '[{"text": "a"}]\n',
         "x.foo": "x",
+        "run.toml": "tresh = 1\n",
         "file": "x",
         "p.csv": "",
     }.items():
         Path(name).write_text(content)
     Path("bad.txt").write_bytes(b"a\xff\xfeb\n")
+    Path("gb.txt").write_text("我们的软件，很好用\n", "gb18030")
+    Path("utf-16.txt").write_text("a b c\nd e f\n", "utf-16")
     Path("cut.jsonl.gz").write_bytes(gzip.compress(documents.encode())[:-12])
     Path("folder").mkdir()
     Path("folder/full").touch()
-    sentences_in_english = [english for english, _ in _table("errors.toml")["errors"]]
-    templates = dict(zip(sentences_in_english, [pattern for pattern, _ in _patterns()], strict=True))
-    system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
-    used = {template for template in templates if template in system}
     for arguments in FAILURES:
-        english, chinese = (
-            CliRunner().invoke(cli, arguments, env={"LC_ALL": locale}).stderr.splitlines()[-1]
-            for locale in ("C", "zh_CN.UTF-8")
-        )
-        message = re.sub("^neardup: (error|incomplete): ", "", english)
-        found = _used(message, templates)
+        said = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).stderr.splitlines()[-1]
         if "--lang" in arguments:
-            assert chinese == english
+            assert said.startswith("neardup: error: ")
             continue
-        assert found, message
-        used |= found
-        assert re.match("neardup: (错误|不完整): ", chinese)
-        assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", chinese), chinese
-    assert used == set(templates)
+        assert re.match("neardup: (错误|不完整): ", said)
+        assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", said.replace("Compressed file ended", "")), said
+    system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
+    assert met | system >= catalogue_of("errors")
+
+
+TABLE_COMMANDS = [
+    ["plan", "--documents", "1e5"],
+    ["plan", "--documents", "1e8"],
+    ["plan", "--documents", "1e9", "--engine", "spark"],
+    ["plan", "--documents", "1e9", "--engine", "index", "--storage", "text"],
+    ["plan", "--documents", "1e9", "--engine", "index", "--method", "simhash"],
+    ["plan", "--documents", "1e9", "--engine", "memory", "--method", "simhash"],
+    ["sweep", "in.jsonl", "--thresholds", "0.5,0.8"],
+    ["evaluate", "in.jsonl", "--errors", "errors.html", "--plot", "curve.svg"],
+    ["evaluate", "in.jsonl", "--threshold", "1"],
+    ["evaluate", "in.jsonl", "--method", "simhash"],
+    ["evaluate", "in.jsonl", "--method", "simhash", "--max-distance", "1"],
+    ["evaluate", "in.jsonl", "--compare-methods", "minhash", "--compare-methods", "simhash"],
+    ["evaluate", "in.jsonl", "--pairs", "judged.csv"],
+    ["evaluate", "in.jsonl", "--pairs", "judged-twice.csv"],
+    ["evaluate", "one.jsonl", "--label", "one"],
+    ["contamination", "items.jsonl", "--corpus", "in.jsonl", "-o", "found"],
+    ["contamination", "many.jsonl", "--benchmark-column", "id", "--corpus", "in.jsonl", "-o", "many"],
+    ["passages", "in.jsonl", "-o", "cut"],
+    ["passages", "damaged.jsonl", "-o", "cut2"],
+    ["document-frequencies", "in.jsonl", "-o", "idf.parquet"],
+    ["index", "create", "i.index"],
+    ["index", "add-if-new", "i.index", "in.jsonl"],
+    ["index", "add-if-new", "i.index", "in.jsonl"],
+    ["index", "info", "i.index"],
+    ["index", "query", "i.index", "in.jsonl"],
+    ["index", "query", "i.index", "in.jsonl", "-o", "hits.parquet"],
+    ["index", "query", "i.index", "one.jsonl"],
+    ["index", "query", "i.index", "one.jsonl", "-o", "hit.parquet"],
+    ["index", "get", "i.index", "0", "1"],
+    ["index", "create", "texts.index", "--storage", "text"],
+    ["index", "add-if-new", "texts.index", "in.jsonl", "--payload-column", "cluster"],
+    ["index", "get", "texts.index", "0"],
+    ["index", "imports", "list", "i.index"],
+    ["index", "imports", "open", "i.index", "monday"],
+    ["index", "imports", "stage", "i.index", "monday", "in.jsonl"],
+    ["index", "info", "i.index"],
+    ["index", "imports", "list", "i.index"],
+    ["index", "imports", "commit", "i.index", "monday"],
+]
+
+
+def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
+    monkeypatch.chdir(tmp_path)
+    texts = ["one two three four five six seven eight nine ten", "One two three four five six seven eight nine ten!"]
+    rows = [{"id": str(i), "text": text, "cluster": "aab"[i], "one": "a"} for i, text in enumerate([*texts, "x y z"])]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    Path("in.jsonl").write_text("".join(lines))
+    Path("one.jsonl").write_text("".join(lines[:1]))
+    Path("damaged.jsonl").write_text("".join(lines) + "{\n" * 7)
+    Path("items.jsonl").write_text(json.dumps({"id": "q", "question": texts[0]}) + "\n")
+    Path("many.jsonl").write_text("".join(json.dumps({"id": f"b{i}", "question": f"x {i}"}) + "\n" for i in range(14)))
+    Path("judged.csv").write_text("left_id,right_id,duplicate\n0,1,1\n")
+    Path("judged-twice.csv").write_text("left_id,right_id,duplicate\n0,1,1\n0,2,0\n")
+    known = """in errors curve found cut many idf report passages kept hits items boilerplate html svg parquet jsonl
+        index minhash simhash MinHash SimHash jaccard similarity threshold tokens words ngram num bands rows per band
+        storage features expected documents neardup UTC hashes version max bucket size cache bytes JSON monday
+        hit text texts"""
+    known = {*known.split(), *" ".join(texts).split()}
+    for arguments in TABLE_COMMANDS:
+        result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
+        assert result.exit_code in (0, 1), result.output
+        printed = "\n".join(line for line in result.stdout.splitlines() if line.startswith("  "))
+        english = set(re.findall("[A-Za-z]{3,}", re.sub("[0-9a-f]{12,}", "", printed))) - known
+        assert not english, (arguments, printed)
+    assert " / ".join(sorted(catalogue_of("tables") - met)) == ""
 
 
 def test_the_language_option_holds_for_errors_of_every_command(tmp_path, monkeypatch):

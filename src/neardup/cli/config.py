@@ -40,6 +40,8 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
         raise SettingError(f"--config {name} cannot be read: {error}. Name a TOML file or a report.json.") from error
     try:
         values = _of_report(json.loads(text), ctx, name) if path.suffix == ".json" else _of_toml(text, ctx, name)
+    except SettingError:
+        raise
     except ValueError as error:
         raise SettingError(f"--config {name} is neither TOML nor a report.json: {error}. Fix the file.") from error
     known = {str(param.name): param for param in ctx.command.get_params(ctx)}
@@ -71,7 +73,7 @@ def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
             hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
             raise SettingError(
                 f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
-                f"{ctx.command.name} --help-all without their dashes, and inputs."
+                f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
             )
         values[str(param.name)] = value
     return values

@@ -12,6 +12,7 @@ import click
 from neardup.cli.config import config_option
 from neardup.cli.methods import method_options
 from neardup.cli.settings import COUNT, PRINTING, Function, composed, option, settings_options
+from neardup.errors import OutputError
 from neardup.formats.registry import FORMATS
 from neardup.settings.run import RunSettings, SelectionSettings, TextUnit
 
@@ -81,7 +82,19 @@ def overwrite_option(file: str) -> Callable[[Function], Function]:
 
 def output_options(value: str, help: str) -> Callable[[Function], Function]:
     """Return a decorator that adds --output, with its value and help, and --overwrite."""
-    return composed(option(f"-o, --output {value}", "Output", help, required=True), overwrite_option(value))
+    output = option(f"-o, --output {value}", "Output", help, required=True, callback=_refuse_memory)
+    return composed(output, overwrite_option(value))
+
+
+_GONE = "memory:"  # addresses that end with the process
+
+
+def _refuse_memory(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    if name.startswith(_GONE):
+        raise OutputError(
+            f"An output in memory is gone when the command ends: got {name}. Name a folder or file, or s3://bucket/out."
+        )
+    return name
 
 
 folder_options = composed(

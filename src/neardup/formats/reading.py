@@ -119,6 +119,7 @@ MAX_DOCUMENT_BYTES = 64 << 20
 
 _FREQUENT = "的，。"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_IS_UTF16 = ": it is UTF-16"
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
@@ -216,16 +217,15 @@ class Task(NamedTuple):
                 num_documents += len(fitting.rows)
             for row in found:
                 num_rejected += 1
+                if num_rejected == 1 and not num_documents:
+                    row = _explained(row, self.part)
                 is_lost |= row.rest_of_file
-                if row.rest_of_file and num_rejected == 1 and not num_documents:
-                    row = row._replace(reason=row.reason + _hint(self.part))
                 yield row
             if not isinstance(entry, Rejected) and (len(fitting.rows) or fitting is batch):
                 yield fitting
         has_rows = isinstance(self.part, InputFile) and not self.part.is_pages
         if num_rejected and not num_documents and not is_lost and has_rows:
-            reason = f"no row of the file can be read{_hint(self.part)}"
-            yield Rejected(self.part.name, None, None, None, reason, rest_of_file=True)
+            yield _unreadable(self.part.name, _hint(self.part))
 
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
         if batch.text.nbytes <= self.max_document_bytes:
@@ -241,6 +241,18 @@ class Task(NamedTuple):
             )
             reject(Rejected(self.part.name, row, None, None, reason))
         return batch.filter(fits)
+
+
+def _unreadable(name: str, hint: str) -> Rejected:
+    return Rejected(name, None, None, None, f"no row of the file can be read{hint}", rest_of_file=True)
+
+
+def _explained(row: Rejected, part: Part) -> Rejected:
+    """Return the rejection of the first row of a file, with what the file is instead if none of it can be read."""
+    hint = _hint(part)
+    if _IS_UTF16 in hint and row.byte == 0:  # its other lines would be read as text with zeros
+        return _unreadable(part.name, hint)
+    return row._replace(reason=row.reason + hint) if row.rest_of_file else row
 
 
 def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
@@ -294,7 +306,7 @@ def _hint(part: Part) -> str:
     except (*STREAM_ERRORS, CannotOpen):
         return ""
     if head.startswith(_UTF16):
-        return ": it is UTF-16. Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8"
+        return f"{_IS_UTF16}. Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8"
     if part.format == "jsonl" and head.lstrip().startswith(b"["):
         return ": it is a JSON array, not JSON lines. Convert it, for example by jq -c '.[]'"
     if b"\r" in head and b"\n" not in head:

@@ -6,9 +6,11 @@ import sys
 import time
 from typing import TextIO
 
+from neardup.progress import compile_seconds
 from neardup.report.wording import duration
 
 SECONDS_BETWEEN_LINES = 10.0
+_LEAST_COMPILING = 0.5  # seconds
 
 
 class StageLines:
@@ -29,6 +31,7 @@ class StageLines:
         self._label, self._total = stage.capitalize(), total_documents
         self._documents = self._num_bytes = 0
         self._begun = self._printed = time.monotonic()
+        self._compiled = compile_seconds()
 
     def advance(self, documents: int, num_bytes: int) -> None:
         """Count, and print a line if the last one is ten seconds old."""
@@ -42,8 +45,11 @@ class StageLines:
         self._print_at_times(f"{done:,} of {total:,} tasks")
 
     def end(self, stage: str, seconds: float) -> None:
-        """Print the line of the stage."""
+        """Print the line of the stage, after that of the time it compiled if it did."""
         if time.monotonic() >= self._first:
+            compiling = compile_seconds() - self._compiled
+            if compiling >= _LEAST_COMPILING:
+                print(f"Compiled for this processor, once: {duration(round(compiling, 1))}", file=self._file)
             self._print(f"{self._documents:,} docs" if self._documents else "done", seconds)
 
     def _print_at_times(self, text: str) -> None:

@@ -87,7 +87,7 @@ def for_terminal(message: str) -> str:
     "Pass id_column=None (--id-column NAME)" becomes "Pass --id-column NAME". A sentence that errors.toml does not have
     stays English.
     """
-    return _translated(re.sub(_PARAMETER, _option_of, message))
+    return translated(re.sub(_PARAMETER, _option_of, message))
 
 
 _PARAMETER = r"(?P<parameter>(?P<name>\w+)(=[^ ()]+|\([^()]*\))?) \((\w+, )?(?P<option>--[^()]*)\)"
@@ -98,28 +98,35 @@ def _option_of(found: re.Match[str]) -> str:
     return found["option"] if named or found["parameter"] != found["name"] else f"{found['name']} ({found['option']})"
 
 
+# Of fields, by the beginning of their names. Names that the user chose are never translated.
+_KINDS = {"num": r"[\d.,e+-]+", "size": r"[\d.,]+ (?:[kMGT]B|bytes|字节)", "share": r"[<> \d.,]+ %"}
+_CHOSEN = ("path", "name", "id", "columns", "input", "example", "method")
+
+
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], str]]:
-    """Return the English sentences of errors.toml as patterns, with their translations."""
+    """Return the English sentences of errors.toml and tables.toml as patterns, with their translations."""
     patterns = []
-    for english, chinese in _table("errors.toml")["errors"]:
+    for english, chinese in (*_table("errors.toml")["errors"], *_table("tables.toml")["tables"]):
         parts, known = re.split(r"{(\w+)}", english), set[str]()
         for place, part in enumerate(parts):
-            group = f"(?P={part})" if part in known else f"(?P<{part}>.+?)"
+            kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
+            group = f"(?P={part})" if part in known else f"(?P<{part}>{kind})"
             known |= {part} if place % 2 else set()
             parts[place] = group if place % 2 else re.escape(part)
         patterns.append((re.compile("".join(parts), re.DOTALL), chinese))
     return patterns
 
 
-def _translated(message: str) -> str:
-    """Return a message in the language of the page, and the parts that fill it in."""
+def translated(message: str) -> str:
+    """Return an English message in the language of the page, and the parts that fill it in, if tables have them."""
     if _LANGUAGE.get() == "en":
         return message
-    matches = ((pattern.fullmatch(message), chinese) for pattern, chinese in _patterns())
-    for found, chinese in matches:
+    for pattern, chinese in _patterns():
+        found = pattern.fullmatch(message)
         if found is not None:
-            return chinese.format(**{name: _translated(part) for name, part in found.groupdict().items()})
+            parts = found.groupdict().items()
+            return chinese.format(**{name: part if name in _CHOSEN else translated(part) for name, part in parts})
     return message
 
 

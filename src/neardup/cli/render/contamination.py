@@ -9,7 +9,7 @@ from rich.console import Console
 
 from neardup.cli.render.reports import add_cost, print_rejected, print_warnings
 from neardup.cli.render.table import Rows, table_lines
-from neardup.report.wording import memory, noun, percent, plural, visible
+from neardup.report.wording import memory, noun, percent, plural, translated, visible
 
 _MOST = 12
 _FILES = {"Report": "report.html", "Hits": "hits.parquet", "Items": "items.parquet", "Left out": "boilerplate.parquet"}
@@ -48,6 +48,6 @@ def print_contamination(report: dict[str, Any], output: str, console: Console | 
         for line in table_lines(heads, rows):
             console.print(line, soft_wrap=True)
     if len(report["benchmarks"]) > _MOST:
-        console.print(f"  ... and {len(report['benchmarks']) - _MOST:,} more; report.html lists them.")
+        console.print("  " + translated(f"... and {len(report['benchmarks']) - _MOST:,} more; report.html lists them."))
     print_warnings(report, console)
     print_rejected(report, console)

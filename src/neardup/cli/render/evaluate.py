@@ -11,7 +11,7 @@ from rich.text import Text
 from neardup.cli.render.compare import Marks, print_differences
 from neardup.cli.render.reports import print_rejected, print_warnings
 from neardup.cli.render.table import Rows, is_plain, is_unicode, table_lines
-from neardup.report.wording import noun, percent, plural, visible
+from neardup.report.wording import noun, percent, plural, translated, visible
 from neardup.results import Sweep
 
 
@@ -83,7 +83,7 @@ def _print_truth(report: dict[str, Any], console: Console) -> None:
 def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
     """Print a column of figures for each method."""
     columns = [_figures(report) for report in found.values()]
-    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    rows = [tuple(map(translated, (name, *(column[name] for column in columns)))) for name in columns[0]]
     _print_table(("", *found), rows, console, lambda row: row[0].strip() == "F1", left=(0,))
 
 
@@ -142,7 +142,7 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
 
 def _mark(is_chosen: bool, is_best: bool) -> str:
     notes = ", ".join([*(["the method's own"] if is_chosen else []), *(["the best F1"] if is_best else [])])
-    return f" <- {notes}" if notes else ""
+    return f" <- {translated(notes)}" if notes else ""
 
 
 def _limit_of(report: dict[str, Any]) -> str:
@@ -164,7 +164,7 @@ def _bar(share: float, unicode: bool) -> str:
 
 def _print_title(title: str, console: Console) -> None:
     console.print()
-    console.print(Text(f"  {title}", "bold"))
+    console.print(Text(f"  {translated(title)}", "bold"))
 
 
 def _print_table(

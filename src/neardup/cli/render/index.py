@@ -17,7 +17,7 @@ from neardup.answers import Document
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.cli.running import print_json
-from neardup.report.wording import duration, memory, noun, plural, visible
+from neardup.report.wording import duration, memory, noun, plural, translated, visible
 from neardup.stores.base import Import
 
 _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
@@ -47,7 +47,7 @@ def print_info(info: Mapping[str, Any]) -> None:
         counted, features = info["idf"]["documents"], _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
         rows.line("Frequencies", f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}")
     rows.line("Created", f"{_moment(info['created'])}, by neardup {info['neardup']}")
-    rows.line("Durability", info["promise"])
+    rows.line("Durability", translated(info["promise"]))
     rows.print(Console(highlight=False))
 
 
@@ -68,13 +68,14 @@ def print_added(report: dict[str, Any]) -> None:
         rows.count("Kept", counts["kept"], "not similar to any kept document", "bold green")
         rows.count("Removed", counts["removed"], "similar to a kept document", "bold")
         rows.count("  copies", counts["removed_exact"], "")
-        rows.count("Repeated", counts["repeated"], "already in the index: the same answer again")
-    rows.count("Rejected", counts["rejected"], "could not be read", "bold red" if counts["rejected"] else "")
+        if counts["repeated"]:
+            rows.count("Repeated", counts["repeated"], "already in the index: the same answer again")
+    if counts["rejected"]:
+        rows.count("Rejected", counts["rejected"], "could not be read", "bold red")
     if counts.get("truncated"):
         rows.count("Bounded", counts["truncated"], "share a bucket with more documents than were compared")
     rows.line()
     rows.figure("Time", duration(report["seconds"]), f"{report['documents_per_second']:,} documents/s")
-    rows.line("Durability", report["promise"])
     rows.print(console)
     reports.print_warnings(report, console)
     reports.print_rejected(report, console)
@@ -89,10 +90,8 @@ def count_answers(answers: pa.Table) -> dict[str, int]:
 
 def print_merged(counts: dict[str, int]) -> None:
     """Print the number of documents by answer."""
-    click.echo(
-        f"{plural(counts['read'], 'document')}: {counts['kept']:,} kept, {counts['removed']:,} removed, "
-        f"{counts['repeated']:,} already in the index."
-    )
+    found = f"{counts['kept']:,} kept, {counts['removed']:,} removed, {counts['repeated']:,} already in the index."
+    click.echo(translated(f"{plural(counts['read'], 'document')}: {found}"))
 
 
 def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
@@ -108,7 +107,8 @@ def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, qu
     if not quiet:
         where = "" if output is None else f" They were written to {output}."
         documents = plural(counts["read"], "document")
-        click.echo(f"{counts['found']:,} of {documents} have been seen: {plural(counts['hits'], 'hit')}.{where}")
+        seen = f"{counts['found']:,} of {documents} have been seen: {plural(counts['hits'], 'hit')}.{where}"
+        click.echo(translated(seen))
         reports.print_rejected(report, console)
 
 
@@ -116,7 +116,8 @@ def _hit(row: Mapping[str, Any]) -> Text:
     measures = [f"{row[name]:.4f} {name}" for name in ("similarity", "structure") if row.get(name) is not None]
     measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
     line = Text(f"  {visible(row['query_id'])}", "bold").append(f"  {visible(row['id'])}", "not bold green")
-    line.append(f"  {', '.join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}", "not bold")
+    seen = f"{', '.join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}"
+    line.append(f"  {translated(seen)}", "not bold")
     return line if row["payload"] is None else line.append(f"  {visible(row['payload'])}", "not bold dim")
 
 
@@ -130,7 +131,7 @@ def print_documents(found: Sequence[dict[str, Any]]) -> None:
     for row in found:
         rows = Rows()
         rows.line("Document", visible(row["id"]), "bold cyan")
-        rows.line("Kept", "yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}")
+        rows.line("Kept", translated("yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}"))
         for name, key in (("First seen", "first_seen"), ("Last seen", "last_seen")):
             rows.line(name, f"{row[key]:%Y-%m-%d %H:%M:%S} UTC")
         for name in ("payload", "import_name", "text"):
@@ -147,4 +148,4 @@ def print_imports(imports: Sequence[Import]) -> None:
             f"{visible(staged.name)}  {plural(staged.num_documents, 'document')}, opened {_moment(staged.opened)}"
         )
     if not imports:
-        click.echo("No import is open.")
+        click.echo(translated("No import is open."))

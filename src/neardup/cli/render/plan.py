@@ -7,7 +7,7 @@ from rich.text import Text
 
 from neardup.api.plan import Plan
 from neardup.cli.render.table import Rows, is_unicode
-from neardup.report.wording import memory, percent, plural
+from neardup.report.wording import memory, percent, plural, translated
 
 _WIDTH = 40
 _FALSE, _FOUND, _MARK = "yellow", "green", "bold"
@@ -52,7 +52,7 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     rows.print(console)
     if not plan.curve or plan.threshold is None:
         return
-    console.print(Text("\n  Chance that a pair is compared, by its similarity\n", "bold"))
+    console.print(Text(f"\n  {translated('Chance that a pair is compared, by its similarity')}\n", "bold"))
     console.print(draw_curve(plan.curve, plan.threshold, unicode=is_unicode(console)))
 
 
@@ -84,5 +84,5 @@ def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unic
         bar = ("█" if unicode else "#") * round(chance * _WIDTH)
         picture.append(f"  {similarity:4.2f}  {100 * chance:5.1f} %  ")
         picture.append(bar, _FALSE if similarity < threshold else _FOUND)
-        picture.append(f"  <- threshold {threshold:g}\n" if similarity == marked else "\n", _MARK)
+        picture.append(f"  <- {translated(f'threshold {threshold:g}')}\n" if similarity == marked else "\n", _MARK)
     return picture

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neardup.report.wording import translated
+
 _NAME_WIDTH = 16
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
 _FIGURE_WIDTH = 10  # of a speed: the columns of two runs are alike
@@ -43,6 +45,7 @@ def table_lines(
     is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
 ) -> Iterator[Text]:
     """Yield the lines of a table: cells are right-aligned, except those in the columns `left`."""
+    heads = [translated(head) for head in heads]
     widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
     for number, row in enumerate((heads, *rows)):
         gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
@@ -75,11 +78,11 @@ class Rows:
 
     def figure(self, name: str, value: str, remark: str = "", style: str = "") -> None:
         """Add a figure."""
-        self._rows.append((name, Text(value, style), remark))
+        self._rows.append((translated(name), Text(value, style), translated(remark)))
 
     def line(self, name: str = "", value: str = "", style: str = "") -> None:
         """Add a line whose value is never broken; an empty line separates sections."""
-        self._rows.append((name, Text(value, style), None))
+        self._rows.append((translated(name), Text(value, style), None))
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
