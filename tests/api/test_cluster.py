@@ -421,3 +421,12 @@ def test_clusters_of_one_name_are_told_apart_and_linked_to_their_files(tmp_path:
         "../../in%20dir/1b%23.txt",
     ]
     assert ".txt</bdi>:0" not in page
+
+
+def test_a_full_bucket_of_linked_documents_may_be_harmless():
+    texts = [f"one two three four five six seven eight nine {i}" for i in range(12)]
+    method = neardup.MinHash(ngram=1, num_bands=8, rows_per_band=1)
+    found = neardup.cluster(texts, method=method, max_bucket_size=3, linkage="connected").report
+    warning = found["warnings"][0]
+    assert "share a bucket with more than 3 earlier documents" in warning
+    assert "If these are in one cluster, as of one template, nothing is missed." in warning

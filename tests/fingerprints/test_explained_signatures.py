@@ -60,6 +60,17 @@ def test_two_texts_share_the_key_of_a_band_exactly_if_its_hashes_are_equal():
     assert set(left.keys) & set(right.keys)
 
 
+def test_an_explanation_is_shown_as_lines():
+    found = neardup.explain("a b a", method=MinHash(ngram=1, num_bands=2, rows_per_band=3))
+    shingles, keys = (part.splitlines() for part in str(found).split("\n\n"))
+    assert shingles[0].split() == ["shingle", "count", "minima", "hash"]
+    assert shingles[1].split() == ["a", "2", str(found.minima.count(0)), f"{found.hashes[0]:016x}"]
+    assert [row.split() for row in keys] == [["band", "key"], *([str(i + 1), f"{found.keys[i]:016x}"] for i in (0, 1))]
+    found = neardup.explain("a b a", method=neardup.SimHash(bits=32))
+    assert str(found).splitlines()[1].split() == ["a", "2", "2", f"{found.hashes[0]:08x}"]
+    assert str(found).endswith(f"fingerprint {found.fingerprint:08x}")
+
+
 @pytest.mark.parametrize(
     ("text", "method", "said", "error"),
     [

@@ -284,6 +284,7 @@ FAILURES = [
     ["dedup", "in.jsonl"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
     ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
+    ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
     ["dedup", "in.jsonl", "-o", "new", "--keep", "longets"],
     ["dedup", "in.jsonl", "-o", "new", "--threshold", "1.5"],
     ["dedup", "in.jsonl", "-o", "new", "--ngram", "0"],

@@ -47,7 +47,7 @@ _COMPRESSED = 0.41  # of English text, by zstd
 _ENGINES = ("local", "spark", "index", "memory")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The estimate of a run or of an index; a field that does not apply is None.
 
@@ -86,6 +86,9 @@ class Plan:
     def disk_bytes(self) -> float:
         """The sum of the parts: scratch files, shuffled bytes, or the files of an index."""
         return sum(self.parts.values())
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self}>"
 
     def __str__(self) -> str:
         """Return the plan in one sentence."""

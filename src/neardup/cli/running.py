@@ -18,7 +18,7 @@ import click
 
 from neardup.cli import render
 from neardup.errors import IncompleteWarning
-from neardup.report.wording import for_terminal, say, speaking
+from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -73,11 +73,8 @@ def report_discarded_run(output: str, resume: bool, scratch: str | None = None) 
     if resume or not checkpoint.exists():
         return
     read = json.loads(checkpoint.read_text())["state"]["tally"]["documents"]
-    click.echo(
-        f"neardup: discarding the interrupted run in {partial}, which had read {read:,} documents; --resume would "
-        "continue it.",
-        err=True,
-    )
+    lost = f"the interrupted run in {partial}, which had read {read:,} documents"
+    click.echo(translated(f"neardup: discarding {lost}; --resume would continue it."), err=True)
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +43,12 @@ class Explanation:
     fingerprint: int
     bits: int
 
+    def __str__(self) -> str:
+        """Return a line for each feature, then the fingerprint."""
+        hashes = [f"{value:0{self.bits // 4}x}" for value in self.hashes]
+        columns = {"feature": self.features, "count": self.counts, "weight": self.weights, "hash": hashes}
+        return f"{_aligned(columns)}\nfingerprint {self.fingerprint:0{self.bits // 4}x}"
+
 
 @dataclass(frozen=True)
 class SignatureExplanation:
@@ -59,6 +65,22 @@ class SignatureExplanation:
     signature: tuple[int, ...]
     minima: tuple[int, ...]
     keys: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """Return a line for each shingle, with the number of hashes of which it is the minimum, then the keys."""
+        minima = np.bincount(self.minima, minlength=len(self.features)).tolist()
+        hashes = [f"{value:016x}" for value in self.hashes]
+        columns = {"shingle": self.features, "count": self.counts, "minima": minima, "hash": hashes}
+        keys = {"band": range(1, len(self.keys) + 1), "key": [f"{key:016x}" for key in self.keys]}
+        return f"{_aligned(columns)}\n\n{_aligned(keys)}"
+
+
+def _aligned(columns: Mapping[str, Iterable[object]]) -> str:
+    """Return a table as lines."""
+    cells = [[head, *map(str, column)] for head, column in columns.items()]
+    widths = [max(map(len, column)) for column in cells]
+    rows = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*cells, strict=True))
+    return "\n".join(rows)
 
 
 def keywords(
