@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
     from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
     from neardup.results import PassageRemoval as PassageRemoval
-    from neardup.settings.methods import Jieba as Jieba, MinHash as MinHash, SimHash as SimHash, method as method
+    from neardup.settings.methods import Jieba as Jieba, MinHash as MinHash, SimHash as SimHash, Vectors as Vectors
+    from neardup.settings.methods import method as method
     from neardup.sketches.hamming import HammingIndex as HammingIndex
     from neardup.sketches.lsh import LSHIndex as LSHIndex
 
@@ -52,7 +53,7 @@ _HOMES = {
     "neardup.api.sign": "document_frequencies sign",
     "neardup.api.sweep": "sweep",
     "neardup.api.texts": "compare explain",
-    "neardup.settings.methods": "Jieba MinHash SimHash method",
+    "neardup.settings.methods": "Jieba MinHash SimHash Vectors method",
     "neardup.errors": "InputError NeardupError SettingError",
     "neardup.features.idf": "IdfTable",
     "neardup.fingerprints.fingerprints": "Fingerprints",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from itertools import chain
 
 import click
 import pytest
@@ -17,12 +18,12 @@ from neardup.cli.settings import SettingType, parse_number
 from neardup.errors import SettingError
 from neardup.runs import run
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import Jieba, MinHash, SimHash
+from neardup.settings.methods import Jieba, MinHash, SimHash, Vectors
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 COMMANDS = dict(every_command())
-METHODS = {"minhash": MinHash, "simhash": SimHash}
-SETTINGS = [MinHash, SimHash, SelectionSettings, OutputSettings, RunSettings]
+METHODS = {"minhash": MinHash, "simhash": SimHash, "vectors": Vectors}
+SETTINGS = [*METHODS.values(), SelectionSettings, OutputSettings, RunSettings]
 OF_SIGN = {"num_hashes"}  # settings of signatures alone
 ANY_TEXT = {"idf", "within", "count_by"}  # names of files and columns
 FIELDS = [
@@ -47,7 +48,7 @@ def parsed(command: str, *arguments: str) -> dict:
 def test_every_setting_is_an_option_of_dedup_with_its_default_and_help(settings, field):
     option = options_of("dedup")[field.name]
     if settings in METHODS.values():  # None until given, since each method has defaults of its own
-        owner = MinHash if field.name in constraints_of(MinHash) else SimHash
+        owner = next(kind for kind in METHODS.values() if field.name in constraints_of(kind))
         assert option.help.startswith(constraints_of(owner)[field.name].help)
         if field.default not in (None, False):
             assert str("yes" if field.default is True else field.default) in option.help.partition("[default: ")[2]
@@ -100,7 +101,7 @@ def test_every_field_of_a_method_is_an_option(command, settings):
     assert set(constraints_of(settings)) - OF_SIGN <= set(options_of(command))
 
 
-OF_A_METHOD = {*constraints_of(MinHash), *constraints_of(SimHash), "method", "preset", "noise"}
+OF_A_METHOD = {*chain.from_iterable(map(constraints_of, METHODS.values())), "method", "preset", "noise"}
 OF_A_METHOD |= {"jieba_mode", "hmm", "user_dict", "add_word", "stop_words", "part_of_speech"}
 PRINTING = {"quiet", "as_json", "progress", "help", "help_all", "config"}
 CALLS = {

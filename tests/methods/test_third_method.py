@@ -109,7 +109,7 @@ def test_settings_without_a_method_are_refused():
     class Nothing(MethodSettings):
         pass
 
-    with pytest.raises(neardup.SettingError, match=r"method must be .*ByteGrams or .*MinHash or SimHash: got "):
+    with pytest.raises(neardup.SettingError, match=r"method must be .*ByteGrams or .*SimHash or Vectors: got "):
         neardup.dedup(TEXTS, method=Nothing())
 
 

@@ -277,6 +277,11 @@ def _performer(
     else:
         method, threshold, max_distance = named
         settings = method_named("minhash" if method is None else method, threshold, max_distance)
+        if run.passages is not None and settings.vector_length is not None:
+            raise SettingError(
+                f"passages are cut from texts: got passages={run.passages} with {type(settings).__name__}, which "
+                "compares vectors. Leave passages (--passages) out."
+            )
         run = replace(run, method=settings)
         opened = open_engine(engine, master, "dedup", run)
     with opened as performer:

@@ -38,7 +38,8 @@ def method_options(function: Function) -> Function:
         [name for name in _OPTIONS if name not in _STORED],
         "For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
         "pages: compare the template (structure), the main text (content), both (page), or the template by "
-        "fingerprints (tags, and two methods of the literature: decay, paths).  [default: minhash]",
+        "fingerprints (tags, and two methods of the literature: decay, paths). For vectors: compare their cosine "
+        "(vectors).  [default: minhash]",
     )(text_options(function))
 
 
@@ -49,7 +50,8 @@ def sketch_options(function: Function) -> Function:
         list(dict.fromkeys(name for kind in _TYPES for name in kind.sketch_options)),
         "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
         "web pages: signatures of the template (structure) or of the main text (content), or fingerprints of the tags "
-        "(tags, and two methods of the literature: decay, paths).  [default: minhash]",
+        "(tags, and two methods of the literature: decay, paths). For vectors: sides of hyperplanes "
+        "(vectors).  [default: minhash]",
     )(text_options(function, methods=("minhash", "simhash")))
 
 

@@ -41,9 +41,11 @@ def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[st
 
 
 _text_column = option(
-    "--text-column NAME...",
+    "--text-column, --vector-column NAME...",
     "Input",
-    "The text column; repeatable, to join several. Default: text, content, body, raw_content or html.",
+    "The text column; repeatable, to join several. Default: text, content, body, raw_content or html. Of vectors: "
+    "vector, embedding or embeddings.",
+    "text_column",
     callback=one_or_several,
 )
 _id_column = option(

@@ -66,13 +66,14 @@ def shortened(text: str) -> str:
     return text if len(numbers) <= _SHOWN else f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"
 
 
-def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
+def describe_vectors(documents: pa.Array, vector_length: int, *, by_direction: bool = False) -> Features:
     """Return the vectors of documents; one of zeros alone has no direction, and no features.
 
     Parameters
     ----------
     documents : vectors as readers return them, or strings, each the JSON of one.
     vector_length : the numbers of each, 0 for any number that all have.
+    by_direction : whether vectors of one direction are copies, whose lengths differ.
 
     Raises
     ------
@@ -94,7 +95,10 @@ def describe_vectors(documents: pa.Array, vector_length: int) -> Features:
     featured[featured] = directed
     limits = offsets_from_lengths(np.where(featured, vectors.shape[1], 0))
     content = np.empty((2, len(sizes)), np.uint64)
-    bytes_of = vectors.reshape(-1).view(np.uint8)
+    compared = np.empty_like(vectors) if by_direction else vectors
+    if by_direction:
+        kernels.vectors.to_directions(vectors, compared)
+    bytes_of = compared.reshape(-1).view(np.uint8)
     for half, mask in zip(content, (np.uint8(0), _OTHER), strict=True):
         kernels.strings.hash_strings(read_only(bytes_of ^ mask), 4 * limits, half)
     return Features(np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2))

@@ -12,7 +12,8 @@ from neardup.features.idf import IdfTable
 from neardup.methods.base import Method
 from neardup.methods.minhash import MinHashMethod
 from neardup.methods.simhash import SimHashMethod
-from neardup.settings.methods import METHODS, Jieba, MethodSettings, MinHash, SimHash
+from neardup.methods.vectors import VectorsMethod
+from neardup.settings.methods import METHODS, Jieba, MethodSettings, MinHash, SimHash, Vectors
 
 IDF = "idf.parquet"
 """The name of a table of document frequencies that is stored beside the settings."""
@@ -128,3 +129,4 @@ def method_of(settings: Any) -> Method:
 
 register(MinHash, MinHashMethod)
 register(SimHash, SimHashMethod)
+register(Vectors, VectorsMethod)

@@ -9,7 +9,7 @@ restyle them: a style sheet overrides presentation attributes, and a strict Cont
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,16 +72,17 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
     return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
 
 
-def s_curve(num_bands: int, rows_per_band: int, threshold: float | None, *, cosine: bool = False) -> str:
+def s_curve(
+    num_bands: int, rows_per_band: int, threshold: float | None, agreement: Callable[[float], Any] = float
+) -> str:
     """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if there is one.
 
-    cosine : whether s is a cosine, converted to the Jaccard similarity of sets of equal size.
+    agreement : the probability that two documents of a similarity agree in a row.
     """
     bands = Bands(num_bands, rows_per_band)
 
     def chance(similarity: float) -> float:
-        jaccard = similarity / (2.0 - similarity) if cosine else similarity
-        return float(candidate_probability(jaccard, bands))
+        return float(candidate_probability(agreement(similarity), bands))
 
     def points(similarities: Iterable[float]) -> str:
         return " ".join(f"{_number(_across(s))},{_number(_up(chance(s)))}" for s in similarities)

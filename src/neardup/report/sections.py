@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from neardup.fingerprints.hyperplanes import SCHEME_NAME, same_side
 from neardup.report import charts
 from neardup.report.page import Report, Section, definitions, figure, render_fragment, table
 from neardup.report.wording import (
@@ -185,10 +187,18 @@ def recall(report: Report) -> str:
         return text
     b, r = bands["num_bands"], bands["rows_per_band"]
     settings = report.get("settings") or {}
-    cosine = settings.get("similarity") == "cosine"
-    title = say("recall.curve", b=b, r=r) + (say("recall.cosine") if cosine else "")
-    chart = charts.s_curve(b, r, settings.get("threshold"), cosine=cosine)
+    kind = "vectors" if _of_vectors(report) else settings.get("similarity")
+    title = say("recall.curve", b=b, r=r) + (say(f"recall.{kind}") if kind in _AGREEMENTS else "")
+    chart = charts.s_curve(b, r, settings.get("threshold"), _AGREEMENTS.get(kind, float))
     return f'<div class="pair">{figure(title, chart)}<div class="prose">{text}</div></div>'
+
+
+_AGREEMENTS: dict[str | None, Callable[[float], Any]] = {"cosine": lambda s: s / (2.0 - s), "vectors": same_side}
+"""The probability that two documents of a similarity agree in a row of a band, where it is another number."""
+
+
+def _of_vectors(report: Report) -> bool:
+    return (report.get("scheme") or {}).get("name") == SCHEME_NAME
 
 
 def _estimate(report: Report) -> str:
@@ -213,6 +223,8 @@ def _guarantee(near: Report) -> str:
 def _measure(report: Report) -> str:
     """Describe the measure of two documents, and the features that it compares."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
+    if _of_vectors(report):
+        return say("measure.exact", measure=say("measure.vectors"))
     if settings.get("similarity") == "jaccard" or is_confirmed(report):
         measure = say("measure.jaccard")
     elif settings.get("similarity") == "cosine":

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from neardup.errors import SettingError
 from neardup.settings.constraints import Validated, constraints_of, parameter, suggestion
+from neardup.settings.jieba import Jieba as Jieba
 from neardup.settings.presets import preset_settings
 
 Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="given") of (string, weight) pairs
@@ -21,47 +22,6 @@ PAGE_TOKENS = ("tags", "elements", "paths")
 """Tokens of the structure of HTML pages; all others are tokens of texts."""
 CODE_TOKENS = ("code", "uncommented")
 """Tokens of source code, with its comments and without."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Jieba(Validated):
-    """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words of their own.
-
-    user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of speech, the
-    last two optional. words : words to add to the dictionary. stop_words : a file of words to leave out, one a line.
-    parts_of_speech : keep words of these only, by jieba's tags or their first letters: "n" keeps every
-    noun, "nr" names of people.
-
-    Examples
-    --------
-    >>> Jieba(mode="search").mode
-    'search'
-    """
-
-    mode: str = parameter(
-        "exact",
-        "Split each sentence into words (exact), list every dictionary word in it (full), or split it and then "
-        "split long words again (search).",
-        choices=("exact", "full", "search"),
-    )
-    hmm: bool = parameter(True, "Find words that are not in the dictionary, using a hidden Markov model of characters.")
-    user_dict: str | None = parameter(None, "An additional dictionary, in jieba's format.", str)
-    words: tuple[str, ...] = parameter((), "Words to add to the dictionary.")
-    stop_words: str | None = parameter(None, "A file of words to ignore, one per line.", str)
-    parts_of_speech: tuple[str, ...] = parameter((), "Parts of speech to keep. Default: all.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        spaced = next((word for word in self.words if word.split() != [word]), None)
-        if spaced is not None:
-            raise SettingError(
-                f"words are whole, without white space: got {spaced!r}. Give the words one by one (--add-word)."
-            )
-        if self.mode != "exact" and self.parts_of_speech:
-            raise SettingError(
-                f"parts_of_speech requires mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
-                "Leave one of the two out."
-            )
 
 
 class DocumentSettings(Validated):
@@ -235,7 +195,7 @@ class MinHash(TextSettings):
         exclusive_min=0.0,
         high=1.0,
     )
-    seed: int = parameter(1, "Seed of the permutations; part of the scheme.", low=0, high=2**32 - 1)
+    seed: int = parameter(1, "Seed of the permutations, or hyperplanes; part of the scheme.", low=0, high=2**32 - 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -445,6 +405,26 @@ class SimHash(TextSettings):
         return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Vectors(VectorSettings):
+    """Vectors such as embeddings: bands of the sides of random hyperplanes propose pairs, and the cosine confirms them.
+
+    Examples
+    --------
+    >>> Vectors(threshold=0.95).recall
+    0.99
+    """
+
+    sketch_options = ("dimensions", "planes", "seed")
+
+    threshold: float = parameter(0.9, "The minimum cosine of two duplicates.", exclusive_min=0.0, high=1.0)
+    recall: float = parameter(0.99, constraints_of(MinHash)["recall"])
+    planes: int | None = parameter(
+        None, "Hyperplanes per band. Default: chosen from threshold and recall.", int, low=1, high=31
+    )
+    seed: int = parameter(1, constraints_of(MinHash)["seed"])
+
+
 AnyMethod = TypeVar("AnyMethod", bound=MethodSettings)
 
 METHODS: dict[str, MethodSettings] = {
@@ -456,8 +436,9 @@ METHODS: dict[str, MethodSettings] = {
     "tags": SimHash(tokens="tags", ngram=3, weights="one"),
     "decay": SimHash(tokens="elements", weights="depth", confirm="hamming", max_distance=5),
     "paths": SimHash(tokens="paths", weights="depth", confirm="hamming", max_distance=5),
+    "vectors": Vectors(),
 }
-"""The settings of each method name; from the third on for web pages. `neardup.methods.register` adds others."""
+"""The settings of each method name; from structure to paths for web pages. `neardup.methods.register` adds others."""
 
 
 def name_of(settings: str) -> str:
@@ -473,6 +454,8 @@ def method(name: Literal["minhash", "structure", "content", "page"] = "minhash",
 @overload
 def method(name: Literal["simhash", "tags", "decay", "paths"], **settings: Any) -> SimHash: ...
 @overload
+def method(name: Literal["vectors"], **settings: Any) -> Vectors: ...
+@overload
 def method(name: str, **settings: Any) -> MethodSettings: ...
 def method(
     name: str = "minhash", *, preset: str | None = None, noise: float | str | None = None, **settings: Any
@@ -485,12 +468,12 @@ def method(
         attributes, of which those that few pages share count up to three times; content, the main text; page, both, the
         similarity of the structure from `min_structure`; tags, fingerprints of the runs of tags; and two methods of the
         literature, decay and paths, fingerprints of elements or tag paths weighted by depth, to compare with other
-        programs: `structure` is more accurate on every labelled set of docs/accuracy.md. Or a name that
-        `neardup.methods.register` added.
+        programs: `structure` is more accurate on every labelled set of docs/accuracy.md. Of columns of numbers:
+        vectors. Or a name that `neardup.methods.register` added.
     preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
     noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and half of it where
         the other text is clean: runs of 5 letters without spaces and signs are compared, and the threshold follows.
-    settings : those of `MinHash` or `SimHash`, by their names; they take the place of those of a preset.
+    settings : those of `MinHash`, `SimHash` or `Vectors`, by their names; they take the place of those of a preset.
 
     Raises
     ------

@@ -225,6 +225,9 @@ def _measures(result: Comparison, method: MethodSettings) -> Rows:
     union = found.num_left + found.num_right - found.num_shared
     answers = method_of(method)
     unit, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
+    if answers.ordered:  # numbers are not shared
+        rows.figure(say("measure.similarity_term"), f"{result.similarity:.4f}", "", "bold")
+        return rows
     if bits:
         distance = "-" if found.distance is None else str(found.distance)
         rows.figure(say("compare.distance"), distance, say("compare.bits", bits=bits), "bold")

@@ -1,9 +1,8 @@
-"""A method of one's own that reads vectors: it works wherever methods of texts do."""
+"""The cosine of vectors, found by random hyperplanes: equal to brute force, wherever methods of texts work."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,23 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vectors import GivenVectors
 
 import neardup
+from neardup import Vectors
+from neardup.candidates.bands import candidate_probability
 from neardup.errors import ColumnError, InputError, SettingError
-from neardup.settings.methods import METHODS
+from neardup.fingerprints.hyperplanes import same_side
+from neardup.methods.registry import method_of
 from reference.service import RunningService
 from spark_session import IGNORED, removed_by_spark, removed_locally, require_spark
 
-FOLDER = Path(__file__).parent
-NAMED = METHODS.pop("given-vectors")  # its name is known to the tests that ask for it: others list the names
-METHOD = GivenVectors(threshold=0.95)
-INDEXED = GivenVectors(threshold=0.95, dimensions=5)
-
-
-@pytest.fixture
-def named(monkeypatch):
-    monkeypatch.setitem(METHODS, "given-vectors", NAMED)
+# Of some 30 pairs at the threshold or above, brute force finds one more in 30,000 runs: the seed is fixed.
+METHOD = Vectors(threshold=0.95, recall=0.999999)
+INDEXED = Vectors(threshold=0.95, recall=0.999999, dimensions=5)
 
 
 def make_vectors() -> np.ndarray:
@@ -128,10 +123,10 @@ def test_lists_arrays_and_slices_are_read_alike():
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_copies_are_exact_and_every_pair_is_one_of_the_naive_twin(rows):
     table = cosines(rows)
-    found = neardup.find_pairs(pa.table({"vector": rows}), method=GivenVectors(threshold=0.8)).pairs
+    found = neardup.find_pairs(pa.table({"vector": rows}), method=Vectors(threshold=0.8)).pairs
     assert found_of(found).keys() <= pairs_by_hand(table, 0.8 - 1e-9)
     exact = {(int(row["left_id"]), int(row["right_id"])) for row in found.to_pylist() if row["exact"]}
-    assert exact == {(i, j) for j in range(len(rows)) for i in range(j) if rows[i] == rows[j] and any(rows[i])}
+    assert exact == pairs_by_hand(table, 1 - 1e-9)  # of equal direction, whatever the length
 
 
 def test_files_keep_their_format_and_their_vectors(tmp_path):
@@ -144,10 +139,10 @@ def test_files_keep_their_format_and_their_vectors(tmp_path):
         assert removed_of(result) == REMOVED
         assert result.report["counts"]["without_features"] == 1
         assert result.report["scheme"] == {
-            "name": "GivenVectors",
+            "name": "hyperplanes",
             "version": 1,
             "dimensions": None,
-            "planes": 16,
+            "planes": 21,
             "seed": 1,
         }
         page = (tmp_path / f"of-{name}" / "report.html").read_text()
@@ -189,7 +184,7 @@ def test_lengths_are_those_of_the_first_vector_or_of_the_settings():
     known, new = pa.table({"vector": [[1.0, 0.0]]}), pa.table({"vector": [[1.0, 0.0, 0.0], [2.0, 0.0]]})
     result = neardup.dedup(new, method=METHOD, against=known)
     assert (result.mask.tolist(), result.report["counts"]["rejected"]) == ([False, False], 1)
-    assert neardup.dedup(new, method=GivenVectors(dimensions=3)).report["counts"]["rejected"] == 1
+    assert neardup.dedup(new, method=Vectors(dimensions=3)).report["counts"]["rejected"] == 1
     with pytest.raises(InputError, match=r"Vectors of different lengths cannot be compared: got \[2, 3\]"):
         neardup.compare([1, 0], [1, 0, 0], method=METHOD)
 
@@ -245,13 +240,14 @@ def test_compare_measures_two_vectors():
         neardup.compare("a text", [1], method=METHOD)
 
 
-def test_sign_returns_the_sides_of_hyperplanes(tmp_path, named):
-    signed = neardup.sign(LISTS, method="given-vectors", output=tmp_path / "signed.parquet")
-    assert signed.scheme["planes"] == 16
+def test_sign_returns_the_sides_of_hyperplanes(tmp_path):
+    signed = neardup.sign(LISTS, method="vectors", output=tmp_path / "signed.parquet")
+    assert (signed.scheme["name"], signed.scheme["planes"]) == ("hyperplanes", 20)
+    assert signed.num_hashes == 100
     assert signed.empty.tolist() == [not any(vector) for vector in LISTS]
-    assert (neardup.sign(table_of(KINDS[3]), method="given-vectors").values == signed.values).all()
+    assert (neardup.sign(table_of(KINDS[3]), method="vectors").values == signed.values).all()
     assert signed[5].similarity(signed[60])[0] == 1.0
-    assert removed_of(neardup.dedup(LISTS, method="given-vectors", threshold=0.95)) == REMOVED
+    assert removed_of(neardup.dedup(LISTS, method="vectors", threshold=0.95)) == REMOVED
 
 
 @pytest.mark.parametrize("address", ["memory:", "folder"])
@@ -298,16 +294,8 @@ def test_an_index_needs_the_length_of_its_vectors():
         neardup.Index.create("memory:", method=METHOD)
 
 
-@pytest.fixture
-def registered(monkeypatch):
-    """Processes find the method as those of a user do."""
-    monkeypatch.setenv("NEARDUP_METHODS", "vectors")
-    paths = [str(FOLDER), str(Path(neardup.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-
-
 @pytest.mark.slow
-def test_the_service_answers_by_it(tmp_path, registered):
+def test_the_service_answers_by_it(tmp_path):
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     neardup.Index.create(tmp_path / "index", method=INDEXED).close()
     with RunningService(tmp_path / "index") as service:
@@ -328,7 +316,6 @@ def test_the_service_answers_by_it(tmp_path, registered):
 @pytest.mark.filterwarnings(IGNORED)
 def test_spark_removes_and_signs_the_same(spark, tmp_path):
     require_spark()
-    spark.sparkContext.addPyFile(str(FOLDER / "vectors.py"))
     table = table_of(KINDS[1], id=range(len(LISTS)))
     frame = spark.createDataFrame(list(enumerate(LISTS)), "id long, vector array<float>").repartition(3)
     columns = {"id_column": "id", "text_column": "vector", "method": METHOD}
@@ -352,16 +339,16 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_every_command_takes_it(tmp_path, registered):
+def test_every_command_takes_it(tmp_path):
     pq.write_table(table_of(KINDS[3], cluster=[number % 40 for number in range(len(LISTS))]), tmp_path / "in.parquet")
     (tmp_path / "a.json").write_text("[1, 2, 3]")
     (tmp_path / "b.json").write_text("[1, 2, 3.5]")
-    method = ("--method", "given-vectors")
+    method = ("--method", "vectors")
     for command in (
         ("dedup", "in.parquet", "-o", "out", *method, "--threshold", "0.95"),
         ("dedup", "in.parquet", "-o", "again", "--config", "out/report.json"),
         ("find-pairs", "in.parquet", "-o", "pairs.parquet", *method),
-        ("cluster", "in.parquet", "-o", "clusters", *method, "--text-column", "vector"),
+        ("cluster", "in.parquet", "-o", "clusters", *method, "--vector-column", "vector"),
         ("sign", "in.parquet", "-o", "signed.parquet", *method, "--planes", "8"),
         ("evaluate", "in.parquet", "--label", "cluster", *method),
         ("compare", "a.json", "b.json", *method),
@@ -375,4 +362,44 @@ def test_every_command_takes_it(tmp_path, registered):
         assert pq.read_table(tmp_path / folder / "removed.parquet")["row"].to_pylist() == list(REMOVED)
     assert pq.read_table(tmp_path / "new" / "removed.parquet").num_rows == len(LISTS) - 1  # all but the zeros
     done = run(tmp_path, "dedup", "in.parquet", "-o", "other", *method, "--ngram", "3")
-    assert "--ngram belongs to --method minhash: got it with GivenVectors" in done.stderr
+    assert "--ngram belongs to --method minhash: got it with Vectors" in done.stderr
+
+
+def test_vectors_of_one_direction_are_copies():
+    result = neardup.dedup([[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0]], method="vectors", threshold=0.5)
+    assert result.removed.select(["id", "kept_id", "similarity", "exact"]).to_pylist() == [
+        {"id": "1", "kept_id": "0", "similarity": 1.0, "exact": True}
+    ]
+
+
+def test_bands_are_the_cheapest_that_reach_the_recall():
+    for threshold in (0.01, 0.3, 0.5, 0.8, 0.95, 1.0):
+        for recall in (0.5, 0.99, 0.999999):
+            method = method_of(Vectors(threshold=threshold, recall=recall))
+            assert method.hit_probability(np.array([threshold]))[0] >= recall - 1e-9
+            fewer = method.bands._replace(num_bands=method.bands.num_bands - 1)
+            assert threshold == 1.0 or candidate_probability(same_side(threshold), fewer) < recall
+    with pytest.raises(SettingError, match=r"recall=0.99 at threshold=0.5 needs more than 512 bands of 20 hyperplanes"):
+        neardup.dedup(LISTS, method=Vectors(threshold=0.5, planes=20))
+
+
+def test_the_estimated_recall_is_that_of_the_angles():
+    result = neardup.find_pairs(LISTS, method=Vectors(threshold=0.95, recall=0.5))
+    near = [row["similarity"] for row in result.pairs.to_pylist() if not row["exact"]]
+    bands = method_of(Vectors(threshold=0.95, recall=0.5)).bands
+    found = 1 - (1 - (1 - np.arccos(near) / np.pi) ** bands.rows_per_band) ** bands.num_bands
+    assert result.report["recall"]["estimated"] == pytest.approx(len(near) / np.sum(1 / found))
+    with pytest.raises(SettingError, match="audit_sample measures the recall of Jaccard similarity only"):
+        neardup.dedup(LISTS, method="vectors", audit_sample=3)
+    with pytest.raises(SettingError, match="passages are cut from texts: got passages=50 with Vectors, which compares"):
+        neardup.dedup(LISTS, method="vectors", passages=50)
+
+
+def test_results_do_not_depend_on_threads_or_batches(tmp_path):
+    vectors = np.repeat(np.random.default_rng(5).standard_normal((300, 7)), 2, axis=0)
+    vectors[1::2] += 0.1 * np.random.default_rng(6).standard_normal((300, 7))
+    table = pa.table({"vector": pa.array(vectors.tolist())})
+    runs = [{"threads": 1}, {"threads": 3}, {"threads": 2, "batch_rows": 17}]
+    results = [neardup.find_pairs(table, method=Vectors(recall=0.5), **run).pairs for run in runs]
+    assert results[0].num_rows > 50
+    assert all(result.equals(results[0]) for result in results)

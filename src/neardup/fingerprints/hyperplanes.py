@@ -1,0 +1,97 @@
+"""The sides of random hyperplanes on which vectors lie: the planes of a seed, their number, and the recall."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import kernels
+from neardup.arrays import Floats
+
+SCHEME_NAME, SCHEME_VERSION = "hyperplanes", 1
+_GRID = 2.0**16  # components are multiples of its inverse: libraries whose logarithms differ in a last bit agree
+
+Float32s = npt.NDArray[np.float32]
+
+
+def same_side(cosine: npt.ArrayLike) -> Floats:
+    """Return the probability that two vectors lie on the same side of a random hyperplane: 1 - angle / pi.
+
+    Parameters
+    ----------
+    cosine : in [-1, 1], any shape.
+
+    Returns
+    -------
+    float64 array of the same shape.
+
+    Notes
+    -----
+    Charikar (2002), section 3, after Goemans and Williamson (1995).
+
+    Examples
+    --------
+    >>> same_side([1.0, 0.5, 0.0]).round(4).tolist()
+    [1.0, 0.6667, 0.5]
+    """
+    return np.asarray(1.0 - np.arccos(np.clip(np.asarray(cosine, np.float64), -1.0, 1.0)) / math.pi)
+
+
+@lru_cache(maxsize=4)
+def draw_planes(num_planes: int, dimensions: int, seed: int) -> Float32s:
+    """Draw the normals of hyperplanes; the first n are the same however many are drawn.
+
+    Parameters
+    ----------
+    num_planes : the number of hyperplanes.
+    dimensions : of the vectors, an even number.
+    seed : seed of the hyperplanes.
+
+    Returns
+    -------
+    float32 array of shape (num_blocks, dimensions, LANES), the last block drawn whole.
+
+    Notes
+    -----
+    Independent normal components (Box and Muller 1958), so that all directions are equally likely. Philox counters as
+    in `fingerprints.minhash.draw_permutations`, two words for each two components, plane by plane.
+    """
+    generator, lanes = np.random.Philox(key=seed), kernels.vectors.LANES
+    planes = np.empty((-(-num_planes // lanes), dimensions, lanes), np.float32)
+    for block in planes:
+        words = generator.random_raw(lanes * dimensions).reshape(lanes, -1, 2)
+        first, second = np.moveaxis(((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53, -1, 0)
+        radius, angle = np.sqrt(-2.0 * np.log(first)), 2.0 * math.pi * second
+        pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+        block[:] = (np.rint(pairs * _GRID) / _GRID).reshape(lanes, dimensions).T
+    return planes
+
+
+def to_directions(vectors: Float32s) -> Float32s:
+    """Return vectors, float32 (num_rows, dimensions), divided by their lengths; zeros for one of zeros."""
+    directions = np.empty_like(vectors)
+    kernels.vectors.to_directions(vectors, directions)
+    return directions
+
+
+def find_sides(vectors: Float32s, num_bands: int, num_bits: int, seed: int) -> npt.NDArray[np.uint32]:
+    """Return the sides of hyperplanes on which vectors lie.
+
+    Parameters
+    ----------
+    vectors : float32 array of shape (num_rows, dimensions), dimensions even.
+    num_bands, num_bits : the numbers in a row, and the hyperplanes in each, up to 31.
+    seed : seed of the hyperplanes.
+
+    Returns
+    -------
+    uint32 array of shape (num_rows, num_bands).
+    """
+    sides = np.zeros((len(vectors), num_bands), np.uint32)
+    if vectors.size:
+        planes = draw_planes(num_bands * num_bits, vectors.shape[1], seed)
+        kernels.vectors.find_sides(to_directions(vectors), planes, num_bits, sides)
+    return sides

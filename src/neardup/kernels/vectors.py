@@ -1,0 +1,102 @@
+"""Compute the directions of vectors, the sides of hyperplanes on which they lie, and cosines.
+
+Each sum has a fixed order and no fused operations, so that a result depends neither on the other rows of a batch nor
+on the processor: the inner loops run over independent sums, which registers add side by side.
+"""
+
+import math
+
+import numpy as np
+
+from neardup.kernels.compiled import kernel
+
+U32 = np.uint32
+LANES = 64  # hyperplanes whose sums are computed together
+_SUMS = 8  # partial sums of a cosine
+
+
+@kernel
+def to_directions(vectors, directions):
+    """Fill directions with vectors divided by their lengths; zeros for one of zeros.
+
+    vectors, directions : float32 (num_rows, dimensions).
+    """
+    for row in range(len(vectors)):
+        total = 0.0
+        for i in range(vectors.shape[1]):
+            total += np.float64(vectors[row, i]) * np.float64(vectors[row, i])
+        length = math.sqrt(total) if total > 0.0 else 1.0
+        for i in range(vectors.shape[1]):
+            directions[row, i] = np.float32(np.float64(vectors[row, i]) / length)
+
+
+@kernel
+def _project(direction, planes, sums):
+    """Set sums to the products of a direction, float32 (dimensions,), with planes, float32 (dimensions, LANES)."""
+    sums[:] = np.float32(0)
+    for i in range(0, len(direction), 2):
+        first, second = direction[i], direction[i + 1]
+        for lane in range(LANES):
+            sums[lane] = (sums[lane] + first * planes[i, lane]) + second * planes[i + 1, lane]
+
+
+@kernel
+def find_sides(directions, planes, num_bits, hashes):
+    """Fill hashes with the sides of hyperplanes, bit by bit: 1 where the product is 0 or more.
+
+    directions : float32 (num_rows, dimensions), dimensions even; planes : float32 (num_blocks, dimensions, LANES);
+    hashes : uint32 (num_rows, num_bands), num_bits up to 31 in each, of successive planes.
+    """
+    sums = np.empty(LANES, np.float32)
+    hashes[:] = U32(0)
+    for block in range(len(planes)):
+        start = block * LANES
+        num_lanes = min(LANES, hashes.shape[1] * num_bits - start)
+        for row in range(len(directions)):
+            _project(directions[row], planes[block], sums)
+            band, bit = start // num_bits, start % num_bits
+            word = U32(0)
+            for lane in range(num_lanes):
+                word |= U32(sums[lane] >= np.float32(0)) << U32(bit)
+                bit += 1
+                if bit == num_bits:
+                    hashes[row, band] |= word
+                    band, bit, word = band + 1, 0, U32(0)
+            if bit:
+                hashes[row, band] |= word
+
+
+@kernel
+def fill_cosines(left, left_rows, right, right_rows, cosines):
+    """Fill cosines, float64 (num_pairs,), with those of rows of left and right; 0 with a vector of zeros.
+
+    left, right : float32 (num_rows, dimensions); left_rows, right_rows : int64 (num_pairs,), -1 for a vector of zeros.
+    """
+    sums = np.empty((3, _SUMS))
+    for pair in range(len(cosines)):
+        cosines[pair] = 0.0
+        if left_rows[pair] >= 0 and right_rows[pair] >= 0:
+            cosines[pair] = _cosine(left[left_rows[pair]], right[right_rows[pair]], sums)
+
+
+@kernel
+def _cosine(left, right, sums):
+    sums[:] = 0.0
+    whole = len(left) - len(left) % _SUMS
+    for i in range(0, whole, _SUMS):
+        for lane in range(_SUMS):
+            x, y = np.float64(left[i + lane]), np.float64(right[i + lane])
+            sums[0, lane] += x * y
+            sums[1, lane] += x * x
+            sums[2, lane] += y * y
+    for i in range(whole, len(left)):
+        x, y = np.float64(left[i]), np.float64(right[i])
+        sums[0, 0] += x * y
+        sums[1, 0] += x * x
+        sums[2, 0] += y * y
+    product, length, other = 0.0, 0.0, 0.0
+    for lane in range(_SUMS):
+        product += sums[0, lane]
+        length += sums[1, lane]
+        other += sums[2, lane]
+    return max(-1.0, min(1.0, product / math.sqrt(length * other)))
