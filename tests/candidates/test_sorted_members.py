@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neardup.candidates.sorted_members import Members, pair_members
+from neardup.candidates.bands import Bands
+from neardup.candidates.lookups import BandLookup
+from neardup.candidates.sorted_members import Members, pair_members, propose
+from neardup.features.described import Keys
 
 
 @pytest.mark.parametrize("least_needed", [0, -1])
@@ -31,3 +34,34 @@ def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, leas
             expected += [(left, right) for left in listed[:most] if left != right and left < last[right]]
             expected += [(~left, right) for left in listed[most : most + 1] if left < last[right]]
     assert pairs(count) == pairs(7) == pairs(1) == sorted(expected)
+
+
+@pytest.mark.parametrize("all_pairs", [False, True])
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
+    random = np.random.default_rng(most)
+    count, order = 90, random.permutation(90).astype(np.uint32)
+    values = random.integers(0, 40, (count, 3)).astype(np.uint64) << np.uint64(40)
+    content = np.stack([random.integers(0, 60, count), np.zeros(count, np.int64)], axis=1).astype(np.uint64)
+    featured = content[:, 0] % 9 > 0
+    values = values[[content[:, 0].tolist().index(value) for value in content[:, 0]]]  # copies have equal keys
+    expected, left_out = set(), set()
+    first = {}
+    for position, document in enumerate(order):
+        if featured[document]:
+            first.setdefault(int(content[document, 0]), position)
+    for position, document in enumerate(order):
+        for band in range(3 if featured[document] else 0):
+            members = [
+                other
+                for other in range(count)
+                if featured[order[other]]
+                and values[order[other], band] == values[document, band]
+                and (all_pairs or first[int(content[order[other], 0])] == other)
+            ]
+            itself = position if all_pairs else first[int(content[document, 0])]  # copies are known
+            expected |= {(other, position) for other in members[:most] if other < position and other != itself}
+            left_out |= {position for other in members[most : most + 1] if other < position}
+    found = propose(BandLookup(Bands(3, 1)), Keys(values, content, featured), order, most, all_pairs=all_pairs)
+    assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == expected
+    assert set(np.flatnonzero(found.left_out)) == left_out

@@ -50,19 +50,38 @@ def propose(
     last = np.empty_like(positions)
     last[first] = positions
     nodes = positions[keys.featured[order] & (first == positions)]
-    if lookup.radius is None:
-        members = list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes))
+    if lookup.bands is not None:
+        batches = _list_bands(keys, order, nodes, last)
+    elif lookup.radius is None:
+        batches = iter([list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes)).sort()])
     else:
-        members = _list_near(keys, order, nodes, last, lookup.radius)
-    none = BucketPairs(*np.empty((3, 0), np.int64))
-    parts = [none, *pair_members([members.sort()], lookup.limit(max_bucket_size, all_pairs=all_pairs))]
-    left, right, needed = (np.concatenate(part) for part in zip(*parts, strict=True))
-    pairs, at, hits = np.unique(_pack(left, right)[left >= 0], return_index=True, return_counts=True)
-    pairs = _with_copies(pairs[hits >= needed[left >= 0][at]], first)
-    unlisted = _with_copies(_pack(~left, right)[left < 0], first)
+        batches = iter([_list_near(keys, order, nodes, last, lookup.radius).sort()])
+    listed, needs, unlisted = ([np.empty(0, np.int64)] for _ in range(3))
+    for left, right, needed in pair_members(batches, lookup.limit(max_bucket_size, all_pairs=all_pairs)):
+        listed.append(_pack(left, right)[left >= 0])
+        needs.append(needed[left >= 0][: 0 if lookup.bands is not None else None])  # one band is enough
+        unlisted.append(_pack(~left, right)[left < 0])
+    if lookup.bands is not None:
+        pairs = np.unique(np.concatenate(listed))
+    else:
+        pairs, at, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
+        pairs = pairs[hits >= np.concatenate(needs)[at]]
+    pairs = _with_copies(pairs, first)
     left_out = np.zeros(len(order), np.bool_)
-    left_out[unlisted >> 32] = True
+    left_out[_with_copies(np.concatenate(unlisted), first) >> 32] = True
     return Candidates(pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32), left_out)
+
+
+def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:
+    """Yield the members of the buckets of each band that has several, as sorted as `pair_members` requires."""
+    bits = np.uint64(bits_for(len(order)))
+    for band in range(keys.values.shape[1]):
+        packed = pack_keys(keys.values[order[nodes], band], nodes.astype(np.uint32), len(order))
+        begins = begins_run(packed >> bits)
+        shared = ~(begins & np.append(begins[1:], True))
+        position = (packed[shared] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+        bucket = np.cumsum(begins)[shared] + band * len(order)  # of no other band
+        yield Members(bucket, position, last[position], np.zeros_like(position), np.ones_like(position))
 
 
 def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Radius) -> Members:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Integers, Ints, writable
+from neardup.arrays import Array, Floats, Integers, Ints, read_only
 from neardup.candidates.bands import MAX_BANDS, Bands, candidate_probability
 from neardup.candidates.lookups import BandLookup
 from neardup.decide.outcome import Totals
@@ -31,7 +31,7 @@ from neardup.settings.methods import Vectors
 from neardup.verify.measured import Measured
 
 _MAX_PLANES = int(constraints_of(Vectors)["planes"].high or 0)
-# A band costs a document about as much as half a pair compared. Of 600,000 unrelated vectors, half come before a
+# A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before a
 # vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20 planes of 256 numbers.
 _UNRELATED = 300_000
 _CURVE_FROM, _CURVE_STEPS = 0.5, 20
@@ -133,7 +133,7 @@ def _rows_of(features: Lists, rows: Integers) -> tuple[npt.NDArray[np.float32], 
     """Return the vectors of all documents with features, and the row of each document there, -1 if it has none."""
     length = int(features.sizes.max(initial=0))
     sizes, starts = features.sizes[rows], features.offsets[rows]
-    vectors = writable(features.hashes).view(np.float32).reshape(-1, max(1, 2 * length))
+    vectors = read_only(features.hashes).view(np.float32).reshape(-1, max(1, 2 * length))
     return vectors, np.where(sizes > 0, starts // max(1, length), -1)
 
 
