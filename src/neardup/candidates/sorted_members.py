@@ -56,10 +56,12 @@ def propose(
         batches = iter([list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes)).sort()])
     else:
         batches = iter([_list_near(keys, order, nodes, last, lookup.radius).sort()])
-    listed, needs, unlisted = ([np.empty(0, np.int64)] for _ in range(3))
+    listed, unlisted = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    needs: list[Integers] = [np.empty(0, np.int64)]
     for left, right, needed in pair_members(batches, lookup.limit(max_bucket_size, all_pairs=all_pairs)):
         listed.append(_pack(left, right)[left >= 0])
-        needs.append(needed[left >= 0][: 0 if lookup.bands is not None else None])  # one band is enough
+        if lookup.bands is None:  # one common band is enough
+            needs.append(needed[left >= 0])
         unlisted.append(_pack(~left, right)[left < 0])
     if lookup.bands is not None:
         pairs = np.unique(np.concatenate(listed))
@@ -110,9 +112,8 @@ def _with_copies(pairs: Ints, first: Ints) -> Ints:
     return np.unique(every[every & 0xFFFFFFFF < copies])
 
 
-def _pack(left: Ints, right: Ints) -> Ints:
-    packed: Ints = right << 32 | left
-    return packed
+def _pack(left: Integers, right: Integers) -> Ints:
+    return np.asarray(right.astype(np.int64) << 32 | left, np.int64)
 
 
 NO_BUCKET = np.uint32(0xFFFFFFFF)
