@@ -12,7 +12,7 @@ SCALE ?= --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike 
 EXAMPLES := $(wildcard examples/data/*.parquet examples/data/*.jsonl.zst)
 
 .PHONY: help demo notebooks test test-all test-times test-versions lint docs write-docs format bench bench-simhash bench-minhash \
-	bench-index bench-service bench-pages bench-contamination bench-passages bench-scale bench-processors accuracy pictures \
+	bench-index bench-service bench-pages bench-contamination bench-passages bench-scale bench-processors bench-vectors accuracy pictures \
 	site release-check wheel clean
 .DELETE_ON_ERROR:
 
@@ -99,6 +99,9 @@ bench-scale: $(VENV)/test.stamp  ## run 30 GB of text, 100 million documents, a 
 
 bench-processors: $(VENV)/test.stamp  ## forecast a run on 1 to 64 processors from one with more threads than processors; TEXT= files of real text
 	$(BIN)/python benchmarks/run_processors.py $(TEXT) $(BENCH)
+
+bench-vectors: $(VENV)/test.stamp  ## compare vectors with faiss and semhash: four minutes, see benchmarks/README.md
+	$(BIN)/python benchmarks/run_vectors.py $(BENCH)
 
 accuracy: $(VENV)/accuracy.stamp $(TEMPLATE_PAGES)  ## fill the tables of benchmarks/results/accuracy-*.md from the labelled sets in DATA; TOOLS=measure_methods for some
 	$(BIN)/python tools/fill_tables.py "$(DATA)" $(TOOLS)
