@@ -54,6 +54,7 @@ RESULTS = (
 OF_INDEX = ("Answer", "Hit", "Document")
 INDEXES = ("HammingIndex", "LSHIndex")
 PAGES = ("method",)
+METHODS = (methods.MinHash, methods.SimHash, methods.Vectors)
 _HEAD = """# API
 
 Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
@@ -61,9 +62,9 @@ generates this page from the code. Arguments after the first are keyword-only. `
 """
 _SETTINGS = """## Settings
 
-`MinHash` and `SimHash` are the settings of a comparison, `Jieba` those of Chinese word segmentation. The other settings
-are arguments of `dedup` and `find_pairs`. A value outside its limits raises `SettingError`, which names the limits. On
-the command line `num_bands` is `--num-bands`, and so on.
+`MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` those of Chinese word segmentation.
+The other settings are arguments of `dedup` and `find_pairs`. A value outside its limits raises `SettingError`, which
+names the limits. On the command line `num_bands` is `--num-bands`, and so on.
 """
 
 _INDEX = """## The index
@@ -80,9 +81,7 @@ Bands and blocks by themselves, and records that other results contain: `from ne
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(
-        _settings_table, (methods.MinHash, methods.SimHash, methods.Jieba, run.SelectionSettings, run.RunSettings)
-    )
+    parts += map(_settings_table, (*METHODS, methods.Jieba, run.SelectionSettings, run.RunSettings))
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), _INDEX, _settings_table(IndexSettings)]
     parts += [
@@ -131,13 +130,13 @@ def _signature(name: str, thing: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    return f"{type(value).__name__}()" if isinstance(value, methods.MinHash | methods.SimHash) else repr(value)
+    return f"{type(value).__name__}()" if isinstance(value, METHODS) else repr(value)
 
 
 def _settings_table(settings: type) -> str:
     title = (
         settings.__name__
-        if settings in (methods.MinHash, methods.SimHash, methods.Jieba, IndexSettings)
+        if settings in (*METHODS, methods.Jieba, IndexSettings)
         else "Arguments of dedup: " + ("the decision" if settings is run.SelectionSettings else "the machine")
     )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]

@@ -468,7 +468,7 @@ def method(
         attributes, of which those that few pages share count up to three times; content, the main text; page, both, the
         similarity of the structure from `min_structure`; tags, fingerprints of the runs of tags; and two methods of the
         literature, decay and paths, fingerprints of elements or tag paths weighted by depth, to compare with other
-        programs: `structure` is more accurate on every labelled set of docs/accuracy.md. Of columns of numbers:
+        programs: `structure` is more accurate on every labelled set of docs/accuracy.md. Of lists of numbers:
         vectors. Or a name that `neardup.methods.register` added.
     preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
     noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and half of it where
