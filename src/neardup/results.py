@@ -104,6 +104,8 @@ class Deduplication(_WithPage, page="dedup_html"):
     _source: Any = None
     passages: pa.Table | None = None
     groups: pa.Table | None = None
+    _least: Callable[[int], pa.Table] | None = None
+    _again: Callable[[dict[str, Any]], Deduplication] | None = None
 
     @property
     def removed(self) -> pa.Table:
@@ -119,6 +121,48 @@ class Deduplication(_WithPage, page="dedup_html"):
     def pairs(self) -> pa.Table:
         """The pairs of documents at or above the threshold."""
         return _filled(self._pairs, "pairs", None)
+
+    def least_similar(self, n: int = 10) -> pa.Table:
+        """Return the n removals of least similarity with both texts; no document is compared again.
+
+        Returns
+        -------
+        Arrow table, see schemas.least_similar_schema; the least similar first, then in the order of the documents. The
+        texts are read again: they are null if an input is gone or has changed, or is an index.
+
+        Raises
+        ------
+        InputError
+            If n is not 1 or more.
+        """
+        return _filled(self._least, "least_similar", self.output)(n)
+
+    def rethreshold(self, threshold: float | None = None, *, max_distance: int | None = None) -> Deduplication:
+        """Return the result at a stricter limit from the pairs of this run, without reading or comparing again.
+
+        Parameters
+        ----------
+        threshold, max_distance : the limit, as in `dedup`: a threshold at or above that of the run, a distance at or
+            below it.
+
+        Returns
+        -------
+        Deduplication
+            Equal row for row to that of a new run, as far as both find the same pairs: SimHash finds all within its
+            distance; of MinHash, the bands of the run find more pairs than those chosen for a higher threshold. The
+            parts of the report about the search are those of the run, and nothing is written.
+
+        Raises
+        ------
+        SettingError
+            If the run had no rethreshold=True, the limit is not that of the method, or it is less strict.
+        """
+        if self._again is None:
+            raise SettingError(
+                f"rethreshold needs the pairs of removed documents: got threshold={threshold!r}, max_distance="
+                f"{max_distance!r} of a run without them. Run dedup(..., rethreshold=True)."
+            )
+        return self._again({"threshold": threshold, "max_distance": max_distance})
 
     @property
     def dataset(self) -> Dataset | DatasetDict:

@@ -93,6 +93,15 @@ def removed_schema(measures: Measures) -> pa.Schema:
     )
 
 
+def least_similar_schema(removed: pa.Schema) -> pa.Schema:
+    """Return the schema of the table of the least similar removals; `removed` is that of the removed documents."""
+    return _schema(
+        *removed,
+        _nullable("text", pa.string(), "The text of the removed document; null if it cannot be read again."),
+        _nullable("kept_text", pa.string(), "The text of the kept document; null if it cannot be read again."),
+    )
+
+
 def mask_schema() -> pa.Schema:
     """Return the schema of the table of all rows of the inputs, and whether each is kept."""
     return _schema(

@@ -30,6 +30,7 @@ def index_of_texts() -> neardup.Index:
 RESULTS: dict[str, Callable[[], object]] = {
     "Deduplication": lambda: neardup.dedup(TEXTS),
     "Deduplication of a file": lambda: neardup.dedup(written(), output="out"),
+    "Deduplication with every pair": lambda: neardup.dedup(TEXTS, rethreshold=True),
     "Clustering": lambda: neardup.cluster(TEXTS),
     "DuplicatePairs": lambda: neardup.find_pairs(TEXTS),
     "Evaluation": lambda: neardup.evaluate(LABELLED, label="cluster"),

@@ -27,6 +27,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "update": (False, True),
     "passages": (None, 200),
     "group_by": (None, "id"),
+    "rethreshold": (False, True),
 }
 STAYING = {"longest:2": 4, "none": 2}  # of the four texts, where 3 is not the answer
 CELLS = [(engine, option, value) for engine in ENGINES.values() for option in VALUES for value in VALUES[option]]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from neardup.api.dedup_result import refuse_rethreshold, result_of
 from neardup.api.passages import report_passages
 from neardup.engines.base import Decided, Engine
 from neardup.engines.capabilities import SPARK
@@ -23,7 +23,7 @@ from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
 from neardup.output.passages import examples_of, passage_batches
-from neardup.output.tables import group_table, id_batches, mask_batches, pair_batches, removed_batches
+from neardup.output.tables import group_table, id_batches, mask_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
 from neardup.report.dedup_html import render_report
@@ -32,7 +32,7 @@ from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
 from neardup.runs.run import Inputs, Run, Source
-from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, pairs_schema, passages_schema, removed_schema
+from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, passages_schema, removed_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import (
@@ -75,6 +75,7 @@ def dedup(
     in_format: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     tables: bool = True,
+    rethreshold: bool = False,
     overwrite: bool = False,
     scratch: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -135,6 +136,9 @@ def dedup(
     max_document_bytes : longer documents are rejected.
     tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit into memory; accessing
         them then raises SettingError.
+    rethreshold : measure all pairs, also those of removed documents, and keep them in memory, so that
+        `result.rethreshold` answers at stricter limits. Not with an index, linkage="connected", keep="none", passages
+        or containment. The result is the same; the search takes longer where clusters are large.
     overwrite : replace the output folder, if it exists, once the new result is complete. Remote storage is never
         overwritten.
     scratch : an existing folder for temporary files; use a fast local disk. Default: next to the output, or the
@@ -195,6 +199,7 @@ def dedup(
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
         groups=groups,
+        rethreshold=rethreshold,
     )
     named = method, threshold, max_distance
     with _performer(run, named, engine, master) as performer:
@@ -217,8 +222,8 @@ def dedup(
             performer.complete(report)
             if folder is not None and shown is not None:
                 writing.write_report(report, render_report(report, shown), folder.result)
-            removed, pairs = _tables(decided) if tables else (None, None)
-            mask = decided.row_mask()
+            path = None if folder is None else folder.path
+            result = result_of(run, decided, report, path, tables=tables, source=source, cut=cut, groups=listed)
             if folder is not None:
                 folder.publish()
             performer.commit(report, folder)
@@ -226,8 +231,7 @@ def dedup(
             if folder is not None:
                 folder.clear()
     warn_if_incomplete(report, on_error)
-    path = None if folder is None else folder.path
-    return Deduplication(removed, pairs, mask, report, path, _kept(decided), source, cut, listed)
+    return result
 
 
 def _wanted(
@@ -283,15 +287,11 @@ def _performer(
                 "compares vectors. Leave passages (--passages) out."
             )
         run = replace(run, method=settings)
+        if run.rethreshold:
+            refuse_rethreshold(run)
         opened = open_engine(engine, master, "dedup", run)
     with opened as performer:
         yield performer
-
-
-def _kept(run: Decided) -> Callable[[], pa.Table]:
-    """Return the function that reads the kept documents again."""
-    tasks, corpus = [task for task in run.tasks if not task.against], run.outcome.corpus
-    return partial(writing.kept_table, tasks, run.outcome.edits.between(corpus.num_against, corpus.num_documents))
 
 
 def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:
@@ -338,16 +338,6 @@ def _describe_groups(
     if folder is not None:
         writing.write_parquet(table.to_batches(), table.schema, folder.result / "groups.parquet")
     return table
-
-
-def _tables(run: Decided) -> tuple[pa.Table, pa.Table]:
-    """Return the removed documents and the pairs."""
-    measures = run.method.measures
-    removed = removed_batches(run.outcome.removals, run.locations, measures)
-    pairs = pair_batches(run.outcome.pairs, run.locations, measures)
-    return pa.Table.from_batches(removed, removed_schema(measures)), pa.Table.from_batches(
-        pairs, pairs_schema(measures)
-    )
 
 
 def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, threads: int) -> list[Example]:

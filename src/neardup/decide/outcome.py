@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import Bytes, Ints, Mask, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
+from neardup.decide.sieve import EveryPair
 from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
@@ -235,13 +236,14 @@ class Outcome(Totals):
 
     removals : the removed documents. pairs : all pairs measured at or above the threshold. cuts : what is cut from the
     kept documents besides, or removed with its group; None if nothing was looked for. groups : if groups were decided
-    about.
+    about. every : all pairs, if other limits are asked for later.
     """
 
     removals: Removals
     pairs: Pairs
     cuts: Edits | None = None
     groups: Groups | None = None
+    every: EveryPair | None = None
 
     @cached_property
     def edits(self) -> Edits:

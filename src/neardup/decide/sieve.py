@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, offsets_from_lengths
+from neardup.arrays import Floats, Ints, Mask, Positions, Words, offsets_from_lengths
+from neardup.verify.measured import Measured
 
 NONE = np.uint32(0xFFFFFFFF)
 
@@ -49,3 +50,35 @@ def decide(
     decided = Decisions(np.ones(size, np.bool_), np.full(size, NONE, np.uint32), np.full(size, -1, np.int64))
     kernels.decisions.decide(left, strength, by_right, offsets, representative, num_against, *decided)
     return decided
+
+
+class Sifted(NamedTuple):
+    """The decisions with the pairs behind them, by right and then by left position.
+
+    kept : bool (num_positions,). left, right : uint32 (num_pairs,), `left` is kept; a copy of a kept document has one
+    pair, with the first of its content. measured : of the pairs. best : bool, whether the pair removed its right one.
+    """
+
+    kept: Mask
+    left: Positions
+    right: Positions
+    measured: Measured
+    best: Mask
+
+
+class EveryPair(NamedTuple):
+    """All pairs of a run at or above its limit, of documents with different contents, also of those it removes.
+
+    order, representative : uint32 by position, the document, and the first position with the same content. left, right
+    : uint32 (num_pairs,), positions of which each is the first of its content, left < right. measured : of the pairs;
+    no measure depends on the order. lengths, values : int64 and uint64 by document, the bytes of its text, and the hash
+    of the value by which removals are counted, if they are.
+    """
+
+    order: Positions
+    representative: Positions
+    left: Positions
+    right: Positions
+    measured: Measured
+    lengths: Ints
+    values: Words

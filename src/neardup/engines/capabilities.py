@@ -82,6 +82,7 @@ INDEX = Capabilities(
         Limit("cache_bytes", (None,), "the documents of the run are put into a store, not into memory"),
         Limit("passages", (None,), "an index does not store the texts in which passages would be found"),
         Limit("group_by", (None,), "an index decides about each document as it comes"),
+        Limit("rethreshold", (False,), "an index compares a document with those that it keeps, and no others"),
     ),
     "Leave {option} out.",
 )
@@ -101,6 +102,7 @@ SPARK = Capabilities(
         Limit("audit_sample", (0,), "the sample is compared on one machine, from scratch files"),
         Limit("passages", (None,), "passages are decided about in the order of all documents, on one machine"),
         Limit("group_by", (None,), "groups are decided about one after the other, on one machine"),
+        Limit("rethreshold", (False,), "a cluster keeps no pairs of removed documents in memory"),
         Limit("resume", (False,), "Spark repeats a task that fails, and keeps nothing of a run that does"),
         Limit("threads", (None,), "Spark gives a worker its processors"),
         Limit("batch_rows", (None,), "Spark cuts the batches"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -109,6 +110,10 @@ class TableFile:
 _ROWS, _MASK_ROWS = 65_536, 1 << 20
 
 
+def _release_nothing() -> None:
+    """Do nothing: no memory is mapped."""
+
+
 class DocumentLocations:
     """The id of each document, its part of the input, and its row there.
 
@@ -155,6 +160,13 @@ class DocumentLocations:
     def places(self, documents: Positions) -> Iterator[tuple[str, str, int]]:
         """Return the id of each document, the name of its part, and its row there."""
         return zip(*(column.to_pylist() for column in self.columns(documents)), strict=True)
+
+    def in_memory(self) -> DocumentLocations:
+        """Return a copy that needs no mapped file."""
+        copied = copy.copy(self)
+        copied._rows, copied.release = self._rows.copy(), _release_nothing
+        copied._ids = None if self._ids is None else self._ids.take(arrow_of(np.arange(len(self._ids))))
+        return copied
 
     def roles(self, documents: Positions) -> pa.Array:
         """Return "source" or, for documents of the earlier collection, "against"."""

@@ -154,11 +154,11 @@ def read_texts(
     first = 0
     for task, stop in zip(tasks, part_ends.tolist(), strict=True):
         task.refuse_changed()
-        yield from _texts_of(task, first, stop, documents, threads)
+        yield from texts_of(task, first, stop, documents, threads)
         first = stop
 
 
-def _texts_of(
+def texts_of(
     task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32], threads: int
 ) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""

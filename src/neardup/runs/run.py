@@ -294,7 +294,8 @@ class Run:
     output is continued. update : whether the documents are added to an index. copies : whether kept documents are
     written. passages : the fewest characters of a repeated passage that is cut from kept documents, if any. table : the
     file of the output that has the file and the row of each document. groups : which documents are removed together;
-    they are counted by the same column. progress : as in `dedup`.
+    they are counted by the same column. rethreshold : whether all pairs are kept, for the answers at other limits.
+    progress : as in `dedup`.
     """
 
     inputs: Inputs
@@ -308,6 +309,7 @@ class Run:
     passages: int | None = None
     groups: GroupSettings = field(default_factory=GroupSettings)
     table: str = "removed.parquet"
+    rethreshold: bool = False
     progress: bool | Progress = False
 
     @property
@@ -320,7 +322,7 @@ class Run:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
         others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
-        of_output = {"passages": self.passages, "group_by": self.groups.group_by}
+        of_output = {"passages": self.passages, "group_by": self.groups.group_by, "rethreshold": self.rethreshold}
         return asdict(self.selection) | asdict(self.settings) | others | of_output
 
     @property

@@ -7,21 +7,21 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Floats
+from neardup.arrays import Floats, Ints, Positions
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import connect, roots
 from neardup.decide.copies import keep_copies
 from neardup.decide.groups import Groups, decide_groups, order_by_group
 from neardup.decide.outcome import SHORT, Edits, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.decide.sieve import NONE
+from neardup.decide.sieve import NONE, EveryPair, Sifted
 from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Decided, Engine, FirstIds, check_ids, count_by_value
 from neardup.engines.local import searches
@@ -30,6 +30,7 @@ from neardup.engines.local.reading import MAX_DOCUMENTS, MAX_VALUES, Reading, co
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
+from neardup.engines.local.sifting import sift_every
 from neardup.errors import SettingError
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
@@ -88,7 +89,9 @@ class LocalEngine(Engine):
         )
         located = locations(tasks, source.corpus, scratch)
         warnings += check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
-        outcome = _decide(source, selection, run.threads, stages, all_pairs=run.all_pairs, share=share)
+        outcome = _decide(
+            source, selection, run.threads, stages, all_pairs=run.all_pairs, share=share, keeps_pairs=run.rethreshold
+        )
         by_value = count_by_value(run, outcome, scratch.column(schemas.VALUES))
         decided = Decided(tasks, method, outcome, located, warnings, by_value)
         if run.passages is None:
@@ -139,14 +142,18 @@ def _decide(
     *,
     all_pairs: bool,
     share: float | None = None,
+    keeps_pairs: bool = False,
 ) -> Outcome:
-    """Find the duplicates among documents that were read. share : of a group that is removed, if groups are."""
+    """Find the duplicates among documents that were read.
+
+    share : of a group that is removed, if groups are. keeps_pairs : whether the pairs of removed ones are measured, too.
+    """
     _, corpus, method, scratch, _ = source
     with stages.stage("propose"):
         queue, short = _queue(scratch, corpus, selection, by_group=share is not None)
         most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
-        connected = selection.linkage == "connected" or share is not None
-        scope = Scope(all_pairs, connected and not all_pairs, most, threads)
+        connected = (selection.linkage == "connected" or share is not None) and not all_pairs
+        scope = Scope(all_pairs, connected or keeps_pairs, most, threads)
         search = searches.search_of(method)(scratch, method, queue, scope)
         search.propose()
     with stages.stage("sort", corpus.num_documents) as progress:
@@ -154,25 +161,23 @@ def _decide(
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
     trim_heap()
-    queue, cuts, groups = search.queue, None, None
+    queue, every, cuts, groups = search.queue, None, None, None
+    if keeps_pairs:
+        every = _every_pair(queue, confirmed, method, scratch)
+        confirmed = confirmed._replace(**sift_every(method, every, queue.num_against)._asdict())
     if share is not None:
         removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
-    elif search.scope.connected:
+    elif connected:
         removals = _connected_removals(scratch, method, queue, confirmed)
     else:
         removals = _sieve_removals(queue.order, confirmed, method)
-    sizes = None
-    if selection.copies != 1:
-        removals, sizes = keep_copies(removals, queue.order, corpus.num_against, selection.copies)
     audited = None
     if selection.audit_sample:
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
             audited = _audit(source, method.settings.threshold, selection.audit_sample, threads, progress)
-    order, near, lengths = queue.order, search.near, scratch.column(schemas.LENGTHS)
-    pairs = Pairs(order[confirmed.left], order[confirmed.right], confirmed.measured)
+    near = search.near
     return Outcome(
         corpus=corpus,
-        counts=count_decisions(removals, pairs, corpus, lengths, sizes),
         short=short,
         compared=confirmed.compared,
         num_bucket_overflows=confirmed.num_bucket_overflows,
@@ -181,11 +186,51 @@ def _decide(
         num_near_pairs=0 if near is None else near.num_pairs,
         recall=_recall(confirmed, method, queue, compared),
         audited=audited,
-        removals=removals,
-        pairs=pairs,
         cuts=cuts,
         groups=groups,
+        every=every,
+        **_counted(removals, confirmed, queue.order, selection, corpus, scratch.column(schemas.LENGTHS)),
     )
+
+
+def decide_again(outcome: Outcome, method: Method, selection: SelectionSettings) -> Outcome:
+    """Return the outcome of a run that kept every pair, at the limit of another method; its search is that of the run.
+
+    Requires: this limit finds no pair that the limit of the run does not find.
+    """
+    every, corpus = outcome.every, outcome.corpus
+    assert every is not None
+    sifted = sift_every(method, every, corpus.num_against)
+    removals = _sieve_removals(every.order, sifted, method)
+    return replace(outcome, **_counted(removals, sifted, every.order, selection, corpus, every.lengths))
+
+
+def _every_pair(queue: Queue, confirmed: Confirmed, method: Method, scratch: Scratch) -> EveryPair:
+    """Return the pairs of documents with different contents, in memory."""
+    original = queue.representative == np.arange(len(queue.order))
+    chosen = original[confirmed.left] & original[confirmed.right]
+    measured = confirmed.measured.select(method.measures).take(chosen)
+    by_document = (scratch.column(column).copy() for column in (schemas.LENGTHS, schemas.VALUES))
+    return EveryPair(
+        queue.order, queue.representative, confirmed.left[chosen], confirmed.right[chosen], measured, *by_document
+    )
+
+
+def _counted(
+    removals: Removals,
+    found: Confirmed | Sifted,
+    order: Positions,
+    selection: SelectionSettings,
+    corpus: Corpus,
+    lengths: Ints,
+) -> dict[str, Any]:
+    """Return the fields of an outcome that depend on the decisions."""
+    sizes = None
+    if selection.copies != 1:
+        removals, sizes = keep_copies(removals, order, corpus.num_against, selection.copies)
+    pairs = Pairs(order[found.left], order[found.right], found.measured)
+    counts = count_decisions(removals, pairs, corpus, lengths, sizes)
+    return {"removals": removals, "pairs": pairs, "counts": counts}
 
 
 def _read(
@@ -284,7 +329,7 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compar
     return estimate_recall(similarity, roots(parents)[left], probability)
 
 
-def _sieve_removals(order: npt.NDArray[np.uint32], confirmed: Confirmed, method: Method) -> Removals:
+def _sieve_removals(order: Positions, confirmed: Confirmed | Sifted, method: Method) -> Removals:
     best = np.flatnonzero(confirmed.best)
     best = best[np.argsort(order[confirmed.right[best]], kind="stable")]
     left, right = order[confirmed.left[best]], order[confirmed.right[best]]

@@ -18,9 +18,10 @@ from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
 from neardup.candidates.sorted_members import NO_BUCKET, fill_buckets, propose
-from neardup.decide.sieve import decide
+from neardup.decide.sieve import Sifted
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
+from neardup.engines.local.sifting import sift
 from neardup.executor import map_ordered
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
@@ -317,7 +318,7 @@ class ComposedSearch(LocalSearch):
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         left, right, left_out = self._candidates
-        queue, removes = self.queue, not (self.scope.all_pairs or self.scope.connected)
+        queue, kept = self.queue, np.ones(len(self.queue.order), np.bool_)
         first = queue.representative
         if self.scope.connected:  # copies are of one cluster anyway
             original = first == np.arange(len(first))
@@ -325,33 +326,16 @@ class ComposedSearch(LocalSearch):
         measured = measure_pairs(self.method, self._documents, queue.order[left], queue.order[right])
         confirmed = self.method.is_duplicate(measured) | measured.exact
         left, right, measured = left[confirmed], right[confirmed], measured.take(confirmed)
-        kept, best = np.ones(len(queue.order), np.bool_), np.zeros(len(left), np.bool_)
-        if removes:
-            decisions = decide(left, right, self.method.strength(measured), first, queue.num_against)
-            kept, plain = decisions.kept, np.flatnonzero(~decisions.kept & (decisions.pair < 0))
-            best[decisions.pair[decisions.pair >= 0]] = True
-            selected = kept[left] & (right >= queue.num_against) & ~np.isin(right, plain)
-            copies = measure_pairs(self.method, self._documents, queue.order[first[plain]], queue.order[plain])
-            left, right = (
-                np.concatenate(both).astype(np.uint32)
-                for both in ((left[selected], first[plain]), (right[selected], plain))
-            )
-            best = np.concatenate([best[selected], np.ones(len(plain), np.bool_)])
-            measured = join_measured(measured.take(selected), copies)
-            left_out &= kept
-        by_right = np.lexsort((left, right))
-        num_bucket_overflows = int(np.count_nonzero(left_out[queue.num_against if removes else 0 :]))
+        if self.scope.all_pairs or self.scope.connected:
+            by_right, start = np.lexsort((left, right)), 0
+            best = np.zeros(len(left), np.bool_)
+            sifted = Sifted(kept, left[by_right], right[by_right], measured.take(by_right), best)
+        else:
+            start = queue.num_against
+            sifted = sift(self.method, left, right, measured, first, start)
+        num_bucket_overflows = int(np.count_nonzero(left_out[start:] & sifted.kept[start:]))
         progress.advance(len(queue.order), 0)
-        return Confirmed(
-            kept,
-            left[by_right],
-            right[by_right],
-            measured.take(by_right),
-            best[by_right],
-            len(self._candidates.left),
-            num_bucket_overflows,
-            0,
-        )
+        return Confirmed(*sifted, len(self._candidates.left), num_bucket_overflows, 0)
 
 
 FUSED: dict[str, type[LocalSearch]] = {"bands": BandSearch, "samples": SampleSearch, "fingerprints": DistanceSearch}
