@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -16,10 +17,13 @@ import pyarrow as pa
 from neardup import answers
 from neardup.arrays import Mask
 from neardup.candidates.bands import Bands
-from neardup.errors import SettingError
+from neardup.errors import InputError, SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
+from neardup.output.tables import check_output
+from neardup.report import charts
 from neardup.report.items import MarkedPair
-from neardup.report.wording import percent, plural
+from neardup.report.page import first_rows
+from neardup.report.wording import escape_text, percent, plural, speaking
 from neardup.verify.alignment import Outlines, Passage, align_outlines
 from neardup.verify.scores import Score
 
@@ -27,6 +31,30 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
 T = TypeVar("T")
+Chart = Callable[[Mapping[str, Any]], str]
+
+
+class Drawing(str):
+    """A drawing as SVG text, which a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: Chart) -> Drawing:
+    """Return the first chart that a report has, and write it to a file if a path is given."""
+    with speaking(report.get("lang", "en")):
+        chart = next(filter(None, (kind(report) for kind in kinds)), "")
+    if not chart:
+        raise InputError(
+            "There is nothing to plot: the result has no near-duplicates, 0 documents besides copies. Use a lower "
+            "threshold, or a larger max_distance."
+        )
+    if path is not None:
+        charts.save_drawing(chart, check_output(path, (".svg",), overwrite=True))
+    return Drawing(charts.standalone(chart))
 
 
 class _OneLine:
@@ -136,6 +164,27 @@ class Deduplication(_WithPage, page="dedup_html"):
             If n is not 1 or more.
         """
         return _filled(self._least, "least_similar", self.output)(n)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+        """Return the histogram of the similarities of near-duplicates to their kept documents; of distances, the bars.
+
+        Parameters
+        ----------
+        path : an SVG file to write it to. An existing file is replaced.
+
+        Returns
+        -------
+        Drawing
+            The text of the SVG file, which a notebook shows.
+
+        Raises
+        ------
+        InputError
+            If no near-duplicate was removed.
+        OutputError
+            If the file cannot be written, or does not end in .svg.
+        """
+        return _drawn(self.report, path, charts.similarity_chart, charts.distance_chart)
 
     def rethreshold(self, threshold: float | None = None, *, max_distance: int | None = None) -> Deduplication:
         """Return the result at a stricter limit from the pairs of this run, without reading or comparing again.
@@ -293,6 +342,10 @@ class DuplicatePairs(_Reported):
         read = f"{counts['read']:,} documents" if "read" in counts else f"{counts['fingerprints']:,} fingerprints"
         return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}"
 
+    def _repr_html_(self) -> str:
+        shown = "" if self._pairs is None else first_rows("Duplicate pairs", self._pairs)
+        return f"<p>{escape_text(self)}</p>{shown}"
+
 
 class SweepExample(NamedTuple):
     """A document that the limit of a sweep decides about.
@@ -330,6 +383,18 @@ class Sweep(_Reported):
         rows = self.counts.to_pylist()
         return "removed " + ", ".join(f"{row['removed']:,} at {row['threshold']:g}" for row in rows)
 
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+        """Return the bars of the removed documents at each threshold, as `Deduplication.plot` does.
+
+        Parameters
+        ----------
+        path : an SVG file to write it to. An existing file is replaced.
+        """
+        return _drawn(self.report, path, charts.sweep_chart)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape_text(self)}</p>{self.plot()}{first_rows('Removed at each threshold', self.counts)}"
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison(_OneLine, answers.Comparison):
@@ -359,7 +424,6 @@ class Comparison(_OneLine, answers.Comparison):
 
     def _repr_html_(self) -> str:
         from neardup.report.items import marked_text
-        from neardup.report.wording import escape_text
 
         sentence = f"<p>{escape_text(str(self))}</p>"
         if self._pages is not None:
@@ -427,9 +491,7 @@ class Evaluation(_Reported):
         return f"{limit}={here.limit:g}: {_scores(here)}; best {limit}={self.best.limit:g}: {_scores(self.best)}"
 
     def _repr_html_(self) -> str:
-        from neardup.report.charts import score_chart
-
-        return f"<p>{self}</p>{score_chart([('', self.report)])}"
+        return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
 
 
 def _scores(score: Score) -> str:

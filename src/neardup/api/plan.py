@@ -19,6 +19,8 @@ from neardup.methods.minhash import MinHashMethod
 from neardup.methods.registry import method_of
 from neardup.output.tables import check_output
 from neardup.report.charts import s_curve, save_drawing
+from neardup.report.page import first_rows
+from neardup.report.wording import escape_text
 from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_named, named_as
 from neardup.settings.run import IndexSettings, Storage
 
@@ -101,6 +103,11 @@ class Plan:
         if self.parts:
             sizes.append(f"{self.disk_bytes / 1e9:,.1f} GB {'shuffled' if self.engine == 'spark' else 'on disk'}")
         return f"{self.documents:,} documents: {search}; {', '.join(sizes)}"
+
+    def _repr_html_(self) -> str:
+        curve = "" if self.bands is None else s_curve(*self.bands, self.threshold)
+        parts = pa.table({"part": [*self.parts], "gigabytes": [round(size / 1e9, 3) for size in self.parts.values()]})
+        return f"<p>{escape_text(self)}</p>{first_rows(f'{self.engine}: bytes by content', parts)}{curve}"
 
 
 def plan(

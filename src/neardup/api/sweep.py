@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +19,7 @@ from neardup.errors import SettingError
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
+from neardup.output.tables import check_output
 from neardup.output.write import read_texts
 from neardup.report.contents import describe_cost, describe_incomplete, warn_if_incomplete
 from neardup.report.items import Marker
@@ -40,6 +42,7 @@ def sweep(
     method: MethodSettings | str = "minhash",
     keep: Keep = "first",
     within: str | None = None,
+    plot: str | os.PathLike[str] | None = None,
     **options: Unpack[BatchOptions],
 ) -> Sweep:
     """Count the documents that `dedup` would remove at each of several thresholds, with examples on both sides of each.
@@ -49,6 +52,7 @@ def sweep(
     source, keep, within : as in `dedup`.
     thresholds : numbers above 0 and at most 1, at most 50.
     method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
+    plot : an SVG file for the plot of the removed documents at each threshold. An existing file is replaced.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, progress : as in `dedup`.
 
@@ -62,6 +66,8 @@ def sweep(
         If there is no threshold, a threshold is outside its limits, or the method has none.
     InputError, ColumnError
         As in `dedup`.
+    OutputError
+        If the plot cannot be written, or does not end in .svg.
 
     Notes
     -----
@@ -75,6 +81,7 @@ def sweep(
     [{'threshold': 0.5, 'removed': 1}, {'threshold': 0.9, 'removed': 0}]
     """
     limits = _checked(thresholds)
+    path = None if plot is None else check_output(plot, (".svg",), overwrite=True)
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
     run = run_of(source, options, method=named_as(MinHash, method), selection=selection)
@@ -103,7 +110,10 @@ def sweep(
             **describe_cost(stages, outcome.corpus.num_documents),
         }
     warn_if_incomplete(report, run.settings.on_error)
-    return Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, report)
+    result = Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, report)
+    if path is not None:
+        result.plot(path)
+    return result
 
 
 def _checked(thresholds: Sequence[float]) -> list[float]:

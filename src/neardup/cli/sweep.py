@@ -22,6 +22,7 @@ _STEP = 0.05
 )
 @inputs_argument
 @option("--thresholds FROM..TO|X,X", "Method", "A range in steps of 0.05, or numbers with commas.", default="0.5..0.95")
+@option("--plot FILE", "Output", "Plot the removed documents at each threshold to this SVG file.")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision", only=("keep", "within"))
@@ -30,12 +31,12 @@ _STEP = 0.05
 def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Choose a threshold without labels: see how many documents each one removes, with examples on both sides of it.
 
-    Writes no files. The inputs are read once, and searched at each threshold.
+    Writes no files but the plot. The inputs are read once, and searched at each threshold.
 
     \b
     Examples:
       neardup sweep corpus.parquet
-      neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3
+      neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
     """
     if values.pop("threshold") is not None:
         raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")

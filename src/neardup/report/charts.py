@@ -150,9 +150,13 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 def save_drawing(drawing: str, path: Path) -> None:
     """Write a drawing to an SVG file. Raises OutputError if it cannot be written."""
-    standalone = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
     with AtomicFile(path) as partial:
-        partial.write_text(standalone, encoding="utf-8")
+        partial.write_text(standalone(drawing) + "\n", encoding="utf-8")
+
+
+def standalone(drawing: str) -> str:
+    """Return a drawing as the text of an SVG file."""
+    return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
@@ -221,6 +225,15 @@ def similarity_chart(report: Mapping[str, Any]) -> str:
         y_label=say("words.near_duplicates"),
         name=say("charts.similarities"),
     )
+
+
+def sweep_chart(report: Mapping[str, Any]) -> str:
+    """Return the bars of the removed documents at each threshold in the report of a sweep."""
+    rows = []
+    for row in report["thresholds"]:
+        title = say("charts.swept_at", **row)
+        rows.append(Bar(f"{row['threshold']:g}", row["removed"], f"{row['removed']:,}", title, "near"))
+    return bars(rows, name=say("charts.swept"))
 
 
 def pairs_chart(report: Mapping[str, Any]) -> str:

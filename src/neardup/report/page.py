@@ -15,6 +15,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+import pyarrow as pa
+
 from neardup.report.wording import escape_text, say
 
 Report = Mapping[str, Any]
@@ -120,6 +122,13 @@ def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *,
         body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
     head = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>"
     return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
+
+
+def first_rows(caption: str, rows: pa.Table, most: int = 10) -> str:
+    """Return the first rows of an Arrow table for a notebook, with a sentence about the others."""
+    cells = [[escape_text(value, lines=False) for value in row.values()] for row in rows.slice(0, most).to_pylist()]
+    others = f"<p>… {rows.num_rows - most:,} more</p>" if rows.num_rows > most else ""
+    return table(escape_text(caption), [escape_text(name) for name in rows.column_names], cells) + others
 
 
 def _hash(text: str) -> str:
