@@ -93,6 +93,21 @@ def test_the_answer_is_that_of_the_oracle_at_the_higher_threshold(against, texts
     assert runs.answer_of(result.rethreshold(higher)) == expected
 
 
+@pytest.mark.parametrize("confirm", ["hamming", "jaccard"])
+def test_fingerprints_beside_an_earlier_collection_decide_as_in_a_new_run(confirm) -> None:
+    """Of known documents with one fingerprint a new run lists the earliest only; `pairs` here has all of them."""
+    old, new = corpora.random_texts(5, 60), corpora.random_texts(6, 150)
+    options = {"against": old, "max_bucket_size": 1000}
+    methods = [neardup.SimHash(max_distance=distance, confirm=confirm, ngram=1) for distance in (12, 6, 1)]
+    result = neardup.dedup(new, method=methods[0], rethreshold=True, **options)
+    for method in methods:
+        fresh = neardup.dedup(new, method=method, **options)
+        stricter = result.rethreshold(max_distance=method.max_distance)
+        assert stricter.removed.equals(fresh.removed)
+        listed, found = (set(runs.pairs_of(each.pairs)) for each in (fresh, stricter))
+        assert listed == found if confirm == "jaccard" else listed <= found
+
+
 def test_a_document_that_only_a_lower_threshold_removes_is_compared_at_the_higher_one() -> None:
     words = [f"w{i}" for i in range(20)]
     middle, far = [*words[:17], "x", "y", "z"], [*words[:16], "v", "x", "y", "z"]
