@@ -160,6 +160,11 @@ def test_a_run_whose_pairs_do_not_decide_is_refused(options, given) -> None:
         neardup.dedup(["a text"], rethreshold=True, **options)
 
 
+def test_a_threshold_in_the_place_of_true_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"rethreshold must be True or False: got 0.9. Pass the other thresholds to"):
+        neardup.dedup(["a text"], rethreshold=0.9)
+
+
 def test_the_output_of_the_run_is_that_without_the_pairs(tmp_path: Path) -> None:
     texts = corpora.random_texts(2)
     results = [neardup.dedup(texts, output=tmp_path / str(keeps), rethreshold=keeps) for keeps in (False, True)]
