@@ -146,7 +146,7 @@ def _decide(
 ) -> Outcome:
     """Find the duplicates among documents that were read.
 
-    share : of a group that is removed, if groups are. keeps_pairs : whether the pairs of removed ones are measured, too.
+    share : of a group that is removed, if groups are. keeps_pairs : whether pairs of removed ones are measured, too.
     """
     _, corpus, method, scratch, _ = source
     with stages.stage("propose"):
