@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from neardup import answers
 from neardup.arrays import Mask
+from neardup.atomic import AtomicFile
 from neardup.candidates.bands import Bands
 from neardup.errors import InputError, SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
@@ -24,7 +25,9 @@ from neardup.report import charts
 from neardup.report.items import MarkedPair
 from neardup.report.page import first_rows
 from neardup.report.wording import escape_text, percent, plural, speaking
+from neardup.settings.methods import MinHash
 from neardup.verify.alignment import Outlines, Passage, align_outlines
+from neardup.verify.choosing import Estimate, Level
 from neardup.verify.scores import Score
 
 if TYPE_CHECKING:
@@ -363,6 +366,74 @@ class SweepExample(NamedTuple):
     pair: MarkedPair
 
 
+class SweepPair(NamedTuple):
+    """Two documents that a sweep shows, with the beginnings of their texts and the passages that they share."""
+
+    left_id: str
+    right_id: str
+    similarity: float
+    pair: MarkedPair
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Suggestion(_OneLine):
+    """The settings that a sweep suggests.
+
+    Attributes
+    ----------
+    method : the settings; those of the sweep, where no others are suggested.
+    changes : whether others are suggested.
+    reason : why, in a sentence.
+    clearest : the settings that separate groups best, suggested or not; None if there are none.
+    added : up to ten SweepPair that they add to the settings of the sweep.
+    above, below : up to three SweepPair, those closest to the threshold from each side.
+    levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
+    estimate : the threshold, precision and recall by answers, as in `verify.choosing.Estimate`; None without answers.
+    """
+
+    method: MinHash
+    changes: bool
+    reason: str
+    clearest: MinHash | None = None
+    added: Sequence[SweepPair] = ()
+    above: Sequence[SweepPair] = ()
+    below: Sequence[SweepPair] = ()
+    levels: Sequence[Level] = ()
+    estimate: Estimate | None = None
+
+    def __str__(self) -> str:
+        """Return the suggestion in one sentence."""
+        advice = f"use ngram={self.method.ngram}, threshold={self.method.threshold:g}" if self.changes else "keep"
+        return f"{advice}: {self.reason}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the entry of the report: settings, reason, estimates and the figures of each threshold."""
+        return {
+            "changes": self.changes,
+            "ngram": self.method.ngram,
+            "threshold": self.method.threshold,
+            "reason": self.reason,
+            "estimate": None if self.estimate is None else self.estimate.record(),
+            "levels": [level._asdict() for level in self.levels],
+        }
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the settings to a TOML file, for `neardup dedup --config`.
+
+        Parameters
+        ----------
+        path : a file that ends in .toml.
+        overwrite : replace it, if it exists.
+        """
+        file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
+        values = {name: value for name, value in vars(self.method).items() if value != plain[name]}
+        values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
+        lines = [f"# {self.reason}", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+        with AtomicFile(file) as partial:
+            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Sweep(_Reported):
     """The result of `sweep`.
@@ -371,12 +442,47 @@ class Sweep(_Reported):
     ----------
     counts : Arrow table, see schemas.sweep_schema: a row for each threshold, rising.
     examples : a list of SweepExample: up to three for each threshold, and the closest miss of the first one.
-    report : the counts and the cost, a dictionary.
+    suggestion : a Suggestion; None if the thresholds were given.
+    report : the counts, the suggestion and the cost, a dictionary.
     """
 
     counts: pa.Table
     examples: list[SweepExample]
+    suggestion: Suggestion | None
     report: dict[str, Any]
+    _ask: Callable[[Callable[[SweepPair], bool | None], int, Path | None], Suggestion] | None = None
+
+    def ask(
+        self,
+        answer: Callable[[SweepPair], bool | None],
+        *,
+        count: int = 27,
+        answers: str | os.PathLike[str] | None = None,
+    ) -> Suggestion:
+        """Ask about pairs of nine bands of similarity, and return the settings with the largest estimated F1.
+
+        Parameters
+        ----------
+        answer : called with each SweepPair; returns whether they are duplicates, None to skip the pair. It raises
+            StopIteration to end.
+        count : the number of answers, with those in the file.
+        answers : a file of JSON lines that answers are read from, if it exists, and appended to: the judged pairs that
+            `evaluate` reads. Default: None.
+
+        Raises
+        ------
+        SettingError
+            If the thresholds were given, or the method does not compare words by their Jaccard similarity.
+        InputError, OutputError
+            If a line of the file is no answer, or the file does not end in .jsonl or cannot be written.
+        """
+        if self._ask is None:
+            raise SettingError(
+                "ask requires a sweep that chooses among thresholds of MinHash by the Jaccard similarity of words: got "
+                f"{'given thresholds' if self.suggestion is None else self.suggestion.reason}. Leave thresholds and "
+                "other settings of the method out."
+            )
+        return self._ask(answer, count, None if answers is None else Path(answers))
 
     def __str__(self) -> str:
         """Return the result in one sentence."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup.api.choose import choose
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline, reading
@@ -38,7 +39,7 @@ _MAX_THRESHOLDS, _EXAMPLES = 50, 3
 def sweep(
     source: Source,
     *,
-    thresholds: Sequence[float] = THRESHOLDS,
+    thresholds: Sequence[float] | None = None,
     method: MethodSettings | str = "minhash",
     keep: Keep = "first",
     within: str | None = None,
@@ -50,7 +51,8 @@ def sweep(
     Parameters
     ----------
     source, keep, within : as in `dedup`.
-    thresholds : numbers above 0 and at most 1, at most 50.
+    thresholds : numbers above 0 and at most 1, at most 50. Default: None; 0.5 to 0.95 in steps of 0.05, and the result
+        has a suggestion.
     method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
     plot : an SVG file for the plot of the removed documents at each threshold. An existing file is replaced.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
@@ -72,6 +74,7 @@ def sweep(
     Notes
     -----
     The inputs are read once, then searched at each threshold as `dedup` searches them, so the counts equal its counts.
+    For the suggestion they are read and searched once more, with shingles of 2 words or 1, from similarity 0.1 on.
 
     Examples
     --------
@@ -80,7 +83,7 @@ def sweep(
     >>> neardup.sweep(texts, thresholds=[0.5, 0.9]).counts.select(["threshold", "removed"]).to_pylist()
     [{'threshold': 0.5, 'removed': 1}, {'threshold': 0.9, 'removed': 0}]
     """
-    limits = _checked(thresholds)
+    limits = _checked(THRESHOLDS if thresholds is None else thresholds)
     path = None if plot is None else check_output(plot, (".svg",), overwrite=True)
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
@@ -103,14 +106,18 @@ def sweep(
                 if removed_at is not None:
                     rows.append(_counts(removed_at, outcome))
             examples = _mark(tasks, methods[0], outcome.corpus, scratch, chosen)
+        suggestion = ask = None
+        if thresholds is None:
+            suggestion, ask = choose(tasks, settings, outcome.corpus, run.settings, stages)
         report = {
             "command": "sweep",
             "thresholds": rows,
+            "suggestion": None if suggestion is None else suggestion.record(),
             "incomplete": describe_incomplete(outcome.corpus.tally.unread_files, outcome.corpus.tally.unread),
             **describe_cost(stages, outcome.corpus.num_documents),
         }
     warn_if_incomplete(report, run.settings.on_error)
-    result = Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, report)
+    result = Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, suggestion, report, ask)
     if path is not None:
         result.plot(path)
     return result

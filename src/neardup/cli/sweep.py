@@ -8,9 +8,10 @@ import neardup
 from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import inputs_argument, named, printing_options, source_options
+from neardup.cli.settings import COUNT, command, option, settings_options
+from neardup.cli.sources import inputs_argument, named, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
+from neardup.output.tables import check_output
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _STEP = 0.05
@@ -18,33 +19,78 @@ _STEP = 0.05
 
 @command(
     "Count the documents that each of several thresholds removes.",
-    common="thresholds text_column id_column method ngram keep within threads",
+    common="thresholds ask answers output overwrite text_column id_column method ngram keep within threads",
 )
 @inputs_argument
-@option("--thresholds FROM..TO|X,X", "Method", "A range in steps of 0.05, or numbers with commas.", default="0.5..0.95")
+@option(
+    "--thresholds FROM..TO|X,X",
+    "Method",
+    "A range in steps of 0.05, or numbers with commas; without a suggestion.  [default: 0.5..0.95, with a suggestion]",
+)
+@option("--ask N", "Answers", "Suggest settings by N answers (y or n) about pairs of all similarities.", type=COUNT)
+@option(
+    "--answers FILE",
+    "Answers",
+    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs.",
+    default="answers.jsonl",
+)
+@option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
+@overwrite_option("file")
 @option("--plot FILE", "Output", "Plot the removed documents at each threshold to this SVG file.")
 @source_options
 @method_options
 @settings_options(SelectionSettings, "Decision", only=("keep", "within"))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
-def sweep(inputs: tuple[str, ...], thresholds: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Choose a threshold without labels: see how many documents each one removes, with examples on both sides of it.
+def sweep(
+    inputs: tuple[str, ...],
+    thresholds: str | None,
+    ask: int | None,
+    answers: str,
+    output: str | None,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Choose a threshold: see how many documents each one removes, with examples on both sides of it, and a suggestion
+    of settings with its reason.
 
-    Writes no files but the plot. The inputs are read once, and searched at each threshold.
+    The inputs are read once, and searched at each threshold; for the suggestion they are read once more. It is made
+    only where the texts decide. With --ask, your answers about pairs decide.
 
     \b
     Examples:
       neardup sweep corpus.parquet
       neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
+      neardup sweep news/ --ask 27 --output sweep.toml
     """
     if values.pop("threshold") is not None:
         raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")
-    method, limits = build_method(values), parse_thresholds(thresholds)
-    with running("A sweep writes nothing."):
+    if thresholds is not None and (ask is not None or output is not None):
+        raise SettingError(
+            f"--{'output' if ask is None else 'ask'} requires a suggestion, which --thresholds leaves out: got both. "
+            "Leave --thresholds out."
+        )
+    path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
+    method, limits = build_method(values), None if thresholds is None else parse_thresholds(thresholds)
+    with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
-    show(result.report, lambda: render.evaluate.print_sweep(result), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(result.report["incomplete"], values["on_error"])
+        suggestion = result.suggestion
+        if ask is not None:
+            suggestion = result.ask(render.suggestion.ask, count=ask, answers=answers)
+    report = result.report | ({} if suggestion is None else {"suggestion": suggestion.record()})
+    if suggestion is not None and path is not None:
+        suggestion.write(path, overwrite=overwrite)
+
+    def print_it() -> None:
+        if ask is None:
+            render.evaluate.print_sweep(result)
+        if suggestion is not None:
+            render.suggestion.print_suggestion(suggestion)
+
+    show(report, print_it, quiet=quiet, as_json=as_json)
+    exit_if_incomplete(report["incomplete"], values["on_error"])
 
 
 def parse_thresholds(text: str) -> list[float]:

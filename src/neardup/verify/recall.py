@@ -79,12 +79,12 @@ def audit_recall(found: Ints, true: Ints) -> Recall | None:
     spread = 0.0
     if count > 1:
         spread = _NORMAL_95 * math.sqrt(count * float(residual.var(ddof=1))) / total
-    low, high = _wilson(share, count)
+    low, high = wilson(share, count)
     return Recall(share, max(0.0, min(low, share - spread)), min(1.0, max(high, share + spread)), total)
 
 
-def _wilson(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials."""
+def wilson(share: float, count: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials, which need not be a whole number."""
     z2 = _NORMAL_95**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = _NORMAL_95 / (1 + z2 / count) * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))

@@ -10,9 +10,31 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neardup.cli.render import compare, contamination, evaluate, explain, index, outlines, passages, plan, reports
+    from neardup.cli.render import (
+        compare,
+        contamination,
+        evaluate,
+        explain,
+        index,
+        outlines,
+        passages,
+        plan,
+        reports,
+        suggestion,
+    )
 
-__all__ = ["compare", "contamination", "evaluate", "explain", "index", "outlines", "passages", "plan", "reports"]
+__all__ = [
+    "compare",
+    "contamination",
+    "evaluate",
+    "explain",
+    "index",
+    "outlines",
+    "passages",
+    "plan",
+    "reports",
+    "suggestion",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,254 @@
+"""Suggest a shingle length and a threshold for a collection, and ask about pairs to estimate them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup.arrays import Ints, arrow_of_strings
+from neardup.decide.outcome import Pairs
+from neardup.documents.batch import Corpus
+from neardup.engines.local import pipeline, reading
+from neardup.engines.local.scratch import workspace
+from neardup.errors import InputError, SettingError
+from neardup.features.shingles import extract_text, shingle_documents
+from neardup.formats.reading import Task
+from neardup.methods.registry import method_of
+from neardup.output.tables import DocumentLocations, check_output
+from neardup.output.write import read_texts
+from neardup.progress import Stages
+from neardup.report.items import Marker
+from neardup.results import Suggestion, SweepPair
+from neardup.schemas import SIMILARITY
+from neardup.settings.methods import MinHash
+from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.verify import choosing
+
+Answer = Callable[[SweepPair], bool | None]
+
+_RECALL = 0.9
+_FEW_WORDS = 20
+_SAMPLE = 1_000  # texts of which the median number of words is taken
+_MAX_DOCUMENTS, _MAX_PAIRS, _BUCKETS = 300_000, 30_000_000, (64, 100_000)
+_POOL = 100  # pairs of each band that may be asked about
+_ADDED, _CLOSE, _MEASURED = 10, 3, 200
+_SEED = 20261125  # fixed: the same collection gives the same questions
+
+
+class _Drawn(NamedTuple):
+    """A pair of documents that may be shown: their numbers, their ids and their similarity."""
+
+    documents: tuple[int, int]
+    ids: tuple[str, str]
+    similarity: float
+
+
+def choose(
+    tasks: list[Task], given: MinHash, corpus: Corpus, run_settings: RunSettings, stages: Stages
+) -> tuple[Suggestion, Callable[[Answer, int, Path | None], Suggestion] | None]:
+    """Return the settings to suggest, and the function that asks; None if they cannot be chosen.
+
+    Notes
+    -----
+    One search from similarity 0.1 on. The shingles are of 2 words, of 1 word if half of the texts have fewer than 20
+    different words, or of as many as the settings give, if not the default. The bound of the buckets limits the pairs
+    to 30 million; where it hides pairs, nothing is suggested.
+    """
+    others = ("nfkc", "case_fold", "fold_chinese", "html", "seed", "recall", "threshold", "ngram")
+    if given != replace(MinHash(), **{name: getattr(given, name) for name in others}):
+        return Suggestion(given, False, "Only the Jaccard similarity of words has a rule that was measured."), None
+    total = corpus.num_documents
+    if total > _MAX_DOCUMENTS:
+        reason = f"{total:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of the collection."
+        return Suggestion(given, False, reason), None
+    ngram = given.ngram if given.ngram != MinHash().ngram else _ngram(tasks, given, corpus)
+    loosest = replace(given, ngram=ngram, threshold=choosing.LOWEST, recall=_RECALL)
+    most = min(max(_BUCKETS[0], _MAX_PAIRS // max(1, total)), _BUCKETS[1])
+    search = pipeline.Search(method_of(loosest).resolve(), SelectionSettings(max_bucket_size=most), True)
+    with (
+        workspace() as scratch,
+        closing(pipeline.run_searches(tasks, [search], run_settings, scratch, stages)) as found,
+    ):
+        outcome = next(found)
+        chooser = _Chooser(tasks, outcome.corpus, given, loosest, _counted(outcome.pairs))
+        locations = reading.locations(tasks, outcome.corpus, scratch)
+        suggestion = chooser.suggest(outcome.pairs, locations, hidden=outcome.num_bucket_overflows)
+        pool = _name(outcome.pairs, _pool(outcome.pairs), locations)
+    return suggestion, lambda answer, count, file: chooser.ask(pool, answer, count, file)
+
+
+def _ngram(tasks: list[Task], given: MinHash, corpus: Corpus) -> int:
+    """Return 1 if half of the texts have few different words, else 2."""
+    sample = np.unique(np.linspace(0, corpus.num_documents - 1, _SAMPLE).astype(np.uint32))
+    texts = [text for _, text in read_texts(tasks, corpus.part_ends, sample)] if corpus.num_documents else []
+    return 1 if np.median([len(one) for one in _sets(texts, replace(given, ngram=1))] or [0]) < _FEW_WORDS else 2
+
+
+def _sets(texts: Sequence[str], settings: MinHash) -> list[Any]:
+    """Return the set of shingles of each text."""
+    shingles = shingle_documents(extract_text(arrow_of_strings(list(texts)), settings), settings)
+    ends = shingles.offsets.tolist()
+    return [np.unique(shingles.hashes[start:end]) for start, end in pairwise(ends)]
+
+
+def _counted(pairs: Pairs) -> Ints:
+    return choosing.count_steps(pairs.measured[SIMILARITY.name].astype(np.float64))
+
+
+def _pool(pairs: Pairs) -> Ints:
+    """Return the pairs that may be asked about, at random within their bands, the bands by turns, the highest first."""
+    order = np.random.default_rng(_SEED).permutation(len(pairs.left))
+    band = choosing.band_of(pairs.measured[SIMILARITY.name])[order]
+    members = [order[band == each][:_POOL] for each in range(len(choosing.BANDS) - 1, -1, -1)]
+    turns = np.concatenate([np.arange(len(each)) for each in members])
+    return np.concatenate(members)[np.argsort(turns, kind="stable")].astype(np.int64)
+
+
+def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[_Drawn]:
+    """Return pairs with the ids of their documents."""
+    sides = [np.minimum(pairs.left, pairs.right)[rows], np.maximum(pairs.left, pairs.right)[rows]]
+    documents = zip(*(side.tolist() for side in sides), strict=True)
+    ids = zip(*(locations.ids(side).to_pylist() for side in sides), strict=True)
+    return list(map(_Drawn, documents, ids, pairs.measured[SIMILARITY.name][rows].tolist()))
+
+
+@dataclass(frozen=True)
+class _Chooser:
+    """The pairs of a collection, from which settings are chosen.
+
+    given : the settings of the sweep. loosest : those of the search. pairs : the number of its pairs by step.
+    """
+
+    tasks: list[Task]
+    corpus: Corpus
+    given: MinHash
+    loosest: MinHash
+    pairs: Ints
+
+    def at(self, threshold: float) -> MinHash:
+        """Return the settings of a threshold."""
+        return replace(self.given, ngram=self.loosest.ngram, threshold=threshold)
+
+    def suggest(self, pairs: Pairs, locations: DocumentLocations, *, hidden: int) -> Suggestion:
+        """Return the settings that the graph of the pairs suggests, with examples."""
+        similarity = pairs.measured[SIMILARITY.name].astype(np.float64)
+        levels = [] if hidden else choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
+        if hidden:
+            return Suggestion(self.given, False, f"Too many documents are similar: {hidden:,} were not all compared.")
+        if not levels:
+            return Suggestion(self.given, False, "No threshold has pairs, but fewer than a tenth of all.")
+        level = max(levels, key=lambda each: each.score)
+        doubts = level.doubts()
+        shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
+        clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
+        if doubts is not None:
+            reason = f"The texts do not decide. {clearest}, but {doubts}."
+            return Suggestion(self.given, False, reason, self.at(level.threshold), levels=levels)
+        reason = (
+            f"{clearest}: {level.documents:,} documents have a neighbour, the neighbours of two neighbours agree "
+            f"to {level.agreement:.2f}, and {level.stability:.2f} of the pairs are left at "
+            f"{level.threshold + 0.05:.2f}."
+        )
+        order = np.argsort(similarity, kind="stable")
+        first = int(np.searchsorted(similarity[order], level.threshold))
+        close = np.concatenate([order[first : first + _CLOSE], order[max(0, first - _CLOSE) : first][::-1]])
+        num_above = min(_CLOSE, len(order) - first)
+        # Of pairs at random, those that the given settings do not find.
+        drawn = np.random.default_rng(_SEED).permutation(order[first:])[:_MEASURED]
+        named = _name(pairs, np.concatenate([close, drawn]), locations)
+        shown, drawn_pairs = named[: len(close)], named[len(close) :]
+        shown += self._added(drawn_pairs)
+        marked = self._mark(shown)
+        chosen = self.at(level.threshold)
+        parts = marked[len(close) :], marked[:num_above], marked[num_above : len(close)]
+        return Suggestion(chosen, True, reason, chosen, *parts, levels)
+
+    def _added(self, drawn: Sequence[_Drawn]) -> list[_Drawn]:
+        """Return pairs that the given settings do not find, by rising similarity."""
+        texts = self._texts(drawn)
+        sets = dict(zip(texts, _sets(list(texts.values()), self.given), strict=True))
+
+        def similarity(left: int, right: int) -> float:
+            shared = len(np.intersect1d(sets[left], sets[right], assume_unique=True))
+            return shared / max(1, len(sets[left]) + len(sets[right]) - shared)
+
+        added = [pair for pair in drawn if similarity(*pair.documents) < self.given.threshold]
+        return sorted(added[:_ADDED], key=lambda pair: pair.similarity)
+
+    def _texts(self, pairs: Sequence[_Drawn]) -> dict[int, str]:
+        documents = np.unique(np.array([pair.documents for pair in pairs], np.uint32))
+        return dict(read_texts(self.tasks, self.corpus.part_ends, documents))
+
+    def _mark(self, pairs: Sequence[_Drawn]) -> list[SweepPair]:
+        """Return pairs with their texts, which are read in one pass."""
+        marker = Marker(self._texts(pairs), self.loosest)
+        return [SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents)) for pair in pairs]
+
+    def ask(self, pool: Sequence[_Drawn], answer: Answer, count: int, file: Path | None) -> Suggestion:
+        """Ask until there are enough answers; return the settings that they favour."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise SettingError(f"count must be a whole number of 1 or more: got {count!r}. Change count (--ask).")
+        if file is not None:
+            check_output(file, (".jsonl",), overwrite=True)
+        known = [] if file is None or not file.exists() else _read_answers(file)
+        seen = {(row["left_id"], row["right_id"]) for row in known if row["ngram"] == self.loosest.ngram}
+        answers = [row for row in known if row["ngram"] == self.loosest.ngram and row["duplicate"] is not None]
+        waiting = iter([pair for pair in pool if pair.ids not in seen])
+        while pairs := list(islice(waiting, max(0, count - len(answers)))):
+            for pair, marked in zip(pairs, self._mark(pairs), strict=True):
+                try:
+                    same = answer(marked)
+                except StopIteration:
+                    return self._favoured(answers)
+                row = dict(zip(("left_id", "right_id"), pair.ids, strict=True)) | {
+                    "duplicate": None if same is None else bool(same),
+                    "similarity": pair.similarity,
+                    "ngram": self.loosest.ngram,
+                }
+                answers += [] if same is None else [row]
+                if file is not None:
+                    with file.open("a", encoding="utf-8") as lines:
+                        lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return self._favoured(answers)
+
+    def _favoured(self, answers: list[dict[str, Any]]) -> Suggestion:
+        similarity = np.array([row["similarity"] for row in answers], np.float64)
+        found = choosing.estimate(self.pairs, similarity, np.array([row["duplicate"] for row in answers], np.bool_))
+        if found is None:
+            return Suggestion(self.given, False, f"None of {len(answers)} answers is yes.")
+        precision, recall = (
+            f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})" for share in (found.precision, found.recall)
+        )
+        reason = (
+            f"By {len(answers)} answers, the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: "
+            f"precision {precision}, recall {recall} of the duplicates from a similarity of {choosing.LOWEST:g} on."
+        )
+        return Suggestion(self.at(found.threshold), True, reason, estimate=found)
+
+
+def _read_answers(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file of answers."""
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float, "ngram": int}
+            valid = all(isinstance(row[name], kind) for name, kind in kinds.items())
+            valid = valid and choosing.LOWEST <= row["similarity"] <= 1
+        except (ValueError, KeyError, TypeError):
+            valid = False
+        if not valid:
+            raise InputError(
+                f"Line {number} of {file} is no answer of a sweep: got {line[:80]!r}. An answer is a JSON object with "
+                "left_id, right_id, duplicate (true, false or null), similarity and ngram. Fix the line, or name "
+                "another file."
+            )
+        rows.append(row)
+    return rows

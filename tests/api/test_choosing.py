@@ -1,0 +1,193 @@
+"""A sweep suggests settings, or says why the texts do not decide; answers about pairs decide in any case."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import neardup
+from neardup.cli.main import cli
+from neardup.errors import InputError, OutputError, SettingError
+
+KINDS = 12
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Twelve texts in four versions each, and 40 others; the id of a version begins with the number of its text."""
+    draw, rows = random.Random(5), {}
+    words = [f"word{i}" for i in range(3000)]
+    for kind in range(KINDS):
+        first = draw.choices(words, k=60)
+        for version in range(4):
+            text = [draw.choice(words) if draw.random() < 0.1 else word for word in first]
+            rows[f"{kind}-{version}"] = " ".join(text)
+    rows |= {f"other{i}-0": " ".join(draw.choices(words, k=60)) for i in range(40)}
+    return pa.table({"id": list(rows), "text": list(rows.values())})
+
+
+@pytest.fixture(scope="module")
+def swept(table: pa.Table) -> neardup.Sweep:
+    return neardup.sweep(table)
+
+
+def same_text(pair) -> bool:
+    return pair.left_id.split("-")[0] == pair.right_id.split("-")[0]
+
+
+def test_where_the_texts_decide_a_setting_is_suggested_with_its_reason(swept, table):
+    suggestion = swept.suggestion
+    assert suggestion.changes
+    assert suggestion.method.ngram == 2
+    assert f"{4 * KINDS} documents have a neighbour" in suggestion.reason
+    assert swept.report["suggestion"] == suggestion.record()
+    assert suggestion.record()["threshold"] == suggestion.method.threshold
+    result = neardup.dedup(table, method=suggestion.method)
+    assert len(result.removed) == 3 * KINDS
+    assert len(neardup.dedup(table).removed) == 0
+    assert len(suggestion.added) == 10
+    assert all(map(same_text, suggestion.added))
+    assert len(suggestion.above) == 3
+    for pair in suggestion.above:
+        assert pair.similarity >= suggestion.method.threshold
+        assert pair.pair.left == table["text"][table["id"].to_pylist().index(pair.left_id)].as_py()
+    assert all(pair.similarity < suggestion.method.threshold for pair in suggestion.below)
+
+
+def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    method = swept.suggestion.method
+    assert swept.suggestion.write("sweep.toml") == Path("sweep.toml")
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    run = CliRunner().invoke(cli, ["dedup", "in.jsonl", "--config", "sweep.toml", "-o", "out", "--json"])
+    assert run.exit_code == 0, run.output
+    report = json.loads(run.stdout)
+    assert (report["method"]["ngram"], report["method"]["threshold"]) == (method.ngram, method.threshold)
+    assert report["counts"]["removed"] == 3 * KINDS
+    with pytest.raises(OutputError, match="already exists"):
+        swept.suggestion.write("sweep.toml")
+    with pytest.raises(OutputError, match=r"must end in \.toml"):
+        swept.suggestion.write("sweep.json")
+
+
+@pytest.mark.parametrize("changed", [{"fold_chinese": True}, {"case_fold": False}, {"recall": 0.95}], ids=str)
+def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    neardup.sweep(table, method=neardup.MinHash(**changed)).suggestion.write("sweep.toml")
+    Path("in.txt").write_text("a b c\n")
+    run = CliRunner().invoke(cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["method"].items() >= changed.items()
+
+
+def test_short_texts_have_shingles_of_one_word_and_given_ones_stay(table):
+    short = [" ".join(text.split()[:15]) for text in table["text"].to_pylist()]
+    assert neardup.sweep(short).suggestion.clearest.ngram == 1
+    assert neardup.sweep(table, method=neardup.MinHash(ngram=3)).suggestion.clearest.ngram == 3
+
+
+def test_where_the_texts_do_not_decide_the_default_stays(table):
+    few = neardup.sweep(table.slice(0, 12)).suggestion
+    assert not few.changes
+    assert few.method == neardup.MinHash()
+    assert "The texts do not decide" in few.reason
+    assert "fewer than 30" in few.reason
+    none = neardup.sweep(["one text", "another thing"]).suggestion
+    assert (none.changes, none.clearest) == (False, None)
+    assert not neardup.sweep([]).suggestion.changes
+
+
+def test_given_thresholds_and_other_similarities_have_no_suggestion(table):
+    plain = neardup.sweep(table, thresholds=[0.5])
+    assert plain.suggestion is None
+    with pytest.raises(SettingError, match="got given thresholds"):
+        plain.ask(same_text)
+    cosine = neardup.sweep(table, method=neardup.MinHash(similarity="cosine"))
+    assert not cosine.suggestion.changes
+    with pytest.raises(SettingError, match="Only the Jaccard similarity of words"):
+        cosine.ask(same_text)
+
+
+def test_answers_choose_a_setting_with_its_precision_and_recall(swept, table):
+    asked = []
+    found = swept.ask(lambda pair: asked.append(pair) or same_text(pair))
+    assert len(asked) == 27
+    assert len({(pair.left_id, pair.right_id) for pair in asked}) == 27
+    assert found.changes
+    assert found.estimate.answers == 27
+    assert found.estimate.precision.estimated == found.estimate.recall.estimated == 1.0
+    assert "By 27 answers" in str(found)
+    assert len(neardup.dedup(table, method=found.method).removed) == 3 * KINDS
+    assert not swept.ask(lambda pair: False).changes
+
+
+def test_the_file_of_answers_grows_and_nothing_in_it_is_asked_again(swept, table, tmp_path):
+    file, asked = tmp_path / "answers.jsonl", []
+
+    def answer(pair):
+        asked.append((pair.left_id, pair.right_id))
+        return None if len(asked) == 3 else same_text(pair)
+
+    first = swept.ask(answer, count=6, answers=file)
+    assert (first.estimate.answers, len(asked)) == (6, 7)
+    second = swept.ask(answer, count=10, answers=file)
+    assert second.estimate.answers == 10
+    assert len(asked) == len(set(asked)) == 11
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["left_id"], row["right_id"]) for row in rows] == asked
+    assert [row["duplicate"] for row in rows].count(None) == 1
+    assert swept.ask(lambda pair: pytest.fail("asked"), count=10, answers=file).estimate == second.estimate
+    judged = neardup.evaluate(table, pairs=str(file), method=second.method)
+    assert judged.at_threshold.positives == sum(row["duplicate"] is True for row in rows)
+
+
+def test_answers_end_early(swept):
+    def answer(pair):
+        raise StopIteration
+
+    assert swept.ask(answer).reason == "None of 0 answers is yes."
+
+
+@pytest.mark.parametrize("line", ["no json", "{}", '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"])
+def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
+    (tmp_path / "answers.jsonl").write_text(f"{line}\n")
+    with pytest.raises(InputError, match=r"Line 1 of .*answers.jsonl is no answer of a sweep: got .*Fix the line"):
+        swept.ask(same_text, answers=tmp_path / "answers.jsonl")
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_asked(swept, tmp_path):
+    for name in ("answers.csv", "missing/answers.jsonl"):
+        with pytest.raises(OutputError):
+            swept.ask(lambda pair: pytest.fail("asked"), answers=tmp_path / name)
+
+
+def test_a_count_of_answers_is_a_number(swept):
+    with pytest.raises(SettingError, match="count must be a whole number of 1 or more: got 0"):
+        swept.ask(same_text, count=0)
+
+
+def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    shown = CliRunner().invoke(cli, ["sweep", "in.jsonl", "-o", "sweep.toml"])
+    assert shown.exit_code == 0, shown.output
+    assert "Suggestion: --ngram 2 --threshold" in shown.stdout
+    assert "10 pairs that the given settings do not find" in shown.stdout
+    assert "Closest to the threshold, from above" in shown.stdout
+    assert "ngram = 2" in Path("sweep.toml").read_text()
+    asked = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--json"], input="what\ny\ns\nn\ny\n")
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(asked.stdout)["suggestion"]["estimate"]["answers"] == 3
+    assert "An answer is y, n, s or q: got 'what'." in asked.stderr
+    assert len(Path("answers.jsonl").read_text().splitlines()) == 4
+    for option in (["--ask", "9"], ["-o", "other.toml"]):
+        refused = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--thresholds", "0.5", *option])
+        assert refused.exit_code == 2
+        assert "requires a suggestion, which --thresholds leaves out" in refused.stderr
+    early = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "9", "--answers", "new.jsonl"], input="q\n")
+    assert "None of 0 answers is yes." in early.stdout

@@ -1,0 +1,111 @@
+"""A threshold is chosen from the graph of pairs, or from answers about pairs of nine bands of similarity."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from neardup.verify import choosing
+from neardup.verify.recall import wilson
+
+
+def graph_at(pairs: dict[tuple[int, int], float], threshold: float, num_documents: int) -> tuple[int, float]:
+    """Return the documents with a neighbour at a threshold, and their mean agreement, from sets."""
+    near = {document: {document} for document in range(num_documents)}
+    for (left, right), similarity in pairs.items():
+        if similarity >= threshold:
+            near[left].add(right)
+            near[right].add(left)
+    means = [
+        np.mean([len(near[one] & near[other]) / len(near[one] | near[other]) for other in near[one] - {one}])
+        for one in near
+        if len(near[one]) > 1
+    ]
+    return len(means), float(np.mean(means))
+
+
+def columns(pairs: dict[tuple[int, int], float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    left, right = np.array(list(pairs), np.uint32).T
+    return left, right, np.array(list(pairs.values()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_graphs_are_those_of_sets_of_neighbours(seed):
+    draw = np.random.default_rng(seed)
+    pairs = {pair: draw.uniform(0.1, 1) for pair in combinations(range(30), 2) if draw.random() < 0.09}
+    levels = choosing.levels_of(*columns(pairs), 30)
+    assert len(levels) > 10
+    for level in levels:
+        documents, agreement = graph_at(pairs, level.threshold, 30)
+        found, higher = (sum(s >= level.threshold + more for s in pairs.values()) for more in (0, 0.05))
+        assert (level.pairs, level.documents) == (found, documents)
+        assert level.agreement == pytest.approx(agreement)
+        assert level.stability == pytest.approx(higher / found)
+
+
+def test_complete_groups_agree_and_a_chain_does_not():
+    group = dict.fromkeys(combinations(range(6), 2), 0.5)
+    assert {level.agreement for level in choosing.levels_of(*columns(group), 100)} == {1.0}
+    chain = {(i, i + 1): 0.5 for i in range(5)}
+    assert max(level.agreement for level in choosing.levels_of(*columns(chain), 100)) < 0.7
+
+
+def test_a_threshold_with_more_than_a_tenth_of_all_pairs_is_left_out():
+    pairs = dict.fromkeys(combinations(range(10), 2), 0.3) | {(0, 1): 0.6}
+    assert next(level.threshold for level in choosing.levels_of(*columns(pairs), 10)) == pytest.approx(0.35)
+    assert choosing.levels_of(*columns(dict.fromkeys(pairs, 0.9)), 10) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "doubt"),
+    [
+        ({"documents": 29}, "29 documents have a neighbour, and fewer than 30 show no pattern"),
+        ({"agreement": 0.94}, "agree to 0.94, below 0.95"),
+        ({"stability": 0.89}, "0.89 of the pairs are left at 0.55, fewer than 0.90"),
+        ({}, None),
+    ],
+)
+def test_a_threshold_is_suggested_within_three_limits(change, doubt):
+    found = choosing.Level(0.5, 100, 30, 0.95, 0.90)._replace(**change).doubts()
+    assert found is None if doubt is None else doubt in found
+
+
+def test_with_all_pairs_answered_the_threshold_is_the_best_of_the_labels():
+    similarity = np.arange(10, 100) / 100 + 0.001
+    same = similarity > 0.6
+    found = choosing.estimate(choosing.count_steps(similarity), similarity, same)
+    assert found.threshold == pytest.approx(0.6)
+    assert found.precision.estimated == found.recall.estimated == found.f1 == 1.0
+    assert found.precision.low == pytest.approx(wilson(1.0, 40)[0])
+    assert found.recall.low < 1.0
+
+
+def test_precision_and_recall_are_weighted_by_the_pairs_of_each_band():
+    pairs = np.zeros(18, np.int64)
+    pairs[[0, 8, 16]] = 1000, 100, 10  # from 0.1, 0.5 and 0.9
+    similarity = np.array([0.1, 0.1, 0.5, 0.5, 0.9, 0.9])
+    found = choosing.estimate(pairs, similarity, np.array([False, False, True, False, True, True]))
+    # 0.5 finds 100 * 0.5 + 10 of 60 duplicates among 110 pairs: F1 = 120 / 170; 0.9 finds 10 of 60: F1 = 20 / 70.
+    assert 0.1 < found.threshold <= 0.5
+    assert found.precision.estimated == pytest.approx(60 / 110)
+    assert found.recall.estimated == 1.0
+    assert found.f1 == pytest.approx(120 / 170)
+    assert 0 <= found.precision.low < 60 / 110 < found.precision.high <= 1
+
+
+def test_the_share_of_duplicates_rises_with_similarity():
+    pairs = np.ones(18, np.int64)
+    similarity = np.array([0.25, 0.45, 0.45, 0.95])
+    # The answers at 0.25 and 0.45, yes, no and no, are one block with a third of duplicates.
+    found = choosing.estimate(pairs, similarity, np.array([True, False, False, True]))
+    total = 2 * 0 + 14 * 1 / 3 + 2
+    assert found.threshold in choosing.STEPS
+    assert found.recall.estimated <= 1
+    assert found.f1 >= 2 * total / (total + 18) - 1e-9
+
+
+def test_without_a_yes_there_is_no_estimate():
+    assert choosing.estimate(np.ones(18, np.int64), np.array([0.5]), np.array([False])) is None
+    assert choosing.estimate(np.ones(18, np.int64), np.array([]), np.array([], np.bool_)) is None

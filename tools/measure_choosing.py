@@ -1,0 +1,161 @@
+"""Score the choice of `neardup sweep` on labelled sets: the table of benchmarks/results/accuracy-choosing.md.
+
+    python tools/measure_choosing.py ../shared/data [en_licenses zh_laws ... labelled.jsonl ...]
+
+The sets are those of tools/measure_methods.py, cut the same way; a file of JSON lines with the fields text and cluster
+is another set. The best setting is that of 1, 2, 3 and 5 words at thresholds of 0.05 steps. Answers are simulated:
+pairs whose truth is known, drawn as `sweep --ask` draws them, are answered by the labels, 20 times. Seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from make_examples import read_records
+from measure_methods import CHINESE, ENGLISH, Collection, load
+
+import neardup
+from neardup.verify import choosing
+from neardup.verify.scores import SAME, UNKNOWN, Labels
+
+NGRAMS, DEFAULT = (1, 2, 3, 5), neardup.MinHash()
+DRAWS, ASKED = 20, (9, 18, 27, 90)
+ENOUGH = 0.9  # of the best F1
+F1 = dict[tuple[int, float], float]
+
+
+class Measured(NamedTuple):
+    """The result of a set. speaks : whether the default is replaced. chosen : by number of answers, F1 of each draw."""
+
+    name: str
+    speaks: bool
+    pick: neardup.MinHash | None
+    scores: F1
+    chosen: dict[int, list[float]]
+
+    @property
+    def best(self) -> float:
+        """The best F1 of all settings."""
+        return max(self.scores.values())
+
+    @property
+    def default(self) -> float:
+        """The F1 of the default."""
+        return self.scores[DEFAULT.ngram, DEFAULT.threshold]
+
+    @property
+    def picked(self) -> float:
+        """The F1 of the clearest setting; of the default if there is none."""
+        return self.default if self.pick is None else self.scores[self.pick.ngram, self.pick.threshold]
+
+
+def read(folder: Path, name: str) -> Collection:
+    """Return a known set, or that of a file."""
+    if name in ENGLISH or name in CHINESE:
+        return load(folder, name)
+    records = read_records(Path(name))
+    labels = pa.array([record["cluster"] or None for record in records], pa.string())
+    codes = labels.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    table = pa.table({"text": [record["text"] for record in records], "cluster": labels})
+    return Collection(Path(name).stem, table, None, Labels(codes))
+
+
+def scores_of(data: Collection) -> F1:
+    """Return the F1 of each setting."""
+    scores: F1 = {}
+    for ngram in NGRAMS:
+        method = neardup.MinHash(ngram=ngram)
+        found = neardup.evaluate(
+            data.table, pairs=data.judged, method=method, max_bucket_size=100_000, curve_from=choosing.LOWEST
+        )
+        scores |= {(ngram, round(row["threshold"], 2)): row["f1"] or 0.0 for row in found.curve.to_pylist()}
+    return scores
+
+
+def answered(data: Collection, ngram: int, scores: F1) -> dict[int, list[float]]:
+    """Return the F1 of the threshold that answers favour, by number of answers, for each draw."""
+    method = neardup.MinHash(ngram=ngram, threshold=choosing.LOWEST, recall=0.9)
+    table = pa.table({"text": data.table["text"]})  # ids are row numbers
+    pairs = neardup.find_pairs(table, method=method, max_bucket_size=100_000).pairs
+    left, right = (pairs[name].cast(pa.uint32()).to_numpy() for name in ("left_id", "right_id"))
+    verdicts = data.truth.judge(left, right)
+    known = verdicts != UNKNOWN
+    similarity, same = pairs["similarity"].to_numpy()[known], verdicts[known] == SAME
+    steps, chosen = choosing.count_steps(similarity), {}
+    for asked in ASKED:
+        found = []
+        for seed in range(DRAWS):
+            drawn = draw(similarity, asked, seed)
+            estimate = choosing.estimate(steps, similarity[drawn], same[drawn])
+            setting = (DEFAULT.ngram, DEFAULT.threshold) if estimate is None else (ngram, estimate.threshold)
+            found.append(scores[setting[0], round(setting[1], 2)])
+        chosen[asked] = found
+    return chosen
+
+
+def draw(similarity: npt.NDArray[np.float64], count: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return pairs at random, from the bands of similarity by turns, as a sweep draws them."""
+    order = np.random.default_rng(seed).permutation(len(similarity))
+    band = choosing.band_of(similarity[order])
+    members = [order[band == each] for each in range(len(choosing.BANDS) - 1, -1, -1)]
+    turns = np.concatenate([np.arange(len(each)) for each in members])
+    return np.concatenate(members)[np.argsort(turns, kind="stable")][:count]
+
+
+def measure(folder: Path, name: str) -> Measured:
+    """Choose for a set, and score the choices."""
+    started, data = time.process_time(), read(folder, name)
+    scores = scores_of(data)
+    evaluated = time.process_time()
+    suggestion = neardup.sweep(pa.table({"text": data.table["text"]})).suggestion
+    assert suggestion is not None
+    swept = time.process_time()
+    ngram = 2 if suggestion.clearest is None else suggestion.clearest.ngram
+    result = Measured(data.name, suggestion.changes, suggestion.clearest, scores, answered(data, ngram, scores))
+    times = evaluated - started, swept - evaluated, time.process_time() - swept
+    print(f"{data.name}: {' + '.join(f'{each:.0f}' for each in times)} s; {suggestion}", file=sys.stderr)
+    return result
+
+
+def print_tables(rows: list[Measured]) -> None:
+    """Print the choices of all sets, and how many of them are good."""
+    heads = " | ".join(f"{asked} answers" for asked in ASKED)
+    print(f"| set | speaks | clearest setting | its F1 | best F1 | F1 of the default | {heads} |")
+    print("|---|---|---|---:|---:|---:|" + "---:|" * len(ASKED))
+    for row in rows:
+        pick = "none" if row.pick is None else f"{row.pick.ngram} at {row.pick.threshold:g}"
+        mark = "" if row.picked >= ENOUGH * row.best else " (short)"
+        cells = [f"{np.mean(f1):.2f}, {min(f1):.2f}" for f1 in row.chosen.values()]
+        print(
+            f"| {row.name} | {'yes' if row.speaks else 'no'} | {pick} | {row.picked:.2f}{mark} | {row.best:.2f} | "
+            f"{row.default:.2f} | {' | '.join(cells)} |"
+        )
+    speaking = [row for row in rows if row.speaks]
+    good = sum(row.picked >= ENOUGH * row.best for row in speaking)
+    worst = min((row.picked / row.default for row in speaking if row.default), default=1.0)
+    total = sum(row.picked >= ENOUGH * row.best for row in rows)
+    print(
+        f"\n- It speaks on {len(speaking)} of {len(rows)} sets. Of these, {good} reach 90 % of the best F1, and the "
+        f"least has {worst:.2f} of the F1 of the default.\n- The clearest setting reaches 90 % of the best F1 on "
+        f"{total} of {len(rows)} sets, the default on {sum(row.default >= ENOUGH * row.best for row in rows)}."
+    )
+    for asked in ASKED:
+        reached = sum(float(np.mean(np.array(row.chosen[asked]) >= ENOUGH * row.best)) for row in rows)
+        least = min(min(row.chosen[asked]) / row.default for row in rows if row.default)
+        print(
+            f"- {asked} answers reach 90 % of the best F1 on {reached:.1f} of {len(rows)} sets on average; the "
+            f"least draw has {least:.2f} of the F1 of the default."
+        )
+
+
+if __name__ == "__main__":
+    base, wanted = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
+    sets = [name for name in (*ENGLISH, *CHINESE) if not wanted or any(name.startswith(one) for one in wanted)]
+    sets += [name for name in wanted if Path(name).is_file()]
+    print_tables([measure(base, name) for name in sets])
