@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import neardup
+from neardup.api import choose
 from neardup.cli.main import cli
 from neardup.errors import InputError, OutputError, SettingError
 
@@ -102,6 +103,21 @@ def test_where_the_texts_do_not_decide_the_default_stays(table):
     assert not neardup.sweep([]).suggestion.changes
 
 
+def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_suggested(table, monkeypatch):
+    wide = neardup.sweep(table).suggestion
+    monkeypatch.setattr(choose, "_BUCKETS", (1, 2))
+    monkeypatch.setattr(choose, "_MAX_PAIRS", 0)
+    few = neardup.sweep(table).suggestion
+    assert (few.changes, few.clearest) == (False, None)
+    assert "Too many documents are similar" in few.reason
+    monkeypatch.setattr(choose, "_BUCKETS", (1, 100_000))
+    monkeypatch.setattr(choose, "_MAX_PAIRS", 175)  # a bound of 1, then of 2 and 4
+    monkeypatch.setattr(choose, "_WIDER", 2)
+    assert neardup.sweep(table).suggestion.levels == wide.levels
+    monkeypatch.setattr(choose, "_MAX_DOCUMENTS", 50)
+    assert "88 documents are more than 50. Choose on a part" in neardup.sweep(table).suggestion.reason
+
+
 def test_given_thresholds_and_other_similarities_have_no_suggestion(table):
     plain = neardup.sweep(table, thresholds=[0.5])
     assert plain.suggestion is None
@@ -189,5 +205,10 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
         refused = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--thresholds", "0.5", *option])
         assert refused.exit_code == 2
         assert "requires a suggestion, which --thresholds leaves out" in refused.stderr
+    Path("asked.toml").write_text('ask = 3\nanswers = "answers.jsonl"\noutput = "by-answers.toml"\n')
+    again = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--config", "asked.toml"])
+    assert again.exit_code == 0, again.output
+    assert "By 3 answers" in again.stdout
+    assert "# By 3 answers" in Path("by-answers.toml").read_text()
     early = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "9", "--answers", "new.jsonl"], input="q\n")
     assert "None of 0 answers is yes." in early.stdout

@@ -33,7 +33,7 @@ from neardup.verify import choosing
 
 Answer = Callable[[SweepPair], bool | None]
 
-_RECALL = 0.9
+_RECALL, _WIDER = 0.9, 10
 _FEW_WORDS = 20
 _SAMPLE = 1_000  # texts of which the median number of words is taken
 _MAX_DOCUMENTS, _MAX_PAIRS, _BUCKETS = 300_000, 30_000_000, (64, 100_000)
@@ -59,7 +59,8 @@ def choose(
     -----
     One search from similarity 0.1 on. The shingles are of 2 words, of 1 word if half of the texts have fewer than 20
     different words, or of as many as the settings give, if not the default. The bound of the buckets limits the pairs
-    to 30 million; where it hides pairs, nothing is suggested.
+    to about 30 million. Where it hides pairs, it is raised tenfold while there are fewer than 3 million; where it hides
+    pairs even so, nothing is suggested.
     """
     others = ("nfkc", "case_fold", "fold_chinese", "html", "seed", "recall", "threshold", "ngram")
     if given != replace(MinHash(), **{name: getattr(given, name) for name in others}):
@@ -70,13 +71,19 @@ def choose(
         return Suggestion(given, False, reason), None
     ngram = given.ngram if given.ngram != MinHash().ngram else _ngram(tasks, given, corpus)
     loosest = replace(given, ngram=ngram, threshold=choosing.LOWEST, recall=_RECALL)
-    most = min(max(_BUCKETS[0], _MAX_PAIRS // max(1, total)), _BUCKETS[1])
-    search = pipeline.Search(method_of(loosest).resolve(), SelectionSettings(max_bucket_size=most), True)
+    least = max(_BUCKETS[0], _MAX_PAIRS // max(1, total))
+    method = method_of(loosest).resolve()
+    searches = [
+        pipeline.Search(method, SelectionSettings(max_bucket_size=min(least * factor, _BUCKETS[1])), True)
+        for factor in (1, _WIDER, _WIDER**2)
+    ]
     with (
         workspace() as scratch,
-        closing(pipeline.run_searches(tasks, [search], run_settings, scratch, stages)) as found,
+        closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as found,
     ):
-        outcome = next(found)
+        for outcome in found:
+            if not outcome.num_bucket_overflows or len(outcome.pairs.left) * _WIDER > _MAX_PAIRS:
+                break
         chooser = _Chooser(tasks, outcome.corpus, given, loosest, _counted(outcome.pairs))
         locations = reading.locations(tasks, outcome.corpus, scratch)
         suggestion = chooser.suggest(outcome.pairs, locations, hidden=outcome.num_bucket_overflows)

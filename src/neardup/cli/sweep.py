@@ -6,6 +6,7 @@ from typing import Any
 
 import neardup
 from neardup.cli import render
+from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import COUNT, command, option, settings_options
@@ -41,6 +42,7 @@ _STEP = 0.05
 @method_options
 @settings_options(SelectionSettings, "Decision", only=("keep", "within"))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
+@config_option
 @printing_options
 def sweep(
     inputs: tuple[str, ...],

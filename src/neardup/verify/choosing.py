@@ -16,7 +16,7 @@ STEPS = np.arange(2, 20) / 20
 BANDS = np.arange(1, 10) / 10
 """The lower ends of the bands of similarity from which pairs are drawn to be asked about."""
 _GRAPHS = STEPS[:17]
-_MOST_PAIRS = 0.1  # of all pairs of documents; above it the graph is one group
+_MOST_SHARE, _MOST_PAIRS = 0.1, 5_000_000  # of all pairs, above which the graph is one group; and to compare neighbours
 _LEAST_DOCUMENTS, _LEAST_AGREEMENT, _LEAST_STABILITY = 30, 0.95, 0.90
 
 
@@ -57,13 +57,14 @@ class Level(NamedTuple):
 
 
 def levels_of(left: Positions, right: Positions, similarity: Floats, num_documents: int) -> list[Level]:
-    """Return the graphs at rising thresholds of 0.05 steps, those that have pairs, but no more than a tenth of all.
+    """Return the graphs at rising thresholds of 0.05 steps that have pairs: at most a tenth of all, and 5 million.
 
     left, right, similarity : all pairs from LOWEST on, each once.
     """
     level = np.searchsorted(_GRAPHS, similarity, side="right") - 1
     pairs = np.cumsum(np.bincount(level, minlength=len(_GRAPHS))[::-1])[::-1]
-    allowed = np.flatnonzero((pairs > 0) & (pairs <= _MOST_PAIRS * num_documents * (num_documents - 1) / 2))
+    most = min(_MOST_SHARE * num_documents * (num_documents - 1) / 2, _MOST_PAIRS)
+    allowed = np.flatnonzero((pairs > 0) & (pairs <= most))
     if not len(allowed):
         return []
     first = int(allowed[0])
