@@ -79,11 +79,11 @@ REMOVED = removed_by_hand(COSINES, 0.95)
 def test_a_result_answers_at_a_higher_threshold_without_a_new_run(threshold):
     table = pa.table({"embedding": pa.array(LISTS)})
     sure = {"planes": 1, "recall": 0.999999}
-    run = GivenVectors(threshold=0.8, **sure)
+    run = Vectors(threshold=0.8, **sure)
     result = neardup.dedup(table, method=run, text_column="embedding", rethreshold=True).rethreshold(threshold)
     removed = {int(row["id"]): int(row["kept_id"]) for row in result.removed.to_pylist()}
     assert removed == removed_by_hand(COSINES, threshold)
-    fresh = neardup.dedup(table, method=GivenVectors(threshold=threshold, **sure), text_column="embedding")
+    fresh = neardup.dedup(table, method=Vectors(threshold=threshold, **sure), text_column="embedding")
     assert result.removed.equals(fresh.removed)
     assert result.pairs.equals(fresh.pairs)
 
