@@ -37,16 +37,7 @@ T = TypeVar("T")
 Chart = Callable[[Mapping[str, Any]], str]
 
 
-class Drawing(str):
-    """A drawing as SVG text, which a notebook shows."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
-
-
-def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: Chart) -> Drawing:
+def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: Chart) -> charts.Drawing:
     """Return the first chart that a report has, and write it to a file if a path is given."""
     with speaking(report.get("lang", "en")):
         chart = next(filter(None, (kind(report) for kind in kinds)), "")
@@ -57,7 +48,7 @@ def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: 
         )
     if path is not None:
         charts.save_drawing(chart, check_output(path, (".svg",), overwrite=True))
-    return Drawing(charts.standalone(chart))
+    return charts.standalone(chart)
 
 
 class _OneLine:
@@ -168,7 +159,7 @@ class Deduplication(_WithPage, page="dedup_html"):
         """
         return _filled(self._least, "least_similar", self.output)(n)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+    def plot(self, path: str | os.PathLike[str] | None = None) -> charts.Drawing:
         """Return the histogram of the similarities of near-duplicates to their kept documents; of distances, the bars.
 
         Parameters
@@ -489,7 +480,7 @@ class Sweep(_Reported):
         rows = self.counts.to_pylist()
         return "removed " + ", ".join(f"{row['removed']:,} at {row['threshold']:g}" for row in rows)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Drawing:
+    def plot(self, path: str | os.PathLike[str] | None = None) -> charts.Drawing:
         """Return the bars of the removed documents at each threshold, as `Deduplication.plot` does.
 
         Parameters

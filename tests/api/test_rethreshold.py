@@ -149,10 +149,10 @@ def test_a_limit_that_the_pairs_do_not_reach_is_refused(options, limits, message
 @pytest.mark.parametrize(
     ("options", "given"),
     [
-        ({"linkage": "connected"}, "linkage='connected', passages=None"),
-        ({"keep": "none"}, "linkage='connected', passages=None"),
-        ({"passages": 200}, "passages=200"),
-        ({"method": neardup.MinHash(similarity="containment")}, "passages=None, similarity='containment'"),
+        ({"linkage": "connected"}, "linkage='connected', passages=None, group_by=None"),
+        ({"keep": "none"}, "linkage='connected', passages=None, group_by=None"),
+        ({"passages": 200}, "passages=200, group_by=None"),
+        ({"method": neardup.MinHash(similarity="containment")}, "group_by=None, similarity='containment'"),
     ],
 )
 def test_a_run_whose_pairs_do_not_decide_is_refused(options, given) -> None:

@@ -12,7 +12,6 @@ from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import COUNT, command, option, settings_options
 from neardup.cli.sources import inputs_argument, named, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
-from neardup.output.tables import check_output
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _STEP = 0.05
@@ -74,6 +73,8 @@ def sweep(
             f"--{'output' if ask is None else 'ask'} requires a suggestion, which --thresholds leaves out: got both. "
             "Leave --thresholds out."
         )
+    from neardup.output.tables import check_output
+
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
     method, limits = build_method(values), None if thresholds is None else parse_thresholds(thresholds)
     with running("The answers so far are in the file." if ask else "Nothing was written."):

@@ -154,9 +154,18 @@ def save_drawing(drawing: str, path: Path) -> None:
         partial.write_text(standalone(drawing) + "\n", encoding="utf-8")
 
 
-def standalone(drawing: str) -> str:
+class Drawing(str):
+    """A drawing as SVG text, which a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def standalone(drawing: str) -> Drawing:
     """Return a drawing as the text of an SVG file."""
-    return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return Drawing(drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
