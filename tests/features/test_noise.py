@@ -111,12 +111,12 @@ def test_options_beside_noise_replace_its_values_and_the_threshold_follows():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"noise": "150%"}, "noise must be a number above 0 and at most 0.2 or None: got '150%'.*--noise"),
-        ({"noise": "x"}, "noise must be a number above 0 and at most 0.2 or None: got 'x'.*--noise"),
+        ({"noise": "150%"}, "noise must be a number above 0 and at most 0.2 or None: got '150%'.*Change noise\\."),
+        ({"noise": "x"}, "noise must be a number above 0 and at most 0.2 or None: got 'x'.*Change noise\\."),
         ({"noise": 0}, "noise must be a number above 0 and at most 0.2 or None: got 0"),
         (
             {"noise": 0.05, "tokens": "words"},
-            "noise counts wrong characters.*got noise=0.05 with tokens='words'.*--tokens",
+            "noise counts wrong characters.*got noise=0.05 with tokens='words'.*Leave tokens or noise out",
         ),
         ({"noise": 0.05, "ngram": 0}, "ngram must be a whole number of 1 or more and at most 64: got 0"),
         ({"noise": 0.05, "threshold": "x"}, "threshold must be a number above 0 and at most 1.* got 'x'"),
