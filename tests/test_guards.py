@@ -50,7 +50,7 @@ ROWS = (
     ("runs",),
     ("report",),
     ("output",),
-    ("sketches",),
+    ("sketches", "suggestion"),
     ("index",),
     ("engines",),
     ("results",),

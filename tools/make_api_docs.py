@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import neardup
-from neardup import errors, results
+from neardup import errors, suggestion
 from neardup.api import index_files
 from neardup.settings import methods, run
 from neardup.settings.run import IndexSettings
@@ -83,7 +83,7 @@ def render() -> str:
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
     parts += map(_settings_table, (*METHODS, methods.Jieba, run.SelectionSettings, run.RunSettings))
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
-    parts += ["## Results\n", *map(_entry, RESULTS), *_methods("Sweep"), _entry("Suggestion", results)]
+    parts += ["## Results\n", *map(_entry, RESULTS), *_methods("Sweep"), _entry("Suggestion", suggestion)]
     parts += [_INDEX, _settings_table(IndexSettings)]
     parts += [
         _entry("Index"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -24,14 +24,15 @@ from neardup.output.tables import check_output
 from neardup.report import charts
 from neardup.report.items import MarkedPair
 from neardup.report.page import first_rows
+from neardup.report.questions_html import render_questions
 from neardup.report.wording import escape_text, percent, plural, speaking
-from neardup.settings.methods import MinHash
 from neardup.verify.alignment import Outlines, Passage, align_outlines
-from neardup.verify.choosing import Estimate, Level
 from neardup.verify.scores import Score
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
+
+    from neardup.suggestion import Suggestion, SweepPair
 
 T = TypeVar("T")
 Chart = Callable[[Mapping[str, Any]], str]
@@ -357,74 +358,6 @@ class SweepExample(NamedTuple):
     pair: MarkedPair
 
 
-class SweepPair(NamedTuple):
-    """Two documents that a sweep shows, with the beginnings of their texts and the passages that they share."""
-
-    left_id: str
-    right_id: str
-    similarity: float
-    pair: MarkedPair
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Suggestion(_OneLine):
-    """The settings that a sweep suggests.
-
-    Attributes
-    ----------
-    method : the settings; those of the sweep, where no others are suggested.
-    changes : whether others are suggested.
-    reason : why, in a sentence.
-    clearest : the settings that separate groups best, suggested or not; None if there are none.
-    added : up to ten SweepPair that they add to the settings of the sweep.
-    above, below : up to three SweepPair, those closest to the threshold from each side.
-    levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
-    estimate : the threshold, precision and recall by answers, as in `verify.choosing.Estimate`; None without answers.
-    """
-
-    method: MinHash
-    changes: bool
-    reason: str
-    clearest: MinHash | None = None
-    added: Sequence[SweepPair] = ()
-    above: Sequence[SweepPair] = ()
-    below: Sequence[SweepPair] = ()
-    levels: Sequence[Level] = ()
-    estimate: Estimate | None = None
-
-    def __str__(self) -> str:
-        """Return the suggestion in one sentence."""
-        advice = f"use ngram={self.method.ngram}, threshold={self.method.threshold:g}" if self.changes else "keep"
-        return f"{advice}: {self.reason}"
-
-    def record(self) -> dict[str, Any]:
-        """Return the entry of the report: settings, reason, estimates and the figures of each threshold."""
-        return {
-            "changes": self.changes,
-            "ngram": self.method.ngram,
-            "threshold": self.method.threshold,
-            "reason": self.reason,
-            "estimate": None if self.estimate is None else self.estimate.record(),
-            "levels": [level._asdict() for level in self.levels],
-        }
-
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the settings to a TOML file, for `neardup dedup --config`.
-
-        Parameters
-        ----------
-        path : a file that ends in .toml.
-        overwrite : replace it, if it exists.
-        """
-        file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
-        values = {name: value for name, value in vars(self.method).items() if value != plain[name]}
-        values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
-        lines = [f"# {self.reason}", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
-        with AtomicFile(file) as partial:
-            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return file
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Sweep(_Reported):
     """The result of `sweep`.
@@ -441,7 +374,7 @@ class Sweep(_Reported):
     examples: list[SweepExample]
     suggestion: Suggestion | None
     report: dict[str, Any]
-    _ask: Callable[[Callable[[SweepPair], bool | None], int, Path | None], Suggestion] | None = None
+    _asking: Any = None  # the object that asks, of `api.choose`
 
     def ask(
         self,
@@ -467,13 +400,32 @@ class Sweep(_Reported):
         InputError, OutputError
             If a line of the file is no answer, or the file does not end in .jsonl or cannot be written.
         """
-        if self._ask is None:
+        asked: Suggestion = self._asker().ask(answer, count, None if answers is None else Path(answers))
+        return asked
+
+    def write_questions(
+        self, path: str | os.PathLike[str], *, count: int = 27, answers: str | os.PathLike[str] | None = None
+    ) -> int:
+        """Write a page that asks about the pairs of `ask`, and saves the answers as a file for it; return their number.
+
+        Parameters
+        ----------
+        path : an HTML file. An existing file is replaced.
+        count, answers : as in `ask`.
+        """
+        questions, known = self._asker().questions(count, None if answers is None else Path(answers))
+        with AtomicFile(check_output(path, (".html",), overwrite=True)) as partial:
+            partial.write_text(render_questions(self.report, questions, known), encoding="utf-8")
+        return len(questions)
+
+    def _asker(self) -> Any:
+        if self._asking is None:
             raise SettingError(
                 "ask requires a sweep that chooses among thresholds of MinHash by the Jaccard similarity of words: got "
                 f"{'given thresholds' if self.suggestion is None else self.suggestion.reason}. Leave thresholds and "
                 "other settings of the method out."
             )
-        return self._ask(answer, count, None if answers is None else Path(answers))
+        return self._asking
 
     def __str__(self) -> str:
         """Return the result in one sentence."""

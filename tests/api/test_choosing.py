@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import neardup
 from neardup.api import choose
 from neardup.cli.main import cli
 from neardup.errors import InputError, OutputError, SettingError
+from reference.browser import Browser
 
 KINDS = 12
 
@@ -169,6 +171,32 @@ def test_answers_end_early(swept):
     assert swept.ask(answer).reason == "None of 0 answers is yes."
 
 
+def test_a_page_asks_and_saves_the_answers_for_the_next_call(swept, tmp_path, browser: Browser):
+    page, file = tmp_path / "pairs.html", tmp_path / "answers.jsonl"
+    assert swept.write_questions(page, count=4) == 4
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.show(page)
+    assert browser.run("document.title") == "4 pairs: are they duplicates? – neardup"
+    assert browser.run("document.querySelector('[name=save]').disabled")
+    ids = browser.run("[...document.querySelectorAll('#asked-list > li')].map((e) => e.querySelector('.id').innerText)")
+    for key in "yns":  # the focus moves on to the next pair; the last one has no answer
+        browser.press(key)
+    browser.wait("document.querySelector('output').value === '3 of 4 answered'")
+    browser.run("document.querySelector('[name=save]').click()")
+    browser.wait("document.querySelector('output').value.includes('--ask 2 --answers answers.jsonl')")
+    deadline = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert browser.errors == []
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["duplicate"] for row in rows] == [True, False, None]
+    assert [row["left_id"] for row in rows] == ids[:3]
+    found = swept.ask(lambda pair: pytest.fail("asked"), count=2, answers=file)
+    assert found.estimate.answers == 2
+    assert swept.write_questions(page, count=4, answers=file) == 2
+    assert rows[0]["left_id"] not in page.read_text()
+
+
 @pytest.mark.parametrize("line", ["no json", "{}", '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"])
 def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
     (tmp_path / "answers.jsonl").write_text(f"{line}\n")
@@ -196,6 +224,9 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
     assert "10 pairs that the given settings do not find" in shown.stdout
     assert "Closest to the threshold, from above" in shown.stdout
     assert "ngram = 2" in Path("sweep.toml").read_text()
+    paged = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--page", "pairs.html"])
+    assert paged.stdout == "pairs.html asks about 3 pairs. Open it in a browser; it saves the answers as a file.\n"
+    assert not Path("answers.jsonl").exists()
     asked = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--json"], input="what\ny\ns\nn\ny\n")
     assert asked.exit_code == 0, asked.output
     assert json.loads(asked.stdout)["suggestion"]["estimate"]["answers"] == 3

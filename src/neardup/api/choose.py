@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -25,10 +25,11 @@ from neardup.output.tables import DocumentLocations, check_output
 from neardup.output.write import read_texts
 from neardup.progress import Stages
 from neardup.report.items import Marker
-from neardup.results import Suggestion, SweepPair
+from neardup.report.questions_html import Question
 from neardup.schemas import SIMILARITY
 from neardup.settings.methods import MinHash
 from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.suggestion import Suggestion, SweepPair
 from neardup.verify import choosing
 
 Answer = Callable[[SweepPair], bool | None]
@@ -52,8 +53,8 @@ class _Drawn(NamedTuple):
 
 def choose(
     tasks: list[Task], given: MinHash, corpus: Corpus, run_settings: RunSettings, stages: Stages
-) -> tuple[Suggestion, Callable[[Answer, int, Path | None], Suggestion] | None]:
-    """Return the settings to suggest, and the function that asks; None if they cannot be chosen.
+) -> tuple[Suggestion, _Chooser | None]:
+    """Return the settings to suggest, and the object that asks; None if they cannot be chosen.
 
     Notes
     -----
@@ -84,11 +85,11 @@ def choose(
         for outcome in found:
             if not outcome.num_bucket_overflows or len(outcome.pairs.left) * _WIDER > _MAX_PAIRS:
                 break
-        chooser = _Chooser(tasks, outcome.corpus, given, loosest, _counted(outcome.pairs))
         locations = reading.locations(tasks, outcome.corpus, scratch)
-        suggestion = chooser.suggest(outcome.pairs, locations, hidden=outcome.num_bucket_overflows)
         pool = _name(outcome.pairs, _pool(outcome.pairs), locations)
-    return suggestion, lambda answer, count, file: chooser.ask(pool, answer, count, file)
+        chooser = _Chooser(tasks, outcome.corpus, given, loosest, _counted(outcome.pairs), pool)
+        suggestion = chooser.suggest(outcome.pairs, locations, hidden=outcome.num_bucket_overflows)
+    return suggestion, chooser
 
 
 def _ngram(tasks: list[Task], given: MinHash, corpus: Corpus) -> int:
@@ -131,6 +132,7 @@ class _Chooser:
     """The pairs of a collection, from which settings are chosen.
 
     given : the settings of the sweep. loosest : those of the search. pairs : the number of its pairs by step.
+    pool : the pairs that may be asked about, in this order.
     """
 
     tasks: list[Task]
@@ -138,6 +140,7 @@ class _Chooser:
     given: MinHash
     loosest: MinHash
     pairs: Ints
+    pool: list[_Drawn]
 
     def at(self, threshold: float) -> MinHash:
         """Return the settings of a threshold."""
@@ -198,8 +201,8 @@ class _Chooser:
         marker = Marker(self._texts(pairs), self.loosest)
         return [SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents)) for pair in pairs]
 
-    def ask(self, pool: Sequence[_Drawn], answer: Answer, count: int, file: Path | None) -> Suggestion:
-        """Ask until there are enough answers; return the settings that they favour."""
+    def _begin(self, count: int, file: Path | None) -> tuple[list[dict[str, Any]], Iterator[_Drawn]]:
+        """Return the answers of a file, and the pairs that it does not have."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise SettingError(f"count must be a whole number of 1 or more: got {count!r}. Change count (--ask).")
         if file is not None:
@@ -207,18 +210,30 @@ class _Chooser:
         known = [] if file is None or not file.exists() else _read_answers(file)
         seen = {(row["left_id"], row["right_id"]) for row in known if row["ngram"] == self.loosest.ngram}
         answers = [row for row in known if row["ngram"] == self.loosest.ngram and row["duplicate"] is not None]
-        waiting = iter([pair for pair in pool if pair.ids not in seen])
+        return answers, iter([pair for pair in self.pool if pair.ids not in seen])
+
+    def _row(self, pair: _Drawn, same: bool | None = None) -> dict[str, Any]:
+        """Return a line of a file of answers."""
+        ids = dict(zip(("left_id", "right_id"), pair.ids, strict=True))
+        return ids | {"duplicate": same, "similarity": pair.similarity, "ngram": self.loosest.ngram}
+
+    def questions(self, count: int, file: Path | None) -> tuple[list[Question], int]:
+        """Return the lines and the texts of pairs to ask about, and the number of answers in the file."""
+        answers, waiting = self._begin(count, file)
+        pairs = list(islice(waiting, max(0, count - len(answers))))
+        marked = [shown.pair for shown in self._mark(pairs)]
+        return list(zip(map(self._row, pairs), marked, strict=True)), len(answers)
+
+    def ask(self, answer: Answer, count: int, file: Path | None) -> Suggestion:
+        """Ask until there are enough answers; return the settings that they favour."""
+        answers, waiting = self._begin(count, file)
         while pairs := list(islice(waiting, max(0, count - len(answers)))):
             for pair, marked in zip(pairs, self._mark(pairs), strict=True):
                 try:
                     same = answer(marked)
                 except StopIteration:
                     return self._favoured(answers)
-                row = dict(zip(("left_id", "right_id"), pair.ids, strict=True)) | {
-                    "duplicate": None if same is None else bool(same),
-                    "similarity": pair.similarity,
-                    "ngram": self.loosest.ngram,
-                }
+                row = self._row(pair, None if same is None else bool(same))
                 answers += [] if same is None else [row]
                 if file is not None:
                     with file.open("a", encoding="utf-8") as lines:
@@ -246,7 +261,7 @@ def _read_answers(file: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         try:
             row = json.loads(line)
-            kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float, "ngram": int}
+            kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float | int, "ngram": int}
             valid = all(isinstance(row[name], kind) for name, kind in kinds.items())
             valid = valid and choosing.LOWEST <= row["similarity"] <= 1
         except (ValueError, KeyError, TypeError):

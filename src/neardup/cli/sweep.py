@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 import neardup
 from neardup.cli import render
 from neardup.cli.config import config_option
@@ -19,7 +21,7 @@ _STEP = 0.05
 
 @command(
     "Count the documents that each of several thresholds removes.",
-    common="thresholds ask answers output overwrite text_column id_column method ngram keep within threads",
+    common="thresholds ask answers page output overwrite text_column id_column method ngram keep threads",
 )
 @inputs_argument
 @option(
@@ -34,6 +36,7 @@ _STEP = 0.05
     "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs.",
     default="answers.jsonl",
 )
+@option("--page FILE", "Answers", "Write the pairs to this HTML page, which saves the answers, instead of asking here.")
 @option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
 @overwrite_option("file")
 @option("--plot FILE", "Output", "Plot the removed documents at each threshold to this SVG file.")
@@ -48,6 +51,7 @@ def sweep(
     thresholds: str | None,
     ask: int | None,
     answers: str,
+    page: str | None,
     output: str | None,
     overwrite: bool,
     quiet: bool,
@@ -65,6 +69,7 @@ def sweep(
       neardup sweep corpus.parquet
       neardup sweep news/ --thresholds 0.6,0.7,0.8 --ngram 3 --plot removed.svg
       neardup sweep news/ --ask 27 --output sweep.toml
+      neardup sweep news/ --ask 27 --page pairs.html
     """
     if values.pop("threshold") is not None:
         raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")
@@ -80,16 +85,20 @@ def sweep(
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
         suggestion = result.suggestion
-        if ask is not None:
+        if page is not None:
+            asked = result.write_questions(page, count=ask or 27, answers=answers)
+        elif ask is not None:
             suggestion = result.ask(render.suggestion.ask, count=ask, answers=answers)
     report = result.report | ({} if suggestion is None else {"suggestion": suggestion.record()})
     if suggestion is not None and path is not None:
         suggestion.write(path, overwrite=overwrite)
 
     def print_it() -> None:
-        if ask is None:
+        if page is not None:
+            click.echo(f"{page} asks about {asked} pairs. Open it in a browser; it saves the answers as a file.")
+        elif ask is None:
             render.evaluate.print_sweep(result)
-        if suggestion is not None:
+        if suggestion is not None and page is None:
             render.suggestion.print_suggestion(suggestion)
 
     show(report, print_it, quiet=quiet, as_json=as_json)

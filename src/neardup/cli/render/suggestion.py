@@ -9,7 +9,7 @@ from rich.text import Text
 from neardup.cli.render.compare import Marks, print_differences
 from neardup.cli.render.table import is_plain, is_unicode
 from neardup.report.wording import plural, visible
-from neardup.results import Suggestion, SweepPair
+from neardup.suggestion import Suggestion, SweepPair
 
 _ANSWERS = {"y": True, "n": False, "s": None}
 

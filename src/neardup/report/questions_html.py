@@ -1,0 +1,37 @@
+"""Write the pairs that a sweep asks about as one HTML page, which saves the answers as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from neardup.report.items import Example, MarkedPair, pair_list
+from neardup.report.page import render_page
+from neardup.report.wording import say
+
+Question = tuple[Mapping[str, Any], MarkedPair]
+"""The line of a file of answers, without the answer; and both texts."""
+
+
+def render_questions(report: Mapping[str, Any], questions: Sequence[Question], known: int) -> str:
+    """Return the pairs as one HTML page. Its script adds the choices and the button that saves them.
+
+    Parameters
+    ----------
+    report : of the sweep.
+    questions : the pairs, in the order in which they are asked.
+    known : the number of answers that there are already.
+    """
+    examples = [
+        Example((row["left_id"],) * 2 + (0,), (row["right_id"],) * 2 + (0,), pair, row["similarity"], exact=False)
+        for row, pair in questions
+    ]
+    rows = escape(json.dumps([row for row, _ in questions]))
+    body = (
+        f'<p class="legend">{say("questions.means")}</p><noscript><p>{say("questions.script")}</p></noscript>'
+        f'<ol id="asked-list" class="pairs" data-known="{known}" data-rows="{rows}">{pair_list(examples, "asked")}</ol>'
+    )
+    headline = say("questions.headline", pairs=len(questions))
+    return render_page(report, headline, "", [("questions", body)], script="questions.js")

@@ -1,0 +1,87 @@
+"""The settings that a sweep suggests, and the pairs that it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from neardup.atomic import AtomicFile
+from neardup.output.tables import check_output
+from neardup.report.items import MarkedPair
+from neardup.settings.methods import MinHash
+from neardup.verify.choosing import Estimate, Level
+
+
+class SweepPair(NamedTuple):
+    """Two documents that a sweep shows, with the beginnings of their texts and the passages that they share."""
+
+    left_id: str
+    right_id: str
+    similarity: float
+    pair: MarkedPair
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Suggestion:
+    """The settings that a sweep suggests.
+
+    Attributes
+    ----------
+    method : the settings; those of the sweep, where no others are suggested.
+    changes : whether others are suggested.
+    reason : why, in a sentence.
+    clearest : the settings that separate groups best, suggested or not; None if there are none.
+    added : up to ten SweepPair that they add to the settings of the sweep.
+    above, below : up to three SweepPair, those closest to the threshold from each side.
+    levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
+    estimate : the threshold, precision and recall by answers, as in `verify.choosing.Estimate`; None without answers.
+    """
+
+    method: MinHash
+    changes: bool
+    reason: str
+    clearest: MinHash | None = None
+    added: Sequence[SweepPair] = ()
+    above: Sequence[SweepPair] = ()
+    below: Sequence[SweepPair] = ()
+    levels: Sequence[Level] = ()
+    estimate: Estimate | None = None
+
+    def __repr__(self) -> str:
+        return f"<Suggestion: {self}>"
+
+    def __str__(self) -> str:
+        """Return the suggestion in one sentence."""
+        advice = f"use ngram={self.method.ngram}, threshold={self.method.threshold:g}" if self.changes else "keep"
+        return f"{advice}: {self.reason}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the entry of the report: settings, reason, estimates and the figures of each threshold."""
+        return {
+            "changes": self.changes,
+            "ngram": self.method.ngram,
+            "threshold": self.method.threshold,
+            "reason": self.reason,
+            "estimate": None if self.estimate is None else self.estimate.record(),
+            "levels": [level._asdict() for level in self.levels],
+        }
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the settings to a TOML file, for `neardup dedup --config`.
+
+        Parameters
+        ----------
+        path : a file that ends in .toml.
+        overwrite : replace it, if it exists.
+        """
+        file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
+        values = {name: value for name, value in vars(self.method).items() if value != plain[name]}
+        values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
+        lines = [f"# {self.reason}", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+        with AtomicFile(file) as partial:
+            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
