@@ -217,6 +217,15 @@ def test_other_columns_are_refused():
         neardup.dedup(texts, text_column="embedding")
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.html"])
+def test_lines_of_text_and_pages_are_no_vectors(tmp_path, name):
+    (tmp_path / name).write_text("[1, 2]\n[2, 4, 6]\n")
+    (tmp_path / "b.jsonl").write_text('{"vector": [1, 2]}\n')
+    for inputs in ([tmp_path / name], [tmp_path / "b.jsonl", tmp_path / name]):
+        with pytest.raises(ColumnError, match=rf"No column of vectors in .*{name}, which is text or a page"):
+            neardup.dedup(inputs, method=METHOD, batch_rows=1)
+
+
 def test_pairs_clusters_and_chains_are_found():
     table = table_of(KINDS[0])
     clusters = neardup.cluster(table, method=METHOD).documents["cluster"].to_pylist()

@@ -60,6 +60,8 @@ def choose_columns(
     ColumnError
         If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
     """
+    if vector_length is not None:
+        _refuse_without_vectors(parts)
     types = _types_of(parts)
     ids: list[Any] = [] if id_column is None else _several(id_column)
     has_paths = all(part.unit == "file" for part in parts) and ids in ([], [FILE_COLUMN])
@@ -250,6 +252,14 @@ def _refuse_plain(
     plain = next((part.name for part in parts if part.column_types() is None), None)
     if plain is not None:
         raise ColumnError(f"No {role} column '{column}': {plain} is plain text, which has no columns. {advice}")
+
+
+def _refuse_without_vectors(parts: Sequence[Part]) -> None:
+    other = next((part.name for part in parts if part.is_pages or part.column_types() is None), None)
+    if other is not None:
+        raise ColumnError(
+            f"No column of vectors in {other}, which is text or a page. Write vectors as JSON lines, Parquet or Arrow."
+        )
 
 
 def listed(columns: Sequence[str] | _Types) -> str:
