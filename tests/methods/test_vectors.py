@@ -125,6 +125,11 @@ def test_half_precision_and_whole_numbers_are_vectors():
     assert removed_of(neardup.dedup(whole, method=METHOD)) == {1: 0}
 
 
+def test_a_list_of_vectors_may_begin_with_none():
+    result = neardup.dedup([None, [1.0, 2.0], None, [2.0, 4.0]], method=METHOD)
+    assert removed_of(result) == {3: 1}
+
+
 def test_lists_arrays_and_slices_are_read_alike():
     for source in (LISTS, VECTORS, list(VECTORS), pa.array(LISTS), table_of(KINDS[3])):
         assert removed_of(neardup.dedup(source, method=METHOD)) == REMOVED

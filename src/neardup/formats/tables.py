@@ -126,7 +126,7 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
     kind: pa.DataType | None = pa.large_string()
     while block := list(islice(iterator, _STRINGS_AT_ONCE)):
         try:
-            if not chunks and pa.types.is_list(pa.array(block[:1]).type):
+            if not chunks and pa.types.is_list(pa.array([value for value in block if value is not None][:1]).type):
                 kind = pa.large_list(pa.float64())
             chunks.append(pa.array(block, kind))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
