@@ -316,6 +316,14 @@ def rest() -> pa.Table:
     return table_of(KINDS[0], id=list(map(str, range(len(LISTS))))).slice(30)
 
 
+def test_an_index_of_a_run_takes_the_length_of_its_vectors(tmp_path):
+    pq.write_table(table_of(KINDS[0]), tmp_path / "in.parquet")
+    result = neardup.dedup(tmp_path / "in.parquet", method=METHOD, output=tmp_path / "out")
+    with neardup.Index.from_run("memory:", tmp_path / "out") as index:
+        assert index.method.dimensions == len(LISTS[0])
+        assert len(index) == result.kept.num_rows
+
+
 def test_an_index_needs_the_length_of_its_vectors():
     with pytest.raises(SettingError, match=r"An index needs the length of its vectors: got dimensions=None. Set dim"):
         neardup.Index.create("memory:", method=METHOD)

@@ -54,6 +54,9 @@ def make_index(
     if settings.get("max_bucket_size") is None:
         settings = settings | {"max_bucket_size": report["settings"]["max_bucket_size"]}
     tasks, name = _kept_tasks(folder, report, method), _names(folder, report)
+    if method.vector_length == 0 and tasks:
+        length: dict[str, Any] = {"dimensions": tasks[0].columns.vector_length or None}
+        method = replace(method, **length)
     made = IndexSettings(**settings)
     return OpenIndex.create(
         address, meta.prepare(method, made, idf), made, lambda index: _fill(index, tasks, name, payload_column)
