@@ -134,7 +134,7 @@ def test_annotated_rows_have_the_number_of_their_duplicates(tmp_path):
         output = tmp_path / keep.replace(":", "-")
         neardup.dedup(pa.table({"text": texts}), keep=keep, output=output, write="annotated")
         (file,) = (output / "annotated").iterdir()
-        found[keep] = pq.read_table(file).select(["duplicate_of", "duplicates"]).to_pylist()
+        found[keep] = pq.read_table(file).select(["duplicate_of", "cluster", "duplicates"]).to_pylist()
     assert [(row["duplicate_of"], row["duplicates"]) for row in found["first"]] == [
         (None, 2),
         ("0", None),
@@ -143,6 +143,13 @@ def test_annotated_rows_have_the_number_of_their_duplicates(tmp_path):
     ]
     assert [row["duplicates"] for row in found["first:2"]] == [1, 0, 0, None]
     assert [row["duplicates"] for row in found["none"]] == [None, None, 0, None]
+    assert [row["cluster"] for row in found["none"]] == [0, 0, 2, 0]
+    removed = pq.read_table(tmp_path / "none" / "removed.parquet")
+    assert removed.select(["id", "kept_id", "cluster"]).to_pylist() == [
+        {"id": "0", "kept_id": "1", "cluster": 0},
+        {"id": "1", "kept_id": "0", "cluster": 0},
+        {"id": "3", "kept_id": "0", "cluster": 0},
+    ]
 
 
 def test_what_other_commands_and_engines_do_not_take_is_refused(tmp_path):

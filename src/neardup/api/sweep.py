@@ -159,7 +159,7 @@ def _choose(outcome: Outcome, removed_at: float | None, kept_at: float | None) -
 
     The most similar one is a near miss of the next threshold; of a run below the first threshold, the only one.
     """
-    documents, kept, measured = outcome.removals
+    documents, kept, measured, _ = outcome.removals
     similarity = measured[SIMILARITY.name]
     near = np.flatnonzero(~measured.exact & (similarity < (np.inf if kept_at is None else kept_at)))
     near = near[np.argsort(similarity[near], kind="stable")]

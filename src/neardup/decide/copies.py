@@ -37,5 +37,6 @@ def keep_copies(
         np.concatenate([removals.documents, removals.kept[first]]),
         np.concatenate([removals.kept, removals.documents[first]]),
         removals.measured.take(np.concatenate([np.arange(len(kept)), first])),
+        np.concatenate([removals.kept, removals.kept[first]]),
     )
     return both.take(np.argsort(both.documents)), sizes + 1

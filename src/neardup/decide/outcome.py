@@ -123,15 +123,25 @@ SHORT = 32  # features under which a text is short: SimHash is then unreliable, 
 
 
 class Removals(NamedTuple):
-    """Removed documents in input order, each with the kept document that removed it. documents, kept : uint32."""
+    """Removed documents in input order, each with the kept document that removed it. documents, kept : uint32.
+
+    first : uint32, the first document of the cluster of each; None if it is the kept one.
+    """
 
     documents: npt.NDArray[np.uint32]
     kept: npt.NDArray[np.uint32]
     measured: Measured
+    first: npt.NDArray[np.uint32] | None = None
+
+    @property
+    def clusters(self) -> npt.NDArray[np.uint32]:
+        """The number of the cluster of each, that of its first document."""
+        return self.kept if self.first is None else self.first
 
     def take(self, rows: Rows) -> Removals:
         """Return some of the rows."""
-        return Removals(self.documents[rows], self.kept[rows], self.measured.take(rows))
+        first = None if self.first is None else self.first[rows]
+        return Removals(self.documents[rows], self.kept[rows], self.measured.take(rows), first)
 
 
 class Pairs(NamedTuple):

@@ -41,7 +41,7 @@ class Annotations:
         place[part.documents.astype(np.int64) - start] = np.arange(high - low)
         of_removed = pc.if_else(arrow_of(place >= 0), arrow_of(place), pa.scalar(None, pa.int64()))
         cluster = np.arange(start, stop)
-        cluster[place >= 0] = part.kept
+        cluster[place >= 0] = part.clusters
         columns = [self.locations.ids(part.kept).take(of_removed)]
         columns += [column.take(of_removed) for column in part.measured.arrow(self.measures)]
         first, last = (np.searchsorted(self._removers, np.arange(start, stop), side) for side in ("left", "right"))

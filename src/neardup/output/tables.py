@@ -234,7 +234,7 @@ def removed_batches(removals: Removals, locations: DocumentLocations, measures: 
             *locations.columns(part.kept),
             locations.roles(part.kept),
             *part.measured.arrow(measures),
-            arrow_of(part.kept.astype(np.int64)),
+            arrow_of(part.clusters.astype(np.int64)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=removed_schema(measures))
         locations.release()
