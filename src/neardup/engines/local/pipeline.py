@@ -65,11 +65,13 @@ class LocalEngine(Engine):
             method_of(run.method).refuse_audit(selection.audit_sample)
         found = run.find()
         tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
-        if run.groups.group_by is not None and method.directed:
-            raise SettingError(
-                f"group_by compares documents in both directions: got group_by={run.groups.group_by!r} with "
-                "similarity='containment'. Use another similarity (--similarity), or leave group_by (--group-by) out."
-            )
+        both_ways = {"group_by": run.groups.group_by, "keep": "none" if selection.copies == 0 else None}
+        for option, value in both_ways.items():
+            if value is not None and method.directed:
+                raise SettingError(
+                    f"{option}={value!r} compares documents in both directions: got similarity='containment'. Use "
+                    f"another similarity (--similarity), or leave {option} (--{option.replace('_', '-')}) out."
+                )
         if run.passages is not None and (run.copies or folder is None):
             for task in [task for task in tasks if not task.against]:
                 refuse_cuts(task)
