@@ -203,6 +203,7 @@ def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) ->
     [
         ({"linkage": "connected"}, "group_by keeps or removes whole groups, which linkage does not allow for"),
         ({"keep": "longest:2"}, "got keep='longest:2' with group_by='repo'"),
+        ({"keep": "none"}, "got keep='none' with group_by='repo'. Leave keep or group_by out"),
         ({"passages": 50}, "got passages=50"),
         ({"count_by": "id"}, "Leave count_by or group_by out"),
         ({"group_share": 0}, "group_share must be a number above 0 and at most 1: got 0"),

@@ -161,6 +161,8 @@ def test_what_other_commands_and_engines_do_not_take_is_refused(tmp_path):
         neardup.dedup(texts, keep="none,longest")
     with pytest.raises(neardup.SettingError, match=r"keep='none' compares documents in both directions.*containment"):
         neardup.dedup(texts, keep="none", method=neardup.MinHash(similarity="containment"))
+    with pytest.raises(neardup.SettingError, match=r"do not decide about chains.*got keep='none'"):
+        neardup.dedup(texts, keep="none", rethreshold=True)
     for keep in ("longest:0", "longest:2,first", "max:stars:2x", "none:2"):
         with pytest.raises(neardup.errors.NeardupError, match=r"keep must be one of|No column 'stars:2x'"):
             neardup.dedup(texts, keep=keep)

@@ -45,7 +45,7 @@ def refuse_rethreshold(run: Run) -> None:
     if selection.linkage != "sieve" or run.passages is not None or groups is not None or directed:
         raise SettingError(
             "rethreshold=True keeps pairs, which do not decide about chains, passages, groups or containment: got "
-            f"linkage={selection.linkage!r}, passages={run.passages!r}, group_by={groups!r}"
+            f"keep={selection.keep!r}, linkage={selection.linkage!r}, passages={run.passages!r}, group_by={groups!r}"
             f"{', similarity=' + repr('containment') if directed else ''}. Leave rethreshold out, and run dedup again "
             "for each limit."
         )

@@ -150,8 +150,8 @@ class GroupSettings(Validated):
         if self.group_by is None:
             return
         others = {
+            "keep": (selection.keep, selection.copies == 1),  # first: "none" sets linkage
             "linkage": (selection.linkage, selection.linkage == "sieve"),
-            "keep": (selection.keep, selection.copies == 1),
             "passages": (output.passages, output.passages is None),
             "write": (output.write, output.write != "annotated"),
             "count_by": (output.count_by, output.count_by is None),
