@@ -322,6 +322,8 @@ def test_an_index_of_a_run_takes_the_length_of_its_vectors(tmp_path):
     with neardup.Index.from_run("memory:", tmp_path / "out") as index:
         assert index.method.dimensions == len(LISTS[0])
         assert len(index) == result.kept.num_rows
+        with pytest.raises(InputError, match=r"the vector has 2 numbers, and others have 5\. Correct the document"):
+            index.add_many([[1.0, 2.0]])
 
 
 def test_an_index_needs_the_length_of_its_vectors():

@@ -153,7 +153,7 @@ def _payload_names(task: Task, payload_column: str | Sequence[str] | None) -> li
 
 
 def _raise(row: Rejected) -> None:
-    raise InputError(f"{describe_rejected(row)} Correct the document, or leave it out.")
+    raise InputError(f"{describe_rejected(row)}. Correct the document, or leave it out.")
 
 
 def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
