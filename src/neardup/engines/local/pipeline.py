@@ -80,7 +80,8 @@ class LocalEngine(Engine):
         tasks = [task.identified() for task in tasks]
         if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
-        resuming = prepare(scratch, tasks, method.all_settings(selection), run.resume)
+        identity = method.all_settings(selection) | {"group_by": run.groups.group_by}  # it reads more names of values
+        resuming = prepare(scratch, tasks, identity, run.resume)
         if folder is not None:
             folder.begin(resume=resuming)
         named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
