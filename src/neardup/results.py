@@ -158,7 +158,7 @@ class Deduplication(_WithPage, page="dedup_html"):
         InputError
             If n is not 1 or more.
         """
-        return _filled(self._least, "least_similar", self.output)(n)
+        return _filled(self._least, "least_similar", None)(n)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> charts.Drawing:
         """Return the histogram of the similarities of near-duplicates to their kept documents; of distances, the bars.

@@ -190,6 +190,8 @@ def test_the_least_similar_removals_come_first_with_both_texts(tmp_path: Path) -
     )
     (tmp_path / "in.txt").unlink()
     assert [row["text"] for row in result.least_similar(2).to_pylist()] == [None, None]
+    with pytest.raises(InputError, match=r"Cannot open .*in\.txt: it is no longer there"):  # no table without its rows
+        _ = result.kept
 
 
 def test_the_least_similar_fingerprints_are_the_farthest() -> None:
@@ -208,8 +210,8 @@ def test_the_texts_of_an_index_are_not_read_again() -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.5, "3"])
-def test_the_number_of_removals_is_a_whole_one(count) -> None:
+def test_the_number_of_removals_is_a_whole_one(tmp_path: Path, count) -> None:
     with pytest.raises(InputError, match=r"n must be a number of removals, 1 or more: got"):
         neardup.dedup(["a text"]).least_similar(count)
-    with pytest.raises(SettingError, match="least_similar is not in the result"):
-        neardup.dedup(["a text"], tables=False).least_similar()
+    with pytest.raises(SettingError, match=r"least_similar is not in the result: got tables=False. Use tables=True"):
+        neardup.dedup(["a text"], tables=False, output=tmp_path / "out").least_similar()

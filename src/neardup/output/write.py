@@ -235,10 +235,11 @@ def report_bytes(report: dict[str, Any]) -> bytes:
 
 
 def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
-    """Read the kept documents of new inputs again, with all their columns."""
+    """Read the kept documents of new inputs again, with all their columns. Raises InputError if one has changed."""
     tables = []
     first = 0
     for task in tasks:
+        task.refuse_changed()
         for start, batch in _numbered(task, first, with_payload=True):
             first = start + len(batch.rows)
             edited, kept = apply_edits(task, batch, edits.between(start, first))
