@@ -205,6 +205,8 @@ def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) ->
         ({"keep": "longest:2"}, "got keep='longest:2' with group_by='repo'"),
         ({"keep": "none"}, "got keep='none' with group_by='repo'. Leave keep or group_by out"),
         ({"passages": 50}, "got passages=50"),
+        ({"within": "repo"}, "got within='repo' with group_by='repo'"),
+        ({"group_by": None, "group_share": 0.3}, "got group_share=0.3 without group_by. Name the column"),
         ({"count_by": "id"}, "Leave count_by or group_by out"),
         ({"group_share": 0}, "group_share must be a number above 0 and at most 1: got 0"),
         ({"engine": "spark"}, "group_by must be None on Spark: got 'repo'"),
@@ -215,7 +217,7 @@ def test_what_groups_do_not_go_with_is_refused(options: dict[str, Any], message:
     if "engine" in options:
         pytest.importorskip("pyspark")
     with pytest.raises(SettingError, match=message):
-        neardup.dedup(TABLE, group_by="repo", **options)
+        neardup.dedup(TABLE, **{"group_by": "repo", **options})
 
 
 def test_a_run_that_counted_by_the_column_is_not_resumed_with_groups(tmp_path: Path) -> None:

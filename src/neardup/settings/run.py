@@ -148,11 +148,17 @@ class GroupSettings(Validated):
     def refuse(self, selection: SelectionSettings, output: OutputSettings) -> None:
         """Raise SettingError if whole groups cannot be decided about with other settings."""
         if self.group_by is None:
+            if self.group_share != 0.5:
+                raise SettingError(
+                    f"group_share is of the documents of a group: got group_share={self.group_share} without group_by. "
+                    "Name the column (--group-by), or leave group_share (--group-share) out."
+                )
             return
         others = {
             "keep": (selection.keep, selection.copies == 1),  # first: "none" sets linkage
             "linkage": (selection.linkage, selection.linkage == "sieve"),
             "passages": (output.passages, output.passages is None),
+            "within": (selection.within, selection.within != self.group_by),  # no two groups would be compared
             "write": (output.write, output.write != "annotated"),
             "count_by": (output.count_by, output.count_by is None),
         }
