@@ -44,8 +44,8 @@ def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: 
         chart = next(filter(None, (kind(report) for kind in kinds)), "")
     if not chart:
         raise InputError(
-            "There is nothing to plot: the result has no near-duplicates, 0 documents besides copies. Use a lower "
-            "threshold, or a larger max_distance."
+            "There is nothing to plot: the result has no near-duplicates besides copies. Use a lower threshold, or a "
+            "larger max_distance."
         )
     if path is not None:
         charts.save_drawing(chart, check_output(path, (".svg",), overwrite=True))

@@ -21,7 +21,7 @@ from neardup.report.wording import duration, memory, noun, plural, translated, v
 from neardup.stores.base import Import
 
 _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
-_LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits")
+_LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 
 def print_info(info: Mapping[str, Any]) -> None:
@@ -41,7 +41,8 @@ def print_info(info: Mapping[str, Any]) -> None:
     rows.line()
     rows.line("Index", visible(info["address"]), "bold cyan")
     rows.line("Method", _settings(info["method"], ("method", *_LIMITS)))
-    rows.line("Tables", _settings(info["method"], _LAYOUT))
+    if layout := _settings(info["method"], _LAYOUT):
+        rows.line("Tables", layout)
     rows.line("Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents")))
     if info["idf"]:
         counted, features = info["idf"]["documents"], _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
