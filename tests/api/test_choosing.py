@@ -88,6 +88,22 @@ def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkey
     assert json.loads(run.stdout)["method"].items() >= changed.items()
 
 
+def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("天安门广场升旗仪式\n", encoding="utf-8")
+    words = ["--tokens", "jieba", "--add-word", "升旗仪式", "--add-word", "😀", "--no-hmm"]
+    made = CliRunner().invoke(cli, ["sweep", "in.txt", *words, "-o", "sweep.toml"])
+    assert made.exit_code == 0, made.output
+    methods = []
+    for number, options in enumerate((["--config", "sweep.toml"], words)):
+        run = CliRunner().invoke(cli, ["dedup", "in.txt", *options, "-o", f"out{number}", "--json"])
+        assert run.exit_code == 0, run.output
+        methods.append(json.loads(run.stdout)["method"])
+    assert methods[0] == methods[1]
+    with pytest.raises(SettingError, match="tokens is a Python function, which a file cannot contain"):
+        neardup.sweep(["a b"], method=neardup.MinHash(tokens=str.split)).suggestion.write("function.toml")
+
+
 def test_short_texts_have_shingles_of_one_word_and_given_ones_stay(table):
     short = [" ".join(text.split()[:15]) for text in table["text"].to_pylist()]
     assert neardup.sweep(short).suggestion.clearest.ngram == 1

@@ -47,3 +47,14 @@ class Jieba(Validated):
                 f"parts_of_speech requires mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
                 "Leave one of the two out."
             )
+
+
+JIEBA = {
+    "jieba_mode": "mode",
+    "hmm": "hmm",
+    "user_dict": "user_dict",
+    "add_word": "words",
+    "stop_words": "stop_words",
+    "part_of_speech": "parts_of_speech",
+}
+"""The fields by their options on the command line."""
