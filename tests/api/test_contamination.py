@@ -283,6 +283,7 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
         (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
         (pa.table({"question": [ITEM]}), {"benchmark_column": "task"}, ColumnError, "benchmark_column"),
         ([ITEM], {"threshold": 2}, SettingError, "threshold"),
+        ([ITEM], {"corpus": None}, SettingError, "Without corpus, several inputs .* got one, source. Pass corpus"),
         ([ITEM], {"write": "items"}, SettingError, "output"),
         ([ITEM], {"write": "all", "output": "out"}, SettingError, "write"),
     ],
@@ -290,7 +291,7 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
 def test_errors_name_what_was_wrong(items, options, error, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=says):
-        neardup.find_contamination(items, [ITEM], **options)
+        neardup.find_contamination(items, **{"corpus": [ITEM]} | options)
 
 
 @pytest.fixture
@@ -356,6 +357,23 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
         assert getattr(resumed, name).equals(getattr(whole, name))
     with pytest.raises(NeardupError):
         neardup.find_contamination("one.parquet", corpus, output="out")
+
+
+def test_files_of_one_name_are_benchmarks_of_their_own(files):
+    for folder, item in (("quiz", ITEM), ("sums", OTHERS[1])):
+        (files / "evals" / folder).mkdir(parents=True)
+        (files / "evals" / folder / "test.v1.jsonl").write_text(json.dumps({"question": item}) + "\n")
+    ended = run("evals", "quiz.jsonl", "--corpus", "one.parquet", "-o", "out", "--fail-above", "0.5")
+    assert ended.exit_code == 3
+    assert "1 of 1 items of evals/quiz/test.v1.jsonl, above" in ended.output
+    benchmarks = pq.read_table("out/items.parquet")["benchmark"].to_pylist()
+    assert benchmarks == ["evals/quiz/test.v1.jsonl", "evals/sums/test.v1.jsonl", "quiz", "quiz"]
+
+
+def test_items_that_cannot_be_read_are_refused_with_the_reason(files):
+    (files / "latin.csv").write_bytes("id,text\n1,caf\xe9\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"There is no item in latin.csv: the text is not valid UTF-8\. Check"):
+        neardup.find_contamination("latin.csv", "one.parquet")
 
 
 def test_rejected_items_are_named(files):

@@ -111,6 +111,11 @@ def find_contamination(
         with stages.stage("items"):
             inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
             read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
+            if corpus is None and len(read.tasks) == 1:
+                raise SettingError(
+                    "Without corpus, several inputs are searched for the items of each other: got one, "
+                    f"{read.tasks[0].part.name}. Pass corpus (--corpus PATH), or another input."
+                )
             found = _find(run, read, between=corpus is None)
             table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)

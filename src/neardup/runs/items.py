@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -78,23 +79,38 @@ def read_items(
     )
     tasks = tasks_of(inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings)
     items = Items(tasks, columns, text_columns, warnings)
-    reject = use(items.rejected.append)
+    reject, benchmarks = use(items.rejected.append), _benchmarks(tasks)
     for number, entries in groupby(read_tasks(tasks, 1, with_payload=True), itemgetter(0)):
         for _, entry in entries:
             if isinstance(entry, Rejected):
                 reject(entry)
             elif entry is not None:
-                _add(items, number, entry, benchmark_column)
+                _add(items, number, entry, benchmarks[number], benchmark_column)
     if not items.ids:
-        raise InputError(f"There is no item in {', '.join(task.part.name for task in tasks[:3])}. Check the inputs.")
+        names, why = (
+            ", ".join(task.part.name for task in tasks[:3]),
+            "".join(f": {row.reason}" for row in items.rejected[:1]),
+        )
+        raise InputError(f"There is no item in {names}{why}. Check the inputs.")
     return items
 
 
-def _add(items: Items, number: int, batch: DocumentBatch, benchmark_column: str | None) -> None:
+def _benchmarks(tasks: Sequence[Task]) -> list[str]:
+    """Return the benchmark of each input: its name up to a point, or all of the name if another begins so, too."""
+    names = [task.part.name for task in tasks]
+    short = [
+        "items"
+        if task.part.unit == "file" or name == "source"
+        else task.part.relative_name.split("/")[-1].split(".")[0]
+        for task, name in zip(tasks, names, strict=True)
+    ]
+    shared = Counter(short)
+    return [name if shared[one] > 1 and one != "items" else one for name, one in zip(names, short, strict=True)]
+
+
+def _add(items: Items, number: int, batch: DocumentBatch, benchmark: str | None, benchmark_column: str | None) -> None:
     """Add the items of a batch."""
     task, count = items.tasks[number], len(batch.rows)
-    is_named = task.part.unit != "file" and task.part.name != "source"
-    benchmark: str | None = task.part.relative_name.split("/")[-1].split(".")[0] if is_named else "items"
     ids = [None] * count if batch.ids is None else batch.ids.to_pylist()
     items.parts += [number] * count
     items.rows += batch.rows.tolist()
