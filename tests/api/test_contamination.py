@@ -359,6 +359,29 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
         neardup.find_contamination("one.parquet", corpus, output="out")
 
 
+def test_documents_that_are_not_listed_count_and_are_no_part_of_the_clean_corpus(tmp_path):
+    corpus = [LONG_ITEM] * 9 + [f"{LONG_ITEM} {ITEM}"] * 3 + OTHERS
+    found = neardup.find_contamination(
+        [LONG_ITEM, ITEM], pa.table({"text": corpus}), max_documents=2, output=tmp_path / "out", write="corpus"
+    )
+    assert found.items["documents"].to_pylist() == [12, 3]
+    assert found.hits.num_rows == 4
+    assert found.report["counts"]["documents_with_items"] == 12
+    [file] = (tmp_path / "out" / "kept").iterdir()
+    assert pq.read_table(file)["text"].to_pylist() == OTHERS
+
+
+def test_copies_in_the_own_input_do_not_hide_those_in_another(tmp_path):
+    for name, rows in (("train", [LONG_ITEM] * 6), ("test", [LONG_ITEM, OTHERS[0]])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"question": row}) + "\n" for row in rows))
+    paths = [tmp_path / "train.jsonl", tmp_path / "test.jsonl"]
+    found = neardup.find_contamination(paths, max_documents=3)
+    assert found.items["status"].to_pylist() == ["contaminated"] * 7 + ["clean"]
+    assert found.items["documents"].to_pylist() == [1] * 6 + [6, 0]
+    assert [row["items"] for row in found.report["between"]] == [6, 1]
+    assert min(found.items["containment"].to_pylist()[:7]) >= WHOLE
+
+
 def test_files_of_one_name_are_benchmarks_of_their_own(files):
     for folder, item in (("quiz", ITEM), ("sums", OTHERS[1])):
         (files / "evals" / folder).mkdir(parents=True)
