@@ -85,16 +85,10 @@ class Suggestion:
         values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
         tokens = values.get("tokens")
         if isinstance(tokens, Jieba):
-            values |= {
-                option: value for option, field in JIEBA.items() if (value := getattr(tokens, field)) is not None
-            }
-            values["tokens"] = "jieba"
+            values |= {"tokens": "jieba"} | {option: getattr(tokens, field) for option, field in JIEBA.items()}
         elif callable(tokens):
-            raise SettingError(
-                "tokens is a Python function, which a file cannot contain. Pass the method to dedup instead."
-            )
-        written = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
-        lines = [f"# {self.reason}", *written]
+            raise SettingError("tokens is a Python function, which a file cannot contain. Pass the method to dedup.")
+        lines = [f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in values.items() if one is not None]
         with AtomicFile(file) as partial:
-            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            partial.write_text("\n".join([f"# {self.reason}", *lines, ""]), encoding="utf-8")
         return file

@@ -283,7 +283,7 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
         (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
         (pa.table({"question": [ITEM]}), {"benchmark_column": "task"}, ColumnError, "benchmark_column"),
         ([ITEM], {"threshold": 2}, SettingError, "threshold"),
-        ([ITEM], {"corpus": None}, SettingError, "Without corpus, several inputs .* got one, source. Pass corpus"),
+        ([ITEM], {"corpus": None}, SettingError, "Nothing to search: got one input, source. Pass corpus"),
         ([ITEM], {"write": "items"}, SettingError, "output"),
         ([ITEM], {"write": "all", "output": "out"}, SettingError, "write"),
     ],

@@ -26,7 +26,6 @@ from neardup.output.write import read_texts
 from neardup.progress import Stages
 from neardup.report.items import Marker
 from neardup.report.questions_html import Question
-from neardup.report.wording import plural
 from neardup.schemas import SIMILARITY
 from neardup.settings.methods import MinHash
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -209,16 +208,14 @@ class _Chooser:
         if file is not None:
             check_output(file, (".jsonl",), overwrite=True)
         known = {} if file is None or not file.exists() else _read_answers(file)
-        own = {(*pair.ids, pair.similarity, self.loosest.ngram) for pair in self.pool}
-        if known and own.isdisjoint(known) and any(key[-1] == self.loosest.ngram for key in known):
+        pool = {(*pair.ids, pair.similarity, self.loosest.ngram): pair for pair in self.pool}
+        if pool.keys().isdisjoint(known) and any(key[-1] == self.loosest.ngram for key in known):
             raise InputError(
                 f"No answer in {file} is about a pair of these documents: they changed, or the answers are of others. "
                 "Name another file as answers (--answers)."
             )
-        answers = [row for key, row in known.items() if key in own and row["duplicate"] is not None]
-        return answers, iter(
-            [pair for pair in self.pool if (*pair.ids, pair.similarity, self.loosest.ngram) not in known]
-        )
+        answers = [row for key, row in known.items() if key in pool and row["duplicate"] is not None]
+        return answers, iter([pair for key, pair in pool.items() if key not in known])
 
     def _row(self, pair: _Drawn, same: bool | None = None) -> dict[str, Any]:
         """Return a line of a file of answers."""
@@ -244,23 +241,21 @@ class _Chooser:
                 row = self._row(pair, None if same is None else bool(same))
                 answers += [] if same is None else [row]
                 if file is not None:
-                    with file.open("a+b") as lines:
-                        lines.seek(max(0, lines.tell() - 1))
-                        end = b"\n" if lines.read(1) not in (b"", b"\n") else b""  # of a last line that has none
-                        lines.write(end + json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                    end = "\n" if file.exists() and file.read_bytes()[-1:] not in (b"", b"\n") else ""
+                    with file.open("a", encoding="utf-8") as lines:
+                        lines.write(end + json.dumps(row, ensure_ascii=False) + "\n")
         return self._favoured(answers)
 
     def _favoured(self, answers: list[dict[str, Any]]) -> Suggestion:
-        number = plural(len(answers), "answer")
         similarity = np.array([row["similarity"] for row in answers], np.float64)
         found = choosing.estimate(self.pairs, similarity, np.array([row["duplicate"] for row in answers], np.bool_))
         if found is None:
-            return Suggestion(self.given, False, f"None of {number} is yes.")
+            return Suggestion(self.given, False, f"None of {len(answers)} answers is yes.")
         precision, recall = (
             f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})" for share in (found.precision, found.recall)
         )
         reason = (
-            f"By {number}, the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: "
+            f"By {len(answers)} answers, the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: "
             f"precision {precision}, recall {recall} of the duplicates from a similarity of {choosing.LOWEST:g} on."
         )
         return Suggestion(self.at(found.threshold), True, reason, estimate=found)
@@ -269,9 +264,7 @@ class _Chooser:
 def _read_answers(file: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Return the rows of a file of answers by what was asked: ids, similarity and length of the shingles."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):  # bytes end at no other separator
         try:
             row = json.loads(line)
             kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float | int, "ngram": int}
@@ -281,16 +274,13 @@ def _read_answers(file: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
             valid = False
         if not valid:
             raise InputError(
-                f"Line {number} of {file} is no answer of a sweep: got {line[:80]!r}. An answer is a JSON object with "
-                "left_id, right_id, duplicate (true, false or null), similarity and ngram. Fix the line, or name "
-                "another file."
+                f"Line {number} of {file} is no answer of a sweep: got {line.decode(errors='replace')[:80]!r}. An "
+                "answer is a JSON object with left_id, right_id, duplicate (true, false or null), similarity, ngram. "
+                "Fix the line, or name another file."
             )
-        known = rows.setdefault((row["left_id"], row["right_id"], row["similarity"], row["ngram"]), row)
-        if {known["duplicate"], row["duplicate"]} == {True, False}:
+        key = tuple(row[name] for name in kinds if name != "duplicate")
+        if rows.setdefault(key, row)["duplicate"] != row["duplicate"]:
             raise InputError(
-                f"Line {number} of {file} contradicts an earlier answer about {row['left_id']!r} and "
-                f"{row['right_id']!r}. Remove one of the two lines."
+                f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove one of the two."
             )
-        if known["duplicate"] is None:
-            known["duplicate"] = row["duplicate"]
     return rows

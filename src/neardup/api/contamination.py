@@ -113,8 +113,7 @@ def find_contamination(
             read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
             if corpus is None and len(read.tasks) == 1:
                 raise SettingError(
-                    "Without corpus, several inputs are searched for the items of each other: got one, "
-                    f"{read.tasks[0].part.name}. Pass corpus (--corpus PATH), or another input."
+                    f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
                 )
             found = _find(run, read, between=corpus is None)
             table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)

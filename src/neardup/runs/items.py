@@ -87,25 +87,20 @@ def read_items(
             elif entry is not None:
                 _add(items, number, entry, benchmarks[number], benchmark_column)
     if not items.ids:
-        names, why = (
-            ", ".join(task.part.name for task in tasks[:3]),
-            "".join(f": {row.reason}" for row in items.rejected[:1]),
+        names = ", ".join(task.part.name for task in tasks[:3])
+        raise InputError(
+            f"There is no item in {': '.join([names, *(row.reason for row in items.rejected[:1])])}. Check the inputs."
         )
-        raise InputError(f"There is no item in {names}{why}. Check the inputs.")
     return items
 
 
 def _benchmarks(tasks: Sequence[Task]) -> list[str]:
     """Return the benchmark of each input: its name up to a point, or all of the name if another begins so, too."""
-    names = [task.part.name for task in tasks]
-    short = [
-        "items"
-        if task.part.unit == "file" or name == "source"
-        else task.part.relative_name.split("/")[-1].split(".")[0]
-        for task, name in zip(tasks, names, strict=True)
-    ]
-    shared = Counter(short)
-    return [name if shared[one] > 1 and one != "items" else one for name, one in zip(names, short, strict=True)]
+    parts = [task.part for task in tasks]
+    short = [part.relative_name.split("/")[-1].split(".")[0] for part in parts]
+    shared, has_name = Counter(short), [part.unit != "file" and part.name != "source" for part in parts]
+    names = [name if shared[name] == 1 else part.name for name, part in zip(short, parts, strict=True)]
+    return [name if named else "items" for named, name in zip(has_name, names, strict=True)]
 
 
 def _add(items: Items, number: int, batch: DocumentBatch, benchmark: str | None, benchmark_column: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, parameter
+from neardup.settings.constraints import Validated, constraints_of, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +49,6 @@ class Jieba(Validated):
             )
 
 
-JIEBA = {
-    "jieba_mode": "mode",
-    "hmm": "hmm",
-    "user_dict": "user_dict",
-    "add_word": "words",
-    "stop_words": "stop_words",
-    "part_of_speech": "parts_of_speech",
-}
+_OPTIONS = {"mode": "jieba_mode", "words": "add_word", "parts_of_speech": "part_of_speech"}
+JIEBA = {_OPTIONS.get(name, name): name for name in constraints_of(Jieba)}
 """The fields by their options on the command line."""
