@@ -464,6 +464,7 @@ FOUND_KEYS = Column("found-keys", "int32", "The shingles of items that documents
 FOUND_ITEMS = Column(
     "found-items", "int32", "An item of which a document has enough, and its state; see decide.items.", 2
 )
+FURTHER = Column("further", "int64", "A document that has all of an item and is not listed, and the item.", 2)
 MATCHES = Column("matches", "int64", "By shingle: document, place in the items, token, first and last character.", 5)
 EXCERPTS = Column("excerpts.jsonl", "uint8", "Lines of JSON, for the report: document, item, and the text around it.")
 # By position in the order of priority, and by entry of a bucket.

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.atomic import AtomicFile
+from neardup.errors import SettingError
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
+from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import MinHash
 from neardup.verify.choosing import Estimate, Level
 
@@ -81,7 +83,12 @@ class Suggestion:
         file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
         values = {name: value for name, value in vars(self.method).items() if value != plain[name]}
         values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
-        lines = [f"# {self.reason}", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+        tokens = values.get("tokens")
+        if isinstance(tokens, Jieba):
+            values |= {"tokens": "jieba"} | {option: getattr(tokens, field) for option, field in JIEBA.items()}
+        elif callable(tokens):
+            raise SettingError("tokens is a Python function, which a file cannot contain. Pass the method to dedup.")
+        lines = [f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in values.items() if one is not None]
         with AtomicFile(file) as partial:
-            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            partial.write_text("\n".join([f"# {self.reason}", *lines, ""]), encoding="utf-8")
         return file

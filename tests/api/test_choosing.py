@@ -88,6 +88,22 @@ def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkey
     assert json.loads(run.stdout)["method"].items() >= changed.items()
 
 
+def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("天安门广场升旗仪式\n", encoding="utf-8")
+    words = ["--tokens", "jieba", "--add-word", "升旗仪式", "--add-word", "😀", "--no-hmm"]
+    made = CliRunner().invoke(cli, ["sweep", "in.txt", *words, "-o", "sweep.toml"])
+    assert made.exit_code == 0, made.output
+    methods = []
+    for number, options in enumerate((["--config", "sweep.toml"], words)):
+        run = CliRunner().invoke(cli, ["dedup", "in.txt", *options, "-o", f"out{number}", "--json"])
+        assert run.exit_code == 0, run.output
+        methods.append(json.loads(run.stdout)["method"])
+    assert methods[0] == methods[1]
+    with pytest.raises(SettingError, match="tokens is a Python function, which a file cannot contain"):
+        neardup.sweep(["a b"], method=neardup.MinHash(tokens=str.split)).suggestion.write("function.toml")
+
+
 def test_short_texts_have_shingles_of_one_word_and_given_ones_stay(table):
     short = [" ".join(text.split()[:15]) for text in table["text"].to_pylist()]
     assert neardup.sweep(short).suggestion.clearest.ngram == 1
@@ -204,6 +220,39 @@ def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
         swept.ask(same_text, answers=tmp_path / "answers.jsonl")
 
 
+def test_answers_about_other_documents_do_not_count(swept, table, tmp_path):
+    file, other = tmp_path / "answers.jsonl", tmp_path / "other.jsonl"
+    swept.ask(same_text, count=9, answers=file)
+    texts = [" ".join(f"other{word}" for word in text.split()) for text in table["text"].to_pylist()]
+    changed = neardup.sweep(pa.table({"id": table["id"].to_pylist()[::-1], "text": texts}))
+    with pytest.raises(InputError, match=r"No answer in .* is about a pair of these documents.*Name another file"):
+        changed.ask(lambda pair: pytest.fail("asked"), count=9, answers=file)
+    changed.ask(same_text, count=5, answers=other)
+    other.write_text(file.read_text() + other.read_text())
+    assert changed.ask(lambda pair: pytest.fail("asked"), count=5, answers=other).estimate.answers == 5
+
+
+def test_a_repeated_answer_counts_once_and_a_contradiction_is_refused(swept, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    swept.ask(same_text, count=3, answers=file)
+    lines = file.read_text()
+    file.write_text(lines * 2)
+    assert swept.ask(lambda pair: pytest.fail("asked"), count=3, answers=file).estimate.answers == 3
+    file.write_text(lines + lines.replace("true", "false"))
+    with pytest.raises(InputError, match=r"Line 4 of .* contradicts an earlier answer: got .*-.*\. Remove one"):
+        swept.ask(same_text, answers=file)
+
+
+def test_a_file_of_answers_may_end_without_a_line_end_and_have_separators_in_its_ids(table, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    ids = [name.replace("-", "-\u2028\x85") for name in table["id"].to_pylist()]
+    swept = neardup.sweep(table.set_column(0, "id", pa.array(ids)))
+    swept.ask(same_text, count=2, answers=file)
+    file.write_bytes(file.read_bytes().rstrip(b"\n"))
+    for count in (3, 4):
+        assert swept.ask(same_text, count=count, answers=file).estimate.answers == count
+
+
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_asked(swept, tmp_path):
     for name in ("answers.csv", "missing/answers.jsonl"):
         with pytest.raises(OutputError):
@@ -232,10 +281,12 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
     assert json.loads(asked.stdout)["suggestion"]["estimate"]["answers"] == 3
     assert "An answer is y, n, s or q: got 'what'." in asked.stderr
     assert len(Path("answers.jsonl").read_text().splitlines()) == 4
-    for option in (["--ask", "9"], ["-o", "other.toml"]):
+    for option in (["--ask", "9"], ["-o", "other.toml"], ["--page", "pairs.html"]):
         refused = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--thresholds", "0.5", *option])
         assert refused.exit_code == 2
         assert "requires a suggestion, which --thresholds leaves out" in refused.stderr
+    alone = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--answers", "answers.jsonl"])
+    assert "--answers requires --ask or --page: got --answers answers.jsonl alone." in alone.stderr
     Path("asked.toml").write_text('ask = 3\nanswers = "answers.jsonl"\noutput = "by-answers.toml"\n')
     again = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--config", "asked.toml"])
     assert again.exit_code == 0, again.output

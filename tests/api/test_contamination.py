@@ -283,6 +283,7 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
         (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
         (pa.table({"question": [ITEM]}), {"benchmark_column": "task"}, ColumnError, "benchmark_column"),
         ([ITEM], {"threshold": 2}, SettingError, "threshold"),
+        ([ITEM], {"corpus": None}, SettingError, "Nothing to search: got one input, source. Pass corpus"),
         ([ITEM], {"write": "items"}, SettingError, "output"),
         ([ITEM], {"write": "all", "output": "out"}, SettingError, "write"),
     ],
@@ -290,7 +291,7 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
 def test_errors_name_what_was_wrong(items, options, error, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=says):
-        neardup.find_contamination(items, [ITEM], **options)
+        neardup.find_contamination(items, **{"corpus": [ITEM]} | options)
 
 
 @pytest.fixture
@@ -356,6 +357,46 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
         assert getattr(resumed, name).equals(getattr(whole, name))
     with pytest.raises(NeardupError):
         neardup.find_contamination("one.parquet", corpus, output="out")
+
+
+def test_documents_that_are_not_listed_count_and_are_no_part_of_the_clean_corpus(tmp_path):
+    corpus = [LONG_ITEM] * 9 + [f"{LONG_ITEM} {ITEM}"] * 3 + OTHERS
+    found = neardup.find_contamination(
+        [LONG_ITEM, ITEM], pa.table({"text": corpus}), max_documents=2, output=tmp_path / "out", write="corpus"
+    )
+    assert found.items["documents"].to_pylist() == [12, 3]
+    assert found.hits.num_rows == 4
+    assert found.report["counts"]["documents_with_items"] == 12
+    [file] = (tmp_path / "out" / "kept").iterdir()
+    assert pq.read_table(file)["text"].to_pylist() == OTHERS
+
+
+def test_copies_in_the_own_input_do_not_hide_those_in_another(tmp_path):
+    for name, rows in (("train", [LONG_ITEM] * 6), ("test", [LONG_ITEM, OTHERS[0]])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"question": row}) + "\n" for row in rows))
+    paths = [tmp_path / "train.jsonl", tmp_path / "test.jsonl"]
+    found = neardup.find_contamination(paths, max_documents=3)
+    assert found.items["status"].to_pylist() == ["contaminated"] * 7 + ["clean"]
+    assert found.items["documents"].to_pylist() == [1] * 6 + [6, 0]
+    assert [row["items"] for row in found.report["between"]] == [6, 1]
+    assert min(found.items["containment"].to_pylist()[:7]) >= WHOLE
+
+
+def test_files_of_one_name_are_benchmarks_of_their_own(files):
+    for folder, item in (("quiz", ITEM), ("sums", OTHERS[1])):
+        (files / "evals" / folder).mkdir(parents=True)
+        (files / "evals" / folder / "test.v1.jsonl").write_text(json.dumps({"question": item}) + "\n")
+    ended = run("evals", "quiz.jsonl", "--corpus", "one.parquet", "-o", "out", "--fail-above", "0.5")
+    assert ended.exit_code == 3
+    assert "1 of 1 items of evals/quiz/test.v1.jsonl, above" in ended.output
+    benchmarks = pq.read_table("out/items.parquet")["benchmark"].to_pylist()
+    assert benchmarks == ["evals/quiz/test.v1.jsonl", "evals/sums/test.v1.jsonl", "quiz", "quiz"]
+
+
+def test_items_that_cannot_be_read_are_refused_with_the_reason(files):
+    (files / "latin.csv").write_bytes("id,text\n1,caf\xe9\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"There is no item in latin.csv: the text is not valid UTF-8\. Check"):
+        neardup.find_contamination("latin.csv", "one.parquet")
 
 
 def test_rejected_items_are_named(files):

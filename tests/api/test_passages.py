@@ -547,3 +547,16 @@ def test_a_run_that_is_killed_in_a_stage_resumes_to_the_same_answer(tmp_path, st
         assert (out / "passages.parquet").read_bytes() == (tmp_path / "expected" / "passages.parquet").read_bytes()
         assert pq.read_table(out / "kept").equals(pq.read_table(tmp_path / "expected" / "kept"))
         out.rename(tmp_path / stage)
+
+
+def test_passages_of_notebooks_are_found_and_not_cut(tmp_path):
+    book, folder, output = {"cells": [{"cell_type": "code", "source": NOTICE}]}, tmp_path / "books", tmp_path / "out"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.ipynb").write_text(json.dumps(book))
+    with pytest.raises(OutputError, match=r"cannot be cut from .*a.ipynb: its documents are notebooks"):
+        neardup.remove_passages(folder, min_length=40, output=output)
+    with pytest.raises(OutputError, match=r"cannot be cut from .*a.ipynb: its documents are notebooks"):
+        neardup.dedup(folder, passages=40, output=output)
+    found = neardup.remove_passages(folder, min_length=40, output=output, write="removed")
+    assert found.passages.num_rows == 1

@@ -207,10 +207,15 @@ class _Chooser:
             raise SettingError(f"count must be a whole number of 1 or more: got {count!r}. Change count (--ask).")
         if file is not None:
             check_output(file, (".jsonl",), overwrite=True)
-        known = [] if file is None or not file.exists() else _read_answers(file)
-        seen = {(row["left_id"], row["right_id"]) for row in known if row["ngram"] == self.loosest.ngram}
-        answers = [row for row in known if row["ngram"] == self.loosest.ngram and row["duplicate"] is not None]
-        return answers, iter([pair for pair in self.pool if pair.ids not in seen])
+        known = {} if file is None or not file.exists() else _read_answers(file)
+        pool = {(*pair.ids, pair.similarity, self.loosest.ngram): pair for pair in self.pool}
+        if pool.keys().isdisjoint(known) and any(key[-1] == self.loosest.ngram for key in known):
+            raise InputError(
+                f"No answer in {file} is about a pair of these documents: they changed, or the answers are of others. "
+                "Name another file as answers (--answers)."
+            )
+        answers = [row for key, row in known.items() if key in pool and row["duplicate"] is not None]
+        return answers, iter([pair for key, pair in pool.items() if key not in known])
 
     def _row(self, pair: _Drawn, same: bool | None = None) -> dict[str, Any]:
         """Return a line of a file of answers."""
@@ -236,8 +241,9 @@ class _Chooser:
                 row = self._row(pair, None if same is None else bool(same))
                 answers += [] if same is None else [row]
                 if file is not None:
+                    end = "\n" if file.exists() and file.read_bytes()[-1:] not in (b"", b"\n") else ""
                     with file.open("a", encoding="utf-8") as lines:
-                        lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+                        lines.write(end + json.dumps(row, ensure_ascii=False) + "\n")
         return self._favoured(answers)
 
     def _favoured(self, answers: list[dict[str, Any]]) -> Suggestion:
@@ -255,10 +261,10 @@ class _Chooser:
         return Suggestion(self.at(found.threshold), True, reason, estimate=found)
 
 
-def _read_answers(file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file of answers."""
-    rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+def _read_answers(file: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the rows of a file of answers by what was asked: ids, similarity and length of the shingles."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):  # bytes end at no other separator
         try:
             row = json.loads(line)
             kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float | int, "ngram": int}
@@ -268,9 +274,13 @@ def _read_answers(file: Path) -> list[dict[str, Any]]:
             valid = False
         if not valid:
             raise InputError(
-                f"Line {number} of {file} is no answer of a sweep: got {line[:80]!r}. An answer is a JSON object with "
-                "left_id, right_id, duplicate (true, false or null), similarity and ngram. Fix the line, or name "
-                "another file."
+                f"Line {number} of {file} is no answer of a sweep: got {line.decode(errors='replace')[:80]!r}. An "
+                "answer is a JSON object with left_id, right_id, duplicate (true, false or null), similarity, ngram. "
+                "Fix the line, or name another file."
             )
-        rows.append(row)
+        key = tuple(row[name] for name in kinds if name != "duplicate")
+        if rows.setdefault(key, row)["duplicate"] != row["duplicate"]:
+            raise InputError(
+                f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove one of the two."
+            )
     return rows

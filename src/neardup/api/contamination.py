@@ -111,6 +111,10 @@ def find_contamination(
         with stages.stage("items"):
             inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
             read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
+            if corpus is None and len(read.tasks) == 1:
+                raise SettingError(
+                    f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
+                )
             found = _find(run, read, between=corpus is None)
             table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from neardup.cli.methods import JIEBA
 from neardup.cli.settings import Function, option
 from neardup.errors import SettingError
+from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import name_of
 
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")

@@ -10,6 +10,7 @@ import click
 from neardup.cli.settings import Function, composed, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
+from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import METHODS, Jieba, MethodSettings, Shingling, name_of
 from neardup.settings.methods import method as settings_of
 from neardup.settings.presets import NOISE, PRESET
@@ -20,14 +21,6 @@ _TYPES: list[type[MethodSettings]] = list(dict.fromkeys(type(settings) for setti
 _OPTIONS = dict.fromkeys(name for kind in _TYPES for name in constraints_of(kind) if name not in _TEXT)
 """The settings of all methods, besides those of texts."""
 _STORED = {name for kind in _TYPES for name in kind.stored_options}
-JIEBA = {
-    "jieba_mode": "mode",
-    "hmm": "hmm",
-    "user_dict": "user_dict",
-    "add_word": "words",
-    "stop_words": "stop_words",
-    "part_of_speech": "parts_of_speech",
-}
 _ALL = ("method", "preset", "noise", *_TEXT, *_OPTIONS, *JIEBA)
 
 

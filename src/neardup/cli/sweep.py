@@ -33,8 +33,8 @@ _STEP = 0.05
 @option(
     "--answers FILE",
     "Answers",
-    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs.",
-    default="answers.jsonl",
+    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs.  [default: "
+    "answers.jsonl]",
 )
 @option("--page FILE", "Answers", "Write the pairs to this HTML page, which saves the answers, instead of asking here.")
 @option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
@@ -50,7 +50,7 @@ def sweep(
     inputs: tuple[str, ...],
     thresholds: str | None,
     ask: int | None,
-    answers: str,
+    answers: str | None,
     page: str | None,
     output: str | None,
     overwrite: bool,
@@ -73,11 +73,14 @@ def sweep(
     """
     if values.pop("threshold") is not None:
         raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")
-    if thresholds is not None and (ask is not None or output is not None):
+    needing = next((name for name in ("ask", "page", "output") if click.get_current_context().params[name]), None)
+    if thresholds is not None and needing is not None:
         raise SettingError(
-            f"--{'output' if ask is None else 'ask'} requires a suggestion, which --thresholds leaves out: got both. "
-            "Leave --thresholds out."
+            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. Leave --thresholds out."
         )
+    if answers is not None and ask is None and page is None:
+        raise SettingError(f"--answers requires --ask or --page: got --answers {answers} alone. Add --ask 27.")
+    answers = answers or "answers.jsonl"
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, ranges, rank_in_run
-from neardup.candidates.items import ItemTable
+from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
 from neardup.documents.batch import Corpus
 from neardup.features.spans import word_ranges
@@ -32,10 +32,10 @@ _MOST_WORDS = 30
 class Found(NamedTuple):
     """Items in a corpus.
 
-    hits : all of them. further : int64 by item, the documents that have all of it besides. enough : int64 by item, the
-    documents that have enough of it, boilerplate included. num_documents : int64 by place, the documents that have the
-    words around it. is_rare : bool by place, whether these are few. excerpts : the text around an item in a document,
-    by document and item.
+    hits : all of them. further : (num_further, 2), further documents, and the item that each has whole. enough : int64
+    by item, the documents that have enough of it, boilerplate included. num_documents : int64 by place, the documents
+    that have the words around it. is_rare : bool by place, whether these are few. excerpts : the text around an item in
+    a document, by document and item.
     """
 
     tasks: list[Task]
@@ -61,16 +61,20 @@ class ItemTables:
 
     def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
         self._items, self._table, self._found, hits = items, table, found, found.hits
+        further = found.further[np.isin(found.further[:, 1], hits.items)]  # else it is boilerplate in all of them
         if between:
-            hits = hits.take(np.flatnonzero(found.parts(hits.documents) != np.array(items.parts)[hits.items]))
-            found = found._replace(further=np.zeros_like(found.further), enough=found.enough - 1)
-        self._hits = hits
+            parts = np.array(items.parts)
+            hits = hits.take(np.flatnonzero(found.parts(hits.documents) != parts[hits.items]))
+            further = further[found.parts(further[:, 0]) != parts[further[:, 1]]]
+            found = found._replace(enough=found.enough - 1)
+        self._hits, self._further = hits, further
+        self._all = np.unique(np.vstack([np.stack([hits.documents, hits.items], axis=1), further]), axis=0)
         self._listed = hits.take(np.flatnonzero(rank_in_run(hits.items) < table.settings.max_documents))
         self._text = "\n".join(table.texts.to_pylist())
         self._ranges = word_ranges(self._text, table.shingling)  # of the words of all fields, numbered through
         self._names = pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())
         self.hits, self.boilerplate = self._hits_table(), self._boilerplate_table()
-        self._status, self.items = self._items_table(found.further, found.enough)
+        self._status, self.items = self._items_table(found.enough)
 
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
@@ -85,12 +89,12 @@ class ItemTables:
         ]
         return pa.Table.from_arrays(columns, schema=found_items_schema())
 
-    def _items_table(self, further: Rows, enough: Rows) -> tuple[list[str], pa.Table]:
+    def _items_table(self, enough: Rows) -> tuple[list[str], pa.Table]:
         """Return the state of each item, and the items; see schemas.items_schema."""
         items, table, best = self._items, self._table, np.zeros(self._table.num_items)
         np.maximum.at(best, self._hits.items, self._hits.containment)
-        documents = np.bincount(self._hits.items, minlength=table.num_items)
-        documents += further * (documents > 0)
+        np.maximum.at(best, self._further[:, 1], WHOLE)  # at least
+        documents = np.bincount(self._all[:, 1], minlength=table.num_items)
         shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=table.num_items)
         common = np.bincount(table.items[~self._found.is_rare], minlength=table.num_items) + shared
         conditions = [documents > 0, table.num_own < table.settings.min_rare, enough > 0]
@@ -134,7 +138,7 @@ class ItemTables:
         """Return the numbers of items by status, of hits, of documents that have some, and of rows."""
         status, tally = Counter(self._status), self._found.corpus.tally
         counts = {"items": len(self._status), **{name: status[name] for name in STATUSES}}
-        counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._hits.documents))}
+        counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._all[:, 0]))}
         return counts | {
             "read": tally.documents,
             "rejected": tally.rejected,
@@ -154,8 +158,8 @@ class ItemTables:
 
     def between(self) -> list[dict[str, Any]]:
         """Return how many items of each input are in each input of the corpus."""
-        hits, tasks = self._hits, self._found.tasks
-        found = set(zip(hits.items.tolist(), self._found.parts(hits.documents).tolist(), strict=True))
+        tasks = self._found.tasks
+        found = set(zip(self._all[:, 1].tolist(), self._found.parts(self._all[:, 0]).tolist(), strict=True))
         counted = Counter((self._items.parts[item], part) for item, part in sorted(found))
         return [
             {"items_of": self._items.tasks[of].part.name, "found_in": tasks[part].part.name, "items": count}
@@ -170,7 +174,7 @@ class ItemTables:
         if wanted == "none":
             return
         is_items, first = wanted == "items", 0
-        left_out = np.unique(self._hits.items if is_items else self._hits.documents)
+        left_out = np.unique(self._all[:, 1 if is_items else 0])
         with stages.stage("copy") as progress:
             for task in self._items.tasks if is_items else self._found.tasks:
                 task.refuse_changed()

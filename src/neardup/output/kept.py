@@ -33,10 +33,11 @@ def refuse_cuts(task: Task) -> None:
             f"Parts of a text cannot be cut where it is of several columns: got {', '.join(task.columns.texts)} of "
             f"{task.part.name}. Name one text column (--text-column)."
         )
-    if has_pages(task):
+    if has_pages(task) or task.part.format == "notebook":
+        kind = "web pages, whose text is that of their HTML" if has_pages(task) else "notebooks, whose text is in cells"
         raise OutputError(
-            f"Parts of a text cannot be cut from {task.part.name}: its documents are web pages, whose text is that of "
-            "their HTML. Pass output and write='removed' (--write removed), or read a table of their texts."
+            f"Parts of a text cannot be cut from {task.part.name}: its documents are {kind}. "
+            "Pass output and write='removed' (--write removed), or read a table of their texts."
         )
 
 

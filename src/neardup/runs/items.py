@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -78,23 +79,33 @@ def read_items(
     )
     tasks = tasks_of(inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings)
     items = Items(tasks, columns, text_columns, warnings)
-    reject = use(items.rejected.append)
+    reject, benchmarks = use(items.rejected.append), _benchmarks(tasks)
     for number, entries in groupby(read_tasks(tasks, 1, with_payload=True), itemgetter(0)):
         for _, entry in entries:
             if isinstance(entry, Rejected):
                 reject(entry)
             elif entry is not None:
-                _add(items, number, entry, benchmark_column)
+                _add(items, number, entry, benchmarks[number], benchmark_column)
     if not items.ids:
-        raise InputError(f"There is no item in {', '.join(task.part.name for task in tasks[:3])}. Check the inputs.")
+        names = ", ".join(task.part.name for task in tasks[:3])
+        raise InputError(
+            f"There is no item in {': '.join([names, *(row.reason for row in items.rejected[:1])])}. Check the inputs."
+        )
     return items
 
 
-def _add(items: Items, number: int, batch: DocumentBatch, benchmark_column: str | None) -> None:
+def _benchmarks(tasks: Sequence[Task]) -> list[str]:
+    """Return the benchmark of each input: its name up to a point, or all of the name if another begins so, too."""
+    parts = [task.part for task in tasks]
+    short = [part.relative_name.split("/")[-1].split(".")[0] for part in parts]
+    shared, has_name = Counter(short), [part.unit != "file" and part.name != "source" for part in parts]
+    names = [name if shared[name] == 1 else part.name for name, part in zip(short, parts, strict=True)]
+    return [name if named else "items" for named, name in zip(has_name, names, strict=True)]
+
+
+def _add(items: Items, number: int, batch: DocumentBatch, benchmark: str | None, benchmark_column: str | None) -> None:
     """Add the items of a batch."""
     task, count = items.tasks[number], len(batch.rows)
-    is_named = task.part.unit != "file" and task.part.name != "source"
-    benchmark: str | None = task.part.relative_name.split("/")[-1].split(".")[0] if is_named else "items"
     ids = [None] * count if batch.ids is None else batch.ids.to_pylist()
     items.parts += [number] * count
     items.rows += batch.rows.tolist()

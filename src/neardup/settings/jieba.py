@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, parameter
+from neardup.settings.constraints import Validated, constraints_of, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,3 +47,8 @@ class Jieba(Validated):
                 f"parts_of_speech requires mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
                 "Leave one of the two out."
             )
+
+
+_OPTIONS = {"mode": "jieba_mode", "words": "add_word", "parts_of_speech": "part_of_speech"}
+JIEBA = {_OPTIONS.get(name, name): name for name in constraints_of(Jieba)}
+"""The fields by their options on the command line."""

@@ -518,7 +518,7 @@ def _preset(name: str, preset: str | None, noise: float | str | None, given: dic
     if name != "minhash":
         shown = f"preset={preset!r}" if noise is None else f"noise={noise!r}"
         accepted = "minhash or simhash" if noise is None else "minhash"
-        raise SettingError(f"{shown} goes with method {accepted}: got {name!r}. Leave the method or the preset out.")
+        raise SettingError(f"{shown} goes with method {accepted}: got {name!r}. Leave one of the two out.")
     return settings
 
 

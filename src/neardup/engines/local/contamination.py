@@ -113,6 +113,7 @@ class _Search:
         begins = begins_run(documents, items)
         columns = documents, found.matches.places, found.matches.positions, found.ranges
         append(schemas.MATCHES, np.column_stack(columns).astype(np.int64)[is_listed[np.cumsum(begins) - 1]])
+        append(schemas.FURTHER, np.column_stack([documents, items]).astype(np.int64)[begins][~is_listed])
         groups = zip(documents[begins].tolist(), items[begins].tolist(), found.excerpts, strict=True)
         for document, item, text in compress(groups, is_listed.tolist()):
             if self._num_excerpts[item] < _EXCERPTS and len(self._num_excerpts) < _MOST_ITEMS:
@@ -128,7 +129,7 @@ class _Search:
         is_rare = num_documents <= table.most_documents(self._num_whole > 0)
         hits = decide_hits(table, matches, rows[:, 3:], is_rare)
         excerpts = {(document, item): text for document, item, text in self._excerpts()}
-        further, enough = self._count(FURTHER, FURTHER), self._count(ENOUGH, FURTHER)
+        further, enough = self._scratch.column(schemas.FURTHER), self._count(ENOUGH, FURTHER)
         located = locations(tasks, corpus, self._scratch)
         return Found(tasks, corpus, located, hits, further, enough, num_documents, is_rare, excerpts)
 
