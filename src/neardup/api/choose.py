@@ -26,6 +26,7 @@ from neardup.output.write import read_texts
 from neardup.progress import Stages
 from neardup.report.items import Marker
 from neardup.report.questions_html import Question
+from neardup.report.wording import plural
 from neardup.schemas import SIMILARITY
 from neardup.settings.methods import MinHash
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -153,7 +154,7 @@ class _Chooser:
         if hidden:
             return Suggestion(self.given, False, f"Too many documents are similar: {hidden:,} were not all compared.")
         if not levels:
-            return Suggestion(self.given, False, "No threshold has pairs, but fewer than a tenth of all.")
+            return Suggestion(self.given, False, "Each threshold finds no pair, or more than a tenth of all pairs.")
         level = max(levels, key=lambda each: each.score)
         doubts = level.doubts()
         shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
@@ -255,8 +256,9 @@ class _Chooser:
             f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})" for share in (found.precision, found.recall)
         )
         reason = (
-            f"By {len(answers)} answers, the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: "
-            f"precision {precision}, recall {recall} of the duplicates from a similarity of {choosing.LOWEST:g} on."
+            f"By {plural(len(answers), 'answer')}, the threshold {found.threshold:g} has the largest F1, "
+            f"{found.f1:.2f}: precision {precision}, recall {recall} of the "
+            f"duplicates from a similarity of {choosing.LOWEST:g} on."
         )
         return Suggestion(self.at(found.threshold), True, reason, estimate=found)
 

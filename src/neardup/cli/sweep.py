@@ -84,6 +84,8 @@ def sweep(
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
+    if page is not None:
+        check_output(page, (".html",), overwrite=True)
     method, limits = build_method(values), None if thresholds is None else parse_thresholds(thresholds)
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
@@ -101,7 +103,7 @@ def sweep(
             click.echo(f"{page} asks about {asked} pairs. Open it in a browser; it saves the answers as a file.")
         elif ask is None:
             render.evaluate.print_sweep(result)
-        if suggestion is not None and page is None:
+        if suggestion is not None and (page is None or path is not None):
             render.suggestion.print_suggestion(suggestion)
 
     show(report, print_it, quiet=quiet, as_json=as_json)
