@@ -278,7 +278,7 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
     assert not Path("answers.jsonl").exists()
     asked = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--json"], input="what\ny\ns\nn\ny\n")
     assert asked.exit_code == 0, asked.output
-    shown = asked.stdout[asked.stdout.index("{") :]  # before it, click 8.1 repeats the input
+    shown = asked.stdout[asked.stdout.index("{") :]  # before it, click 8.3 repeats the input
     assert json.loads(shown)["suggestion"]["estimate"]["answers"] == 3
     assert "An answer is y, n, s or q: got 'what'." in asked.stderr
     assert len(Path("answers.jsonl").read_text().splitlines()) == 4
