@@ -48,6 +48,7 @@ def make(folder: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) ->
     return {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in folder.glob("*.jsonl")}
 
 
+@pytest.mark.slow
 def test_releases_share_a_label_and_every_kind_can_be_evaluated(sources, tmp_path, monkeypatch) -> None:
     kinds = make(tmp_path / "kinds", sources, monkeypatch)
     assert sorted(kinds) == ["changelogs", "docstrings", "manuals", "products", "readmes", "subtitles", "threads"]

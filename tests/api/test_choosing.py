@@ -88,6 +88,7 @@ def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkey
     assert json.loads(run.stdout)["method"].items() >= changed.items()
 
 
+@pytest.mark.slow
 def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("in.txt").write_text("天安门广场升旗仪式\n", encoding="utf-8")
@@ -104,6 +105,7 @@ def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monk
         neardup.sweep(["a b"], method=neardup.MinHash(tokens=str.split)).suggestion.write("function.toml")
 
 
+@pytest.mark.slow
 def test_short_texts_have_shingles_of_one_word_and_given_ones_stay(table):
     short = [" ".join(text.split()[:15]) for text in table["text"].to_pylist()]
     assert neardup.sweep(short).suggestion.clearest.ngram == 1
@@ -121,6 +123,7 @@ def test_where_the_texts_do_not_decide_the_default_stays(table):
     assert not neardup.sweep([]).suggestion.changes
 
 
+@pytest.mark.slow
 def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_suggested(table, monkeypatch):
     wide = neardup.sweep(table).suggestion
     monkeypatch.setattr(choose, "_BUCKETS", (1, 2))
@@ -220,6 +223,7 @@ def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
         swept.ask(same_text, answers=tmp_path / "answers.jsonl")
 
 
+@pytest.mark.slow
 def test_answers_about_other_documents_do_not_count(swept, table, tmp_path):
     file, other = tmp_path / "answers.jsonl", tmp_path / "other.jsonl"
     swept.ask(same_text, count=9, answers=file)

@@ -83,6 +83,7 @@ def test_the_answer_is_that_of_a_new_run_row_for_row(method, limits, options) ->
         assert_same(again(stored, limit, method), fresh)
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), corpora.corpora(), corpora.methods(), st.floats(0, 1), st.sampled_from(["first", "shortest"]))
 def test_the_answer_is_that_of_the_oracle_at_the_higher_threshold(against, texts, method, share, keep) -> None:
     """The bands are given, so that the oracle, which applies them too, finds the pairs of a new run."""

@@ -93,6 +93,7 @@ def test_the_tables_name_the_truth_the_figures_the_lengths_and_the_curve():
     assert [line.split()[0] for line in lines if line.endswith("<- the best F1")] == ["0.8"]
 
 
+@pytest.mark.slow
 def test_methods_are_set_side_by_side_each_with_the_options_that_it_has():
     options = [
         "--compare-methods",

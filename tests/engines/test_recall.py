@@ -271,6 +271,7 @@ def test_an_audit_of_a_few_documents_covers_the_recall_of_all(name, threshold, b
     assert misses <= most_misses(num_audits, 0.05, COVERAGE_FALSE_ALARM)
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_run_covers_the_measured_recall(truths):
     """The same documents are drawn each time, other signatures."""
     truth = truths("zh_poetry", 0.5)

@@ -210,6 +210,7 @@ def test_in_another_order_the_answer_is_that_of_the_oracle_for_that_order(texts,
     assert runs.answer_of(runs.run(shuffled, method)) == runs.expected(shuffled, method)
 
 
+@pytest.mark.slow
 @given(corpora.corpora(), METHODS)
 def test_what_was_kept_passes_again_untouched(texts, method):
     answer = runs.answer_of(runs.run(texts, method))

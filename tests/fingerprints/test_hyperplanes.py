@@ -87,6 +87,7 @@ def test_vectors_lie_on_the_same_side_as_often_as_their_angle_says(cosine):
     assert abs(same - num * expected) < 5 * math.sqrt(num * expected * (1 - expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.7, 0.9, 0.99])
 def test_pairs_at_the_threshold_are_found_as_often_as_requested(threshold):
     found, num_runs = 0, 400  # a pair each: pairs of one run share its hyperplanes

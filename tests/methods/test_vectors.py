@@ -138,6 +138,7 @@ def test_lists_arrays_and_slices_are_read_alike():
         assert removed_of(neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows)) == REMOVED
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_copies_are_exact_and_every_pair_is_one_of_the_naive_twin(rows):
     table = cosines(rows)

@@ -82,6 +82,7 @@ def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(tmp_pat
                 assert before == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "values"), [(10, 1024), (10_000, 52), (10_000_000, 16)])
 def test_pages_are_looked_at_the_more_often_the_longer_the_texts(tmp_path: Path, length: int, values: int) -> None:
     texts = pa.table({"text": ["x" * length] * 3})

@@ -107,6 +107,7 @@ def test_thousands_added_one_by_one_are_found_as_those_added_at_once():
     assert len(found) == 10_400
 
 
+@pytest.mark.slow
 def test_what_was_removed_may_come_back_with_another_fingerprint():
     index = neardup.HammingIndex()
     for round_number in range(5000):

@@ -150,6 +150,7 @@ def test_keys_whose_upper_bits_fall_together_are_told_apart(monkeypatch):
         assert index.query(array(one), min_similarity=0.0) == reference.query(stored, one, 2, 2)
 
 
+@pytest.mark.slow
 def test_what_was_removed_may_come_back_with_another_signature():
     index = banded(2, 1)
     for number in range(5000):
