@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.intrinsics import load_u64
-from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
+from neardup.kernels.intrinsics import address_of, load_u64
+from neardup.kernels.strings import advance, code_at, common_after, count_characters, hash_at, is_lead, retreat
 
-U64 = np.uint64
+U32, U64 = np.uint32, np.uint64
 NONE = np.int64(-1)
 REPEATED, BRIDGE, COMMON, DROPPED = 0, 1, 2, 3  # kinds of cuts
 CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = 0, 1, 2, 3, 4  # where cuts end; paragraphs are units only
@@ -41,13 +41,15 @@ class Anchors(NamedTuple):
     """The anchors of pieces, in their order.
 
     places : int64, the last byte that is hashed, in the text. groups : int32, those of the same hash; negative where
-    no other has it. fragments : int32, written here: the kept fragment of each that is listed.
-    listed : int32 by rank in the groups; group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
+    no other has it. Written here: fragments : int32, the kept fragment of each that is listed; contexts : uint32, see
+    `_context`; listed : uint64 by rank in the groups, the anchor and its context, so that most others are passed over
+    without a look at their texts. group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
     """
 
     places: np.ndarray
     groups: np.ndarray
     fragments: np.ndarray
+    contexts: np.ndarray
     listed: np.ndarray
     group_starts: np.ndarray
     group_sizes: np.ndarray
@@ -80,12 +82,29 @@ _UNLISTED, _OPEN = np.int32(-2), np.int32(-1)
 
 
 @kernel
+def _context(text, begin, end, place, size, length):
+    """Return hashes of 16 bits of the bytes before and behind an anchor, 0 where there are too few.
+
+    A window of `length` characters has half of those that are not hashed, or more, on one side of its anchor. So two
+    anchors with a common window have one of these in common.
+    """
+    reach, start, stop = (length - size + 1) // 2, place + 1 - size, place + 1
+    left = right = U64(reach <= 0)
+    if reach > 0 and start - reach >= begin:
+        left = hash_at(address_of(text) + start - reach, reach, start - reach) >> U64(48) | U64(1)
+    if reach > 0 and stop + reach <= end:
+        right = hash_at(address_of(text) + stop, reach, stop) >> U64(48) | U64(1)
+    return U32(left << U64(16) | right)
+
+
+@kernel
 def _enter(anchors, anchor, fragment):
     """List an anchor under its group."""
     group = anchors.groups[anchor]
     if group >= 0:
         if anchors.fragments[anchor] == _UNLISTED:
-            anchors.listed[anchors.group_starts[group] + anchors.group_sizes[group]] = anchor
+            rank = anchors.group_starts[group] + anchors.group_sizes[group]
+            anchors.listed[rank] = U64(anchor) << U64(32) | U64(anchors.contexts[anchor])
             anchors.group_sizes[group] += 1
         anchors.fragments[anchor] = fragment
 
@@ -165,8 +184,14 @@ def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first,
             listed += 1
         if group < 0:
             continue
+        context = anchors.contexts[anchor]
+        context |= U32((context >> U32(16) == 0) << 17 | (context & U32(0xFFFF) == 0) << 1)  # not that of any other
         for rank in range(anchors.group_sizes[group]):
-            other = anchors.listed[anchors.group_starts[group] + rank]
+            entry = anchors.listed[anchors.group_starts[group] + rank]
+            different = U32(entry) ^ context
+            if different >> U32(16) != 0 and different & U32(0xFFFF) != 0:
+                continue
+            other = np.int64(entry >> U64(32))
             if start >= 0 and place - anchors.places[other] <= start - source:
                 if start == scan:
                     break  # neither this nor a later one is earlier or of an earlier source
@@ -198,6 +223,9 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
         begin, end, stop = pieces.starts[piece], pieces.starts[piece + 1], pieces.anchors[piece]
         if piece == first_piece or document != pieces.documents[piece - 1]:
             document_anchor, lost = anchor, 0
+        for each in range(anchor, stop):
+            if anchors.groups[each] >= 0:
+                anchors.contexts[each] = _context(pieces.text, begin, end, anchors.places[each], size, rule.length)
         if document < num_against:
             span = begin, end, anchor, anchor, stop
             number = _close(pieces.text, anchors, fragments, number, span, rule, size)[0]
