@@ -81,10 +81,11 @@ def decide_passages(
     """
     named = kernels.passages
     starts = offsets_from_lengths(groups.sizes)
-    listed, contexts = np.empty(int(starts[-1]), np.uint64), np.empty(len(places), np.uint32)
+    listed, beside = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.uint64)
+    contexts = np.empty(len(places), np.uint64)
     fragment_of = np.full(len(places), -2, np.int32)
     counts = np.zeros(len(groups.sizes), np.int32)
-    anchors = named.Anchors(places, groups.numbers, fragment_of, contexts, listed, starts[:-1], counts)
+    anchors = named.Anchors(places, groups.numbers, fragment_of, contexts, listed, beside, starts[:-1], counts)
     rule = _rule(settings)
     state, found, first = np.zeros(3, np.int64), [np.empty((0, 8), np.int64)], 0
     # Kept fragments have as many bytes as a passage has characters, or more.

@@ -10,7 +10,7 @@ from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, load_u64
 from neardup.kernels.strings import advance, code_at, common_after, count_characters, hash_at, is_lead, retreat
 
-U32, U64 = np.uint32, np.uint64
+U64 = np.uint64
 NONE = np.int64(-1)
 REPEATED, BRIDGE, COMMON, DROPPED = 0, 1, 2, 3  # kinds of cuts
 CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = 0, 1, 2, 3, 4  # where cuts end; paragraphs are units only
@@ -41,9 +41,9 @@ class Anchors(NamedTuple):
     """The anchors of pieces, in their order.
 
     places : int64, the last byte that is hashed, in the text. groups : int32, those of the same hash; negative where
-    no other has it. Written here: fragments : int32, the kept fragment of each that is listed; contexts : uint32, see
-    `_context`; listed : uint64 by rank in the groups, the anchor and its context, so that most others are passed over
-    without a look at their texts. group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
+    no other has it. Written here: fragments : int32, the kept fragment of each that is listed; contexts : uint64, see
+    `_context`; by rank in the groups, listed : int32, and beside : uint64, their contexts, by which most of them are
+    passed over. group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
     """
 
     places: np.ndarray
@@ -51,6 +51,7 @@ class Anchors(NamedTuple):
     fragments: np.ndarray
     contexts: np.ndarray
     listed: np.ndarray
+    beside: np.ndarray
     group_starts: np.ndarray
     group_sizes: np.ndarray
 
@@ -83,18 +84,39 @@ _UNLISTED, _OPEN = np.int32(-2), np.int32(-1)
 
 @kernel
 def _context(text, begin, end, place, size, length):
-    """Return hashes of 16 bits of the bytes before and behind an anchor, 0 where there are too few.
+    """Return hashes of 10 bits of one, two and three quarters of the bytes that a window has besides the hashed ones.
 
-    A window of `length` characters has half of those that are not hashed, or more, on one side of its anchor. So two
-    anchors with a common window have one of these in common.
+    Three before the anchor, then three behind it; 0 where there are too few bytes.
     """
-    reach, start, stop = (length - size + 1) // 2, place + 1 - size, place + 1
-    left = right = U64(reach <= 0)
-    if reach > 0 and start - reach >= begin:
-        left = hash_at(address_of(text) + start - reach, reach, start - reach) >> U64(48) | U64(1)
-    if reach > 0 and stop + reach <= end:
-        right = hash_at(address_of(text) + stop, reach, stop) >> U64(48) | U64(1)
-    return U32(left << U64(16) | right)
+    quarter, start, stop, context = (length - size + 1) // 4, place + 1 - size, place + 1, U64(0)
+    for part in range(1, 4):
+        reach, left, right = part * quarter, U64(quarter == 0), U64(quarter == 0)
+        if reach > 0 and start - reach >= begin:
+            left = hash_at(address_of(text) + start - reach, reach, start - reach) >> U64(54) | U64(1)
+        if reach > 0 and stop + reach <= end:
+            right = hash_at(address_of(text) + stop, reach, stop) >> U64(54) | U64(1)
+        context |= left << U64(10 * part - 10) | right << U64(10 * part + 20)
+    return context
+
+
+@kernel
+def _asked(context):
+    """Return a context in which each hash that is 0 is 2, which none is."""
+    for bit in range(0, 60, 10):
+        context |= U64(context >> U64(bit) & U64(1023) == 0) << U64(bit + 1)
+    return context
+
+
+@kernel
+def _may_share(one, other):
+    """Return whether anchors with these contexts may have a common window: of four quarters, three agree at least."""
+    different = one ^ other
+    return (
+        different >> U64(20) & U64(1023) == 0
+        or different >> U64(50) & U64(1023) == 0
+        or different & U64(1023 << 40 | 1023) == 0
+        or different & U64(1023 << 30 | 1023 << 10) == 0
+    )
 
 
 @kernel
@@ -104,7 +126,7 @@ def _enter(anchors, anchor, fragment):
     if group >= 0:
         if anchors.fragments[anchor] == _UNLISTED:
             rank = anchors.group_starts[group] + anchors.group_sizes[group]
-            anchors.listed[rank] = U64(anchor) << U64(32) | U64(anchors.contexts[anchor])
+            anchors.listed[rank], anchors.beside[rank] = anchor, anchors.contexts[anchor]
             anchors.group_sizes[group] += 1
         anchors.fragments[anchor] = fragment
 
@@ -184,14 +206,11 @@ def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first,
             listed += 1
         if group < 0:
             continue
-        context = anchors.contexts[anchor]
-        context |= U32((context >> U32(16) == 0) << 17 | (context & U32(0xFFFF) == 0) << 1)  # not that of any other
-        for rank in range(anchors.group_sizes[group]):
-            entry = anchors.listed[anchors.group_starts[group] + rank]
-            different = U32(entry) ^ context
-            if different >> U32(16) != 0 and different & U32(0xFFFF) != 0:
+        context, first_rank = _asked(anchors.contexts[anchor]), anchors.group_starts[group]
+        for rank in range(first_rank, first_rank + anchors.group_sizes[group]):
+            if not _may_share(context, anchors.beside[rank]):
                 continue
-            other = np.int64(entry >> U64(32))
+            other = anchors.listed[rank]
             if start >= 0 and place - anchors.places[other] <= start - source:
                 if start == scan:
                     break  # neither this nor a later one is earlier or of an earlier source
