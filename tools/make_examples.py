@@ -28,10 +28,8 @@ Record = dict[str, Any]
 
 
 def read_records(path: Path) -> list[Record]:
-    """Return the records of a .jsonl.gz or .jsonl.zst file."""
-    if path.suffix == ".gz":
-        return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-    with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
+    """Return the records of a file of JSON lines, which may be .gz or .zst."""
+    with pa.input_stream(str(path), compression="detect") as stream:
         return [json.loads(line) for line in stream.read().splitlines()]
 
 
