@@ -33,7 +33,7 @@ _MEMORY_BASE = 500e6
 # Beyond two threads, for each: a stretch of a file that is decoded ahead, and documents that are described. Measured
 # with 16 and 64 threads on 1.9 GB: 60 MB each where a file of JSON lines is read in stretches, 30 for Parquet.
 _MEMORY_THREAD = 64e6
-_MEMORY_AHEAD = 192e6  # and for all of them together, of what waits between them: up to 148 MB more were measured with 8
+_MEMORY_AHEAD = 192e6  # and for all of them together, of what waits between them: up to 148 MB were measured with 8
 # A cached document: its text, and the row that is written if it is kept. Besides, a row number, offsets, and its id.
 _CACHE_COPIES, _CACHE_DOCUMENT = 2, 64
 # On Spark, measured by tools/measure_spark.py on windows of documentation, compressed as Spark does. A document in a
