@@ -149,10 +149,10 @@ class _Chooser:
 
     def suggest(self, pairs: Pairs, locations: DocumentLocations, *, hidden: int) -> Suggestion:
         """Return the settings that the graph of the pairs suggests, with examples."""
-        similarity = pairs.measured[SIMILARITY.name].astype(np.float64)
-        levels = [] if hidden else choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
         if hidden:
             return Suggestion(self.given, False, f"Too many documents are similar: {hidden:,} were not all compared.")
+        similarity = pairs.measured[SIMILARITY.name].astype(np.float64)
+        levels = choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
         if not levels:
             return Suggestion(self.given, False, "Each threshold finds no pair, or more than a tenth of all pairs.")
         level = max(levels, key=lambda each: each.score)
@@ -233,6 +233,8 @@ class _Chooser:
     def ask(self, answer: Answer, count: int, file: Path | None) -> Suggestion:
         """Ask until there are enough answers; return the settings that they favour."""
         answers, waiting = self._begin(count, file)
+        is_open = file is not None and file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
+        end = "\n" if is_open else ""  # of the last line, which has none
         while pairs := list(islice(waiting, max(0, count - len(answers)))):
             for pair, marked in zip(pairs, self._mark(pairs), strict=True):
                 try:
@@ -242,9 +244,9 @@ class _Chooser:
                 row = self._row(pair, None if same is None else bool(same))
                 answers += [] if same is None else [row]
                 if file is not None:
-                    end = "\n" if file.exists() and file.read_bytes()[-1:] not in (b"", b"\n") else ""
                     with file.open("a", encoding="utf-8") as lines:
                         lines.write(end + json.dumps(row, ensure_ascii=False) + "\n")
+                    end = ""
         return self._favoured(answers)
 
     def _favoured(self, answers: list[dict[str, Any]]) -> Suggestion:
