@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Formatter
@@ -258,7 +259,7 @@ class Recorder:
 def met(monkeypatch) -> set[str]:
     """The sentences of the catalogues that are translated in a test."""
     noted: set[str] = set()
-    catalogue = [english for name in ("errors", "tables") for english, _ in _table(f"{name}.toml")[name]]
+    catalogue = [english for name in ("errors", "warnings", "tables") for english in catalogue_of(name)]
     assert len(set(catalogue)) == len(catalogue)
     recorders = [
         (Recorder(english, pattern, noted), chinese)
@@ -268,8 +269,8 @@ def met(monkeypatch) -> set[str]:
     return noted
 
 
-def catalogue_of(name: str) -> set[str]:
-    return {english for english, _ in _table(f"{name}.toml")[name]}
+def catalogue_of(name: str) -> list[str]:
+    return [english for english, _ in _table("tables.toml" if name == "tables" else "errors.toml")[name]]
 
 
 FAILURES = [
@@ -282,6 +283,7 @@ FAILURES = [
     ["dedup", "in.jsonl", "-o", "memory://bucket/out"],
     ["dedup", "in.jsonl", "-o", "new", "--config", "run.toml"],
     ["dedup", "in.jsonl"],
+    ["dedup", "in.jsonl", "-o"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
     ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
     ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
@@ -336,7 +338,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", said.replace("Compressed file ended", "")), said
     system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
     by_version = {sentence for sentence in catalogue_of("errors") if re.match("No such (option|command) ", sentence)}
-    assert met | system | by_version >= catalogue_of("errors")  # click 8.3 has other words for those
+    assert met | system | by_version >= set(catalogue_of("errors"))  # click 8.3 has other words for those
 
 
 TABLE_COMMANDS = [
@@ -404,7 +406,79 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
         printed = "\n".join(line for line in result.stdout.splitlines() if line.startswith("  "))
         english = set(re.findall("[A-Za-z]{3,}", re.sub("[0-9a-f]{12,}", "", printed))) - known
         assert not english, (arguments, printed)
-    assert " / ".join(sorted(catalogue_of("tables") - met)) == ""
+    assert " / ".join(sorted(set(catalogue_of("tables")) - met)) == ""
+
+
+WARNING_COMMANDS = [
+    ["dedup", "same", "-o", "1"],
+    ["dedup", "same/a.jsonl", "-o", "0"],
+    ["dedup", "same", "-o", "2", "--count-by", "source"],
+    [
+        "cluster",
+        "full.jsonl",
+        "-o",
+        "3",
+        "--linkage",
+        "connected",
+        "--max-bucket-size",
+        "1",
+        "--num-bands",
+        "32",
+        "--rows-per-band",
+        "2",
+    ],
+    ["dedup", "full.jsonl", "-o", "4", "--max-bucket-size", "1", "--num-bands", "32", "--rows-per-band", "2"],
+    ["dedup", "short.jsonl", "-o", "5"],
+    ["dedup", "short.jsonl", "-o", "6", "--method", "simhash"],
+    ["dedup", "short.jsonl", "-o", "7", "--method", "structure"],
+    ["dedup", "twice.jsonl", "-o", "8"],
+    ["dedup", "thrice.jsonl", "-o", "9"],
+    ["evaluate", "few.jsonl", "--label", "label", "--ngram", "1", "--curve-from", "0.25"],
+    ["evaluate", "full.jsonl", "--label", "label", "--threshold", "0.99", "--max-bucket-size", "5"],
+    ["evaluate", "few.jsonl", "--pairs", "judged.csv"],
+]
+
+
+def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypatch, met):
+    def write(name, texts, **others):
+        rows = [{"text": text} | {key: values[i] for key, values in others.items()} for i, text in enumerate(texts)]
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    monkeypatch.chdir(tmp_path)
+    Path("same").mkdir()
+    for name in "abcde":
+        write(f"same/{name}.jsonl", ["one two three four five six seven"] * 30, source=[name] * 30)
+    for name in ("_hidden.txt", "notes.xyz"):
+        Path("same", name).write_text("x")
+    os.mkfifo("same/pipe.txt")
+    full = [f"one two three four five six {number} {number + 1} {number + 2}" for number in range(0, 300, 3)]
+    write("full.jsonl", full, label=["x"] * len(full))
+    write("short.jsonl", [f"line {i} of a poem that has {i} and {2 * i} short words" for i in range(40)])
+    write("twice.jsonl", ["a b c", "x y z"], id=["1", "1"])
+    write("thrice.jsonl", ["a b c", "x y z", "u v w"], id=["1", "1", "1"])
+    write("few.jsonl", ["a b c d e f g h i", "a b c d x y z v w"], label=["1", "1"], id=["p", "q"])
+    Path("judged.csv").write_text("left_id,right_id,duplicate\np,q,1\np,zzz,1\n")
+    for arguments in WARNING_COMMANDS:
+        printed = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).output
+        warned = [line for line in printed.splitlines() if line.startswith("警告: ")]
+        assert warned, (arguments, printed)
+        page = Path(arguments[3], "report.html")
+        shown = page.read_text(encoding="utf-8") if arguments[0] == "dedup" else ""
+        for line in warned:
+            assert not re.search(r"[A-Za-z]+(?: [a-z]+){3,}", line), line
+            assert escape(line[4:12]) in shown or not shown
+    with wording.speaking("zh"):
+        said = for_terminal("The index has changed since the run was interrupted: all documents were decided again.")
+    assert said == "运行中断之后索引有变化：全部文档已重新判定。"
+    assert set(catalogue_of("warnings")) - met == set()
+
+
+def test_progress_is_told_in_chinese(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text('{"text": "a b c"}\n')
+    result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "out", "--progress", "plain"], env={"LC_ALL": "zh_CN.UTF-8"})
+    assert re.search(r"^读取: 1 篇, ", result.output, re.M)
+    assert not re.search(r"docs|Read", result.output)
 
 
 def test_the_language_option_holds_for_errors_of_every_command(tmp_path, monkeypatch):

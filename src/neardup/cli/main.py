@@ -77,9 +77,10 @@ class Program(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if error.ctx is not None and type(error).__name__ != "NoArgsIsHelpError":
-                raise Failure(f"{error.format_message()} See {error.ctx.command_path} --help.") from error
-            raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                raise
+            command = (error.ctx or ctx).command_path
+            raise Failure(f"{error.format_message()} See {command} --help.") from error
         except NeardupError as error:
             raise Failure(error.args[0]) from error
         except OSError as error:

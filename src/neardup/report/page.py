@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.report.wording import escape_text, say
+from neardup.report.wording import escape_text, for_page, say
 
 Report = Mapping[str, Any]
 Section = tuple[str, str]
@@ -82,7 +82,7 @@ def render_fragment(
         if chart
     )
     flow = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 32px"
-    warned = "".join(f"<p>⚠ {escape_text(warning)}</p>" for warning in report.get("warnings") or ())
+    warned = "".join(f"<p>⚠ {escape_text(for_page(warning))}</p>" for warning in report.get("warnings") or ())
     return (
         '<div class="neardup-report" style="font:14px/1.45 system-ui,sans-serif;max-width:60em">'
         f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(headline)}</b></p>{warned}'
@@ -96,7 +96,7 @@ def _section(anchor: str, title: str, body: str) -> str:
 
 
 def _warnings(report: Report) -> str:
-    items = "".join(f"<li>{escape_text(warning)}</li>" for warning in report.get("warnings") or ())
+    items = "".join(f"<li>{escape_text(for_page(warning))}</li>" for warning in report.get("warnings") or ())
     return f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>' if items else ""
 
 

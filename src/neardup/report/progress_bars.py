@@ -7,15 +7,18 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from neardup.progress import compile_seconds, is_compiling
-from neardup.report.progress_lines import short
-from neardup.report.wording import duration
+from neardup.report.progress_lines import short, stage_label
+from neardup.report.wording import duration, say
 
-_COMPILING = "compiling for this processor, once"
 _BESIDE = 62  # characters of a line beside its bar
 
 
 class _Counts(ProgressColumn):
     """Documents done, documents a second, megabytes of text a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unit = say("progress.unit")  # the thread that draws knows no language
 
     def render(self, task: Task) -> Text:
         """Return the figures of a stage; nothing for one that does not count."""
@@ -24,7 +27,7 @@ class _Counts(ProgressColumn):
             return Text("")
         compiling = compile_seconds() - task.fields["compiled"]
         seconds = max(task.fields["seconds"] or (task.elapsed or 0.0) - compiling, 1e-3)
-        text = Text(f"{documents:>11,.0f} docs {short(documents / seconds):>5}/s")
+        text = Text(f"{documents:>11,.0f} {self._unit} {short(documents / seconds):>5}/s")
         if num_bytes:
             text.append(f" {num_bytes / 1e6 / seconds:>5,.0f} MB/s")
         return text
@@ -33,14 +36,18 @@ class _Counts(ProgressColumn):
 class _Time(ProgressColumn):
     """How long a stage took, or how long it will still take."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._compiling, self._left = say("progress.compiling"), say("progress.left", time="{time}")
+
     def render(self, task: Task) -> Text:
         """Return the time left when it is known, else the time that has passed."""
         if task.fields["seconds"] is not None:
             return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
         if is_compiling():
-            return Text(_COMPILING, style="cyan")
+            return Text(self._compiling, style="cyan")
         if task.time_remaining is not None:
-            return Text(f"{clock(task.time_remaining)} left", style="cyan")
+            return Text(self._left.format(time=clock(task.time_remaining)), style="cyan")
         return Text(clock(task.elapsed or 0.0), style="dim")
 
 
@@ -72,7 +79,7 @@ class StageBars:
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Add the bar of a stage."""
         self._task = self._progress.add_task(
-            stage.capitalize(),
+            stage_label(stage),
             total=total_documents or None,
             documents=0,
             num_bytes=0,

@@ -7,7 +7,7 @@ import time
 from typing import TextIO
 
 from neardup.progress import compile_seconds
-from neardup.report.wording import duration
+from neardup.report.wording import duration, say
 
 SECONDS_BETWEEN_LINES = 10.0
 _LEAST_COMPILING = 0.5  # seconds
@@ -28,7 +28,7 @@ class StageLines:
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Start counting."""
-        self._label, self._total = stage.capitalize(), total_documents
+        self._label, self._total = stage_label(stage), total_documents
         self._documents = self._num_bytes = 0
         self._begun = self._printed = time.monotonic()
         self._compiled = compile_seconds()
@@ -37,20 +37,21 @@ class StageLines:
         """Count, and print a line if the last one is ten seconds old."""
         self._documents += documents
         self._num_bytes += num_bytes
-        total = f" of {self._total:,}" if self._total else ""
-        self._print_at_times(f"{self._documents:,}{total} docs")
+        key = "progress.of" if self._total else "progress.documents"
+        self._print_at_times(say(key, documents=self._documents, total=self._total))
 
     def tasks(self, done: int, total: int) -> None:
         """Print a line of the tasks of a cluster if the last one is ten seconds old."""
-        self._print_at_times(f"{done:,} of {total:,} tasks")
+        self._print_at_times(say("progress.tasks", done=done, total=total))
 
     def end(self, stage: str, seconds: float) -> None:
         """Print the line of the stage, after that of the time it compiled if it did."""
         if time.monotonic() >= self._first:
             compiling = compile_seconds() - self._compiled
             if compiling >= _LEAST_COMPILING:
-                print(f"Compiled for this processor, once: {duration(round(compiling, 1))}", file=self._file)
-            self._print(f"{self._documents:,} docs" if self._documents else "done", seconds)
+                print(say("progress.compiled", time=duration(round(compiling, 1))), file=self._file)
+            key = "progress.documents" if self._documents else "progress.done"
+            self._print(say(key, documents=self._documents), seconds)
 
     def _print_at_times(self, text: str) -> None:
         now = time.monotonic()
@@ -64,6 +65,11 @@ class StageLines:
         if self._num_bytes:
             text += f", {self._num_bytes / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
         print(f"{self._label}: {text}, {duration(float(f'{seconds:.2f}'))}", file=self._file, flush=True)
+
+
+def stage_label(stage: str) -> str:
+    """Return the name of a stage as a line begins with it."""
+    return say(f"stages.{stage}", stage).capitalize()
 
 
 def short(value: float) -> str:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from functools import cache
 from html import escape
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
@@ -90,6 +91,11 @@ def for_terminal(message: str) -> str:
     return translated(re.sub(_PARAMETER, _option_of, message))
 
 
+def for_page(message: str) -> str:
+    """Return a message of the library as a page shows it: as it is, or in Chinese, with options."""
+    return message if _LANGUAGE.get() == "en" else for_terminal(message)
+
+
 _PARAMETER = r"(?P<parameter>(?P<name>\w+)(=[^ ()]+|\([^()]*\))?) \((\w+, )?(?P<option>--[^()]*)\)"
 
 
@@ -107,7 +113,7 @@ _CHOSEN = ("path", "name", "id", "columns", "input", "example", "method")
 def _patterns() -> list[tuple[re.Pattern[str], str]]:
     """Return the English sentences of errors.toml and tables.toml as patterns, with their translations."""
     patterns = []
-    for english, chinese in (*_table("errors.toml")["errors"], *_table("tables.toml")["tables"]):
+    for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
         parts, known = re.split(r"{(\w+)}", english), set[str]()
         for place, part in enumerate(parts):
             kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
