@@ -249,12 +249,55 @@ def test_a_short_text_in_many_contexts_is_compared_with_few():
     chance = random.Random(1)
     letters = "abcdefghijklmnopqrstuvwxyz     "
     common = "".join(chance.choices(letters, k=150))
-    around = ["".join(chance.choices(letters, k=175)) for _ in range(800)]
-    texts = [before + common + after for before, after in zip(around[:400], around[400:], strict=True)]
+    around = ["".join(chance.choices(letters, k=175)) for _ in range(400)]
+    texts = [before + common + after for before, after in zip(around[:200], around[200:], strict=True)]
     anchoring = Anchoring(200)
     pieces, selected = selected_of(anchoring, texts)
-    assert np.bincount(np.unique(selected.hashes, return_inverse=True)[1]).max() > 128
-    assert group_anchors(pieces, selected.places, selected.hashes, 200, anchoring.size).sizes.max() <= 128
+    groups = group_anchors(pieces, selected.places, selected.hashes, 200, anchoring.size)
+    compared = [is_compared for *_, is_compared in pairs_of_one_hash(selected, groups)]
+    assert len(compared) > 10_000
+    # 9 of 14 blocks agree; each of 5 others does by chance in (3/16)**2 + 13/256 of pairs; 6 ways to divide these.
+    assert sum(compared) < 10 * 6 * 0.086**5 * len(compared)
+
+
+def pairs_of_one_hash(selected, groups):
+    """Pairs of anchors, and whether one is compared with the other."""
+    asked, may_share = kernels.passage_anchors.asked, kernels.passage_anchors.may_share
+    for one, other in itertools.combinations(range(len(selected.places)), 2):
+        if selected.hashes[one] == selected.hashes[other]:
+            in_one_group = groups.numbers[one] == groups.numbers[other] >= 0
+            before, behind = groups.contexts[other]
+            yield one, other, in_one_group and may_share(asked(before), asked(behind), groups.contexts[one])
+
+
+def agreement(one, other):
+    """How many characters agree before and from two places on; each is the text of a piece, before and behind."""
+    pairs = (reversed(one[0]), reversed(other[0])), (one[1], other[1])
+    return sum(len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*pair, strict=False))]) for pair in pairs)
+
+
+@pytest.mark.parametrize(("length", "size"), [(200, 64), (128, 64), (90, 32), (40, 32)])
+@pytest.mark.parametrize("alphabet", ["abcdefghij klmnopqrst", "aé中😀b文 c字", "中文字天地玄黄宇宙洪荒"])
+def test_anchors_that_share_a_window_are_in_one_group_and_are_compared(length, size, alphabet):
+    chance = random.Random(length)
+    common = "".join(chance.choices(alphabet, k=length + 40))
+    texts = []
+    for _ in range(60):
+        start = chance.randrange(60)
+        around = ["".join(chance.choices(alphabet, k=chance.randrange(length))) for _ in range(2)]
+        texts.append(around[0] + common[start : start + length + chance.randint(-30, 10)] + around[1])
+    pieces, selected = selected_of(Anchoring(length, size=size), texts)
+    groups = group_anchors(pieces, selected.places, selected.hashes, length, size)
+    owners = np.searchsorted(pieces.anchors, np.arange(len(selected.places)), "right")
+    sides = [
+        [bytes(part).decode() for part in (pieces.text[pieces.starts[o] : p], pieces.text[p : pieces.starts[o + 1]])]
+        for o, p in zip(owners, selected.places, strict=True)
+    ]
+    compared = {(one, other): is_compared for one, other, is_compared in pairs_of_one_hash(selected, groups)}
+    shared = {pair for pair in compared if agreement(*(sides[each] for each in pair)) >= length}
+    assert shared
+    assert all(compared[pair] for pair in shared)
+    assert not all(compared.values())
 
 
 UNIT_ALPHABETS = ["a. \n", "aA,\n \n", "a\r\n\t", "中。\n文", "aＡé.\n", "a\u0301b! \n", "½a\n.\u3000", "\n ab. ？\n"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Ints, Words, flatten_strings
+from neardup.arrays import Bytes, Ints, Words, begins_run, flatten_strings, offsets_from_lengths
+from neardup.executor import map_ordered
 from neardup.settings.passages import MIN_LENGTH
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ _SEED = 20261124  # of the hashes, on which no answer depends
 _MARGIN = 66, 2  # characters before and behind a passage by which its ends are chosen
 _FIELDS = 16  # of the table of counts, for each anchor: of those that are alone, 2 % seem to repeat
 _MIN_WORDS = 1 << 10
-_LARGE = 128  # anchors of a group
+_LARGE = 512  # anchors of a group
+_PIECES = 1 << 16  # or groups, for a thread at a time
 Hashes = npt.NDArray[np.uint32]  # with some collisions, which cost time only
 
 
@@ -97,54 +100,70 @@ class Counts:
 class Groups(NamedTuple):
     """Groups of anchors around which texts may agree.
 
-    numbers : int32 by anchor, its group; -1 for one that is alone. sizes : int64, the anchors of each group.
+    numbers : int32 by anchor, its group; -1 for one that is alone. sizes : int64, the anchors of each group. contexts :
+    uint64 (num_anchors, 2), hashes of the text around each, by which most others of its group are passed over.
     """
 
     numbers: npt.NDArray[np.int32]
     sizes: Ints
+    contexts: Words
 
 
-def group_anchors(pieces: Pieces, places: Ints, hashes: Hashes, length: int, size: int, num_against: int = 0) -> Groups:
-    """Group the anchors of pieces by their hashes, and large groups by the windows of `length` characters around them.
+def group_anchors(
+    pieces: Pieces, places: Ints, hashes: Hashes, length: int, size: int, num_against: int = 0, threads: int = 1
+) -> Groups:
+    """Group the anchors of pieces by the text around them: those with a window of `length` characters in common.
 
-    Without that, each anchor of a short text that many documents have would be compared with all others. size : bytes
-    that are hashed. num_against : documents that are kept whole: of copies in them, the first one is enough.
+    Those of small groups may have but three quarters of one in common. size : bytes that are hashed. num_against :
+    documents that are kept whole: of copies in them, the first one is enough.
     """
-    numbers = number_anchors(hashes)
-    sizes = np.bincount(numbers[numbers >= 0])
+    named = kernels.passage_anchors
+    members, offsets = equal_anchors(hashes)
+    contexts, parents = np.empty((len(places), 2), np.uint64), np.arange(len(members), dtype=np.uint32)
+
+    def hash_around(first: int) -> None:
+        span = first, min(first + _PIECES, len(pieces.anchors))
+        named.hash_around(pieces.text, pieces.starts, pieces.anchors, span, places, length, size, contexts)
+
+    def connect(first: int) -> None:
+        named.connect_around(offsets[first : first + _PIECES + 1], members, contexts, parents)
+
+    for work, count in ((hash_around, len(pieces.anchors)), (connect, len(offsets) - 1)):
+        deque(map_ordered(range(0, count, _PIECES), work, threads), 0)
+    kernels.decisions.flatten(parents)
+    numbers = np.full(len(places), -1, np.int32)
+    numbers[members], sizes = _without_single(parents.view(np.int32))
     large = np.flatnonzero(sizes > _LARGE)
     members = np.flatnonzero(np.append(sizes > _LARGE, False)[numbers])  # of number -1, none
     members = members[np.argsort(numbers[members], kind="stable")]
-    owners = np.repeat(np.arange(len(pieces.anchors), dtype=np.int32), np.diff(pieces.anchors, prepend=0))
-    count = len(sizes)
-    for group in np.split(members, np.cumsum(sizes[large])[:-1]) if len(large) else ():
-        owner = owners[group]
+
+    def split(group: Ints) -> tuple[npt.NDArray[np.int32], Ints]:
+        owners = np.searchsorted(pieces.anchors, group, "right")
         parents, leads = np.arange(len(group), dtype=np.uint32), np.zeros(len(group), np.bool_)
-        text = pieces.text, pieces.starts
-        kernels.passage_anchors.connect_equal(*text, owner, places[group], length, size, parents, leads)
-        chosen = leads | (pieces.documents[owner] >= num_against)
-        numbers[group] = np.where(chosen, count + parents.astype(np.int32), np.int32(-1))
-        count += len(group)
-    return _without_single(numbers)
+        named.connect_equal(pieces.text, pieces.starts, owners, places[group], length, size, parents, leads)
+        chosen = leads | (pieces.documents[owners] >= num_against)
+        return _without_single(np.where(chosen, parents.view(np.int32), np.int32(-1)))
+
+    groups, count = np.split(members, np.cumsum(sizes[large])[:-1]) if len(large) else (), len(sizes)
+    sizes[large], all_sizes = 0, [sizes]
+    for group, (inner, inner_sizes) in map_ordered(groups, split, threads):
+        numbers[group] = np.where(inner < 0, inner, inner + np.int32(count))
+        count += len(inner_sizes)
+        all_sizes.append(inner_sizes)
+    return Groups(numbers, np.concatenate(all_sizes), contexts)
 
 
-def _without_single(numbers: npt.NDArray[np.int32]) -> Groups:
-    """Return the groups of more than one anchor, numbered anew."""
+def _without_single(numbers: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints]:
+    """Return the numbers of groups of more than one, counted anew, -1 for others; and the sizes of these groups."""
     sizes = np.bincount(numbers[numbers >= 0])
-    anew = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1).astype(np.int32)
-    return Groups(
-        np.where(numbers >= 0, anew[numbers], -1).astype(np.int32) if len(anew) else numbers, sizes[sizes > 1]
-    )
+    anew = np.append(np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1), -1).astype(np.int32)
+    return anew[numbers], sizes[sizes > 1]  # of number -1, the last one
 
 
-def number_anchors(hashes: Hashes) -> npt.NDArray[np.int32]:
-    """Return the number of the hash of each anchor, -1 for one that no other has."""
+def equal_anchors(hashes: Hashes) -> tuple[npt.NDArray[np.uint32], Ints]:
+    """Return the anchors whose hash others have, those of one hash together, and where these begin and the last end."""
     packed = hashes.astype(np.uint64) << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64)
     packed.sort()
-    keys = packed >> np.uint64(32)
-    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, np.int64)
-    sizes = np.diff(begins, append=len(keys))
-    numbers = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1).astype(np.int32)
-    found = np.empty(len(hashes), np.int32)
-    found[packed & np.uint64(0xFFFFFFFF)] = np.repeat(numbers, sizes)
-    return found
+    begins = np.flatnonzero(begins_run(packed >> np.uint64(32)))
+    sizes = np.diff(begins, append=len(packed))
+    return packed.astype(np.uint32)[np.repeat(sizes > 1, sizes)], offsets_from_lengths(sizes[sizes > 1])

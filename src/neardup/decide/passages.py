@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from neardup import kernels
 from neardup.arrays import Ints, Mask, Words, begins_run, offsets_from_lengths
-from neardup.candidates.passages import Groups, Hashes, number_anchors
+from neardup.candidates.passages import Groups, Hashes, equal_anchors
 from neardup.decide.outcome import Cuts, Edits
 from neardup.features.boundaries import boundary_classes
 from neardup.settings.passages import CutAt, PassageSettings
@@ -81,11 +81,10 @@ def decide_passages(
     """
     named = kernels.passages
     starts = offsets_from_lengths(groups.sizes)
-    listed, beside = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.uint64)
-    contexts = np.empty(len(places), np.uint64)
+    listed, beside = np.empty(int(starts[-1]), np.int32), np.empty((int(starts[-1]), 2), np.uint64)
     fragment_of = np.full(len(places), -2, np.int32)
     counts = np.zeros(len(groups.sizes), np.int32)
-    anchors = named.Anchors(places, groups.numbers, fragment_of, contexts, listed, beside, starts[:-1], counts)
+    anchors = named.Anchors(places, groups.numbers, groups.contexts, fragment_of, listed, beside, starts[:-1], counts)
     rule = _rule(settings)
     state, found, first = np.zeros(3, np.int64), [np.empty((0, 8), np.int64)], 0
     # Kept fragments have as many bytes as a passage has characters, or more.
@@ -109,10 +108,7 @@ def decide_common(
     ----------
     places, hashes : of the anchors. sites : by document, equal for those of one site. gram_size : as above.
     """
-    numbers = number_anchors(hashes)
-    members = np.flatnonzero(numbers >= 0)
-    members = members[np.argsort(numbers[members], kind="stable")]
-    offsets = offsets_from_lengths(np.bincount(numbers[members]))
+    members, offsets = equal_anchors(hashes)
     piece = np.searchsorted(pieces.starts, places[members], "right") - 1
     bounds = np.stack([pieces.starts[piece], pieces.starts[piece + 1]], axis=1)
     owners = pieces.documents[piece]
@@ -184,22 +180,22 @@ def _passages(pieces: Pieces, rows: Ints) -> Passages:
     kinds, owners, starts, stops, kept, sources, windows, source_stops = rows.T
     is_kept = kinds == named.REPEATED
     kept = np.where(is_kept, kept, starts)
-    kept_owners = np.where(is_kept, np.searchsorted(pieces.starts, kept, "right") - 1, owners)
-    asked = np.concatenate([starts, stops, kept]), np.concatenate([owners, owners, kept_owners])
-    order = np.lexsort(asked)
-    counts = np.empty(len(order), np.int64)
-    named.count_up_to(pieces, asked[1][order], asked[0][order], counts)
-    characters = np.empty(len(order), np.int64)
-    characters[order] = counts
-    first, last, kept_first = characters.reshape(3, -1)
+    order = np.argsort(kept, kind="stable")
+    kept_owners, kept_first, ends = np.empty_like(kept), np.empty_like(kept), np.empty(2 * len(rows), np.int64)
+    owners_in_order, counts = np.searchsorted(pieces.starts, kept[order], "right") - 1, np.empty_like(kept)
+    named.count_up_to(pieces, owners_in_order, kept[order], counts)
+    kept_owners[order], kept_first[order] = owners_in_order, counts
+    named.count_up_to(pieces, np.repeat(owners, 2), rows[:, 2:4].ravel(), ends)
+    first, last = ends.reshape(-1, 2).T
     of_bytes = pieces.offsets - pieces.starts[:-1]
     documents = pieces.documents[owners].astype(np.uint32)
     lost = np.bincount(documents, last - first, len(pieces.characters)).astype(np.int64)
     emptied = np.flatnonzero((lost == pieces.characters) & (lost > 0))
     occurrences = np.where(kinds == named.COMMON, sources, 1)
-    before, ended = np.sort(sources[is_kept]), np.sort(source_stops[is_kept])
-    occurrences[is_kept] += np.searchsorted(before, sources[is_kept], "right")
-    occurrences[is_kept] -= np.searchsorted(ended, windows[is_kept])
+    order = np.flatnonzero(is_kept)
+    order = order[np.argsort(sources[order], kind="stable")]
+    occurrences[order] += np.searchsorted(sources[order], sources[order], "right")
+    occurrences[order] -= np.searchsorted(np.sort(source_stops[order]), windows[order])
     return Passages(
         documents,
         starts + of_bytes[owners],

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.decisions import connect, flatten
-from neardup.kernels.intrinsics import address_of
+from neardup.kernels.intrinsics import address_of, count_trailing_zeros
 from neardup.kernels.mixing import double, find_slot, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
@@ -21,6 +21,7 @@ U64 = np.uint64
 NONE, FREE = np.int64(-1), np.int32(-1)
 _BASE = U64(0xD6E8FEB86659FD93)  # random and odd, so that it has an inverse modulo 2**64
 _INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
+_BLOCKS, _FEWER = 15, U64(1)  # on each side of an anchor; no blocks are 1
 _BLOCK = 4096  # characters whose hashes are at hand, besides those of a window
 
 
@@ -182,6 +183,98 @@ def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
     return count, chosen
 
 
+@kernel
+def hash_around(text, starts, ends, span, places, length, size, contexts):
+    """Hash the blocks of characters around anchors: four bits for each side up to the end of each block.
+
+    A window of `length` characters has so many besides those whose bytes are hashed, and a block may be incomplete at
+    each of its ends. So anchors that share one have equal blocks, before and behind, as many as the highest bits tell.
+    starts : int64, of the pieces of the text, and the end of the last; ends : int64, the anchors up to the end of each.
+    span : pieces, first and stop. contexts : uint64 (num_anchors, 2), written: what is before each anchor, the nearest
+    block in the lowest bits, and what is behind it; 0 for a block that is not in the piece, and never 1.
+    """
+    anchor = ends[span[0] - 1] if span[0] else np.int64(0)
+    for piece in range(span[0], span[1]):
+        begin, end = starts[piece], starts[piece + 1]
+        while anchor < ends[piece]:
+            behind = places[anchor]
+            before = advance(text, behind + 1 - size, behind, 0)[0]
+            rest = length - count_characters(text, before, behind)
+            width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
+            one = other = U64((rest - width + 1) // width) << U64(60)
+            state = U64(0)
+            for block in range(_BLOCKS):
+                start = retreat(text, before, begin, width)
+                if start == begin and count_characters(text, start, before) < width:
+                    break
+                state, before = (state ^ _hash(text, start, before)) * _BASE, start
+                one |= max(U64(2), state >> U64(60)) << U64(4 * block)
+            state = U64(0)
+            for block in range(_BLOCKS):
+                stop, missing = advance(text, behind, end, width)
+                if missing:
+                    break
+                state, behind = (state ^ _hash(text, behind, stop)) * _BASE, stop
+                other |= max(U64(2), state >> U64(60)) << U64(4 * block)
+            contexts[anchor, 0], contexts[anchor, 1] = one, other
+            anchor += 1
+
+
+@kernel
+def asked(context):
+    """Return a context in which a block that is not in the piece is 1, as in no other context."""
+    known = context | context >> U64(1)
+    return context | (~(known | known >> U64(2)) & U64(0x1111111111111111))
+
+
+@kernel
+def may_share(before, behind, other):
+    """Return whether anchors have enough equal blocks. before, behind : of `asked`; other : a context."""
+    left, right = before ^ other[0], behind ^ other[1]
+    return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= np.int64(before >> U64(60))
+
+
+@kernel
+def connect_around(offsets, members, contexts, parents):
+    """Connect the anchors of each group that have three quarters of the needed blocks in common.
+
+    offsets : int64, where the groups begin, and the end of the last, in members : uint32, anchors. contexts : of
+    `hash_around`. parents : uint32 (num_members,), a forest, each its own parent; written.
+    """
+    most = 2
+    for group in range(len(offsets) - 1):
+        most = max(most, offsets[group + 1] - offsets[group])
+    (keys, occupied), left, right = _table(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    for group in range(len(offsets) - 1):
+        first, stop, slots = offsets[group], offsets[group + 1], 2
+        while slots < 2 * (stop - first):
+            slots *= 2
+        quarter = np.int64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
+        for part in range(4):
+            before, behind = part * quarter, (3 - part) * quarter
+            occupied[:slots] = FREE
+            links = 0
+            for i in range(first, stop):
+                one, other = _nearest(contexts[members[i], 0], before), _nearest(contexts[members[i], 1], behind)
+                if one == _FEWER or other == _FEWER:
+                    continue
+                key = mix(mix(one) + other)
+                slot = find_slot(keys[:slots], occupied, FREE, key)
+                if occupied[slot] == FREE:
+                    keys[slot], occupied[slot] = key, i - first
+                else:
+                    left[links], right[links] = first + occupied[slot], i
+                    links += 1
+            connect(parents, left[:links], right[:links])
+
+
+@kernel
+def _nearest(context, count):
+    """Return so many blocks of one side of a context, _FEWER if it has not so many."""
+    kept = context & (U64(1) << U64(4 * count)) - U64(1)
+    return _FEWER if count > 0 and kept >> U64(4 * count - 4) == 0 else kept
+
+
 class Around(NamedTuple):
     """The text around anchors.
 
@@ -203,7 +296,7 @@ class Around(NamedTuple):
 def connect_equal(text, starts, pieces, places, length, size, parents, leads):
     """Connect the anchors of a group around which some window of `length` characters is equal.
 
-    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int32, its piece; places :
+    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int64, its piece; places :
     int64, the last byte that is hashed. parents : uint32 (num_anchors,), a forest, each its own parent; written. leads
     : bool, all false; written: whether another anchor has some window of each, and none before it has that.
     """

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.intrinsics import address_of, load_u64
-from neardup.kernels.strings import advance, code_at, common_after, count_characters, hash_at, is_lead, retreat
+from neardup.kernels.intrinsics import load_u64
+from neardup.kernels.passage_anchors import asked, may_share
+from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
 
 U64 = np.uint64
 NONE = np.int64(-1)
@@ -40,16 +41,16 @@ class Pieces(NamedTuple):
 class Anchors(NamedTuple):
     """The anchors of pieces, in their order.
 
-    places : int64, the last byte that is hashed, in the text. groups : int32, those of the same hash; negative where
-    no other has it. Written here: fragments : int32, the kept fragment of each that is listed; contexts : uint64, see
-    `_context`; by rank in the groups, listed : int32, and beside : uint64, their contexts, by which most of them are
-    passed over. group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
+    places : int64, the last byte that is hashed, in the text. groups : int32, of those around which texts may agree;
+    negative where there is no other. contexts : uint64 (num_anchors, 2), of `hash_around`. Written here: fragments :
+    int32, the kept fragment of each that is listed; by rank in the groups, listed : int32, and beside : uint64, their
+    contexts. group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
     """
 
     places: np.ndarray
     groups: np.ndarray
-    fragments: np.ndarray
     contexts: np.ndarray
+    fragments: np.ndarray
     listed: np.ndarray
     beside: np.ndarray
     group_starts: np.ndarray
@@ -83,50 +84,15 @@ _UNLISTED, _OPEN = np.int32(-2), np.int32(-1)
 
 
 @kernel
-def _context(text, begin, end, place, size, length):
-    """Return hashes of 10 bits of one, two and three quarters of the bytes that a window has besides the hashed ones.
-
-    Three before the anchor, then three behind it; 0 where there are too few bytes.
-    """
-    quarter, start, stop, context = (length - size + 1) // 4, place + 1 - size, place + 1, U64(0)
-    for part in range(1, 4):
-        reach, left, right = part * quarter, U64(quarter == 0), U64(quarter == 0)
-        if reach > 0 and start - reach >= begin:
-            left = hash_at(address_of(text) + start - reach, reach, start - reach) >> U64(54) | U64(1)
-        if reach > 0 and stop + reach <= end:
-            right = hash_at(address_of(text) + stop, reach, stop) >> U64(54) | U64(1)
-        context |= left << U64(10 * part - 10) | right << U64(10 * part + 20)
-    return context
-
-
-@kernel
-def _asked(context):
-    """Return a context in which each hash that is 0 is 2, which none is."""
-    for bit in range(0, 60, 10):
-        context |= U64(context >> U64(bit) & U64(1023) == 0) << U64(bit + 1)
-    return context
-
-
-@kernel
-def _may_share(one, other):
-    """Return whether anchors with these contexts may have a common window: of four quarters, three agree at least."""
-    different = one ^ other
-    return (
-        different >> U64(20) & U64(1023) == 0
-        or different >> U64(50) & U64(1023) == 0
-        or different & U64(1023 << 40 | 1023) == 0
-        or different & U64(1023 << 30 | 1023 << 10) == 0
-    )
-
-
-@kernel
 def _enter(anchors, anchor, fragment):
     """List an anchor under its group."""
     group = anchors.groups[anchor]
     if group >= 0:
         if anchors.fragments[anchor] == _UNLISTED:
             rank = anchors.group_starts[group] + anchors.group_sizes[group]
-            anchors.listed[rank], anchors.beside[rank] = anchor, anchors.contexts[anchor]
+            anchors.listed[rank] = anchor
+            for side in range(2):
+                anchors.beside[rank, side] = anchors.contexts[anchor, side]
             anchors.group_sizes[group] += 1
         anchors.fragments[anchor] = fragment
 
@@ -206,9 +172,10 @@ def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first,
             listed += 1
         if group < 0:
             continue
-        context, first_rank = _asked(anchors.contexts[anchor]), anchors.group_starts[group]
+        left, right = asked(anchors.contexts[anchor, 0]), asked(anchors.contexts[anchor, 1])
+        first_rank = anchors.group_starts[group]
         for rank in range(first_rank, first_rank + anchors.group_sizes[group]):
-            if not _may_share(context, anchors.beside[rank]):
+            if not may_share(left, right, anchors.beside[rank]):
                 continue
             other = anchors.listed[rank]
             if start >= 0 and place - anchors.places[other] <= start - source:
@@ -242,9 +209,6 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
         begin, end, stop = pieces.starts[piece], pieces.starts[piece + 1], pieces.anchors[piece]
         if piece == first_piece or document != pieces.documents[piece - 1]:
             document_anchor, lost = anchor, 0
-        for each in range(anchor, stop):
-            if anchors.groups[each] >= 0:
-                anchors.contexts[each] = _context(pieces.text, begin, end, anchors.places[each], size, rule.length)
         if document < num_against:
             span = begin, end, anchor, anchor, stop
             number = _close(pieces.text, anchors, fragments, number, span, rule, size)[0]

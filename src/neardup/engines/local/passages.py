@@ -97,7 +97,7 @@ def find_passages(
         elif settings.keep == "none":
             passages = _decide_common(pieces, scratch, settings, anchoring)
         else:
-            passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, progress)
+            passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, run.threads, progress)
     edits = passages.edits(corpus.num_documents, marked=marked)
     return Cleaned(tasks, corpus, locations(tasks, corpus, scratch), passages, pieces, edits)
 
@@ -116,7 +116,7 @@ def find_among_kept(
             progress.advance(count, num_bytes)
         scratch.close_columns()
         pieces = _select(documents, anchoring, scratch, progress)
-        passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, progress)
+        passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, threads, progress)
     edits = passages.edits(corpus.num_documents, marked=False)
     return Cleaned(tasks, corpus, decided.locations, passages, pieces, edits)
 
@@ -158,16 +158,16 @@ def _decide(
     settings: PassageSettings,
     anchoring: Anchoring,
     num_against: int,
+    threads: int,
     progress: Progress,
 ) -> Passages:
     places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
-    groups = group_anchors(pieces, places, hashes, settings.min_length, anchoring.size, num_against)
+    groups = group_anchors(pieces, places, hashes, settings.min_length, anchoring.size, num_against, threads)
     lengths, done = scratch.column(schemas.LENGTHS), 0
     found = None
     for count, found in decide_passages(pieces, places, groups, settings, anchoring.size, num_against):  # noqa: B007
         progress.advance(count - done, int(lengths[done:count].sum()))
         done = count
-        scratch.release_pages()
     assert found is not None  # the last one
     return found
 
