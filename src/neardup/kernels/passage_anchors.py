@@ -196,13 +196,22 @@ def hash_around(text, starts, ends, span, places, length, size, contexts):
     anchor = ends[span[0] - 1] if span[0] else np.int64(0)
     for piece in range(span[0], span[1]):
         begin, end = starts[piece], starts[piece + 1]
+        low = high = NONE  # what the last context is of, if all its blocks are in the piece
+        apart, repeats = NONE, False
         while anchor < ends[piece]:
             behind = places[anchor]
+            if high >= 0:
+                before, apart = apart, behind - places[anchor - 1]
+                repeats = _recurs(text, low, high, end, apart, repeats and apart == before)
+                if repeats:
+                    contexts[anchor, 0], contexts[anchor, 1] = contexts[anchor - 1, 0], contexts[anchor - 1, 1]
+                    low, high, anchor = low + apart, high + apart, anchor + 1
+                    continue
             before = advance(text, behind + 1 - size, behind, 0)[0]
             rest = length - count_characters(text, before, behind)
             width = (rest + _BLOCKS + 3) // (_BLOCKS + 2)
             one = other = U64((rest - width + 1) // width) << U64(60)
-            state = U64(0)
+            state, low, high = U64(0), NONE, NONE
             for block in range(_BLOCKS):
                 start = retreat(text, before, begin, width)
                 if start == begin and count_characters(text, start, before) < width:
@@ -217,7 +226,16 @@ def hash_around(text, starts, ends, span, places, length, size, contexts):
                 state, behind = (state ^ _hash(text, behind, stop)) * _BASE, stop
                 other |= max(U64(2), state >> U64(60)) << U64(4 * block)
             contexts[anchor, 0], contexts[anchor, 1] = one, other
+            if _nearest(one, _BLOCKS) != _FEWER and _nearest(other, _BLOCKS) != _FEWER:
+                low, high = before, behind
             anchor += 1
+
+
+@kernel
+def _recurs(text, start, stop, end, apart, before):
+    """Return whether the text of a range is also so far behind it. before : whether it is so far before it."""
+    first = max(start, stop - apart) if before else start  # in a run of anchors, the bytes at the end tell it
+    return stop + apart <= end and common_after(text, first, first + apart, stop - first) == stop - first
 
 
 @kernel
@@ -255,6 +273,10 @@ def connect_around(offsets, members, contexts, parents):
             occupied[:slots] = FREE
             links = 0
             for i in range(first, stop):
+                if i > first and _are_equal(contexts[members[i - 1]], contexts[members[i]]):
+                    left[links], right[links] = i - 1, i
+                    links += part == 0
+                    continue
                 one, other = _nearest(contexts[members[i], 0], before), _nearest(contexts[members[i], 1], behind)
                 if one == _FEWER or other == _FEWER:
                     continue
@@ -266,6 +288,11 @@ def connect_around(offsets, members, contexts, parents):
                     left[links], right[links] = first + occupied[slot], i
                     links += 1
             connect(parents, left[:links], right[:links])
+
+
+@kernel
+def _are_equal(one, other):
+    return one[0] == other[0] and one[1] == other[1]
 
 
 @kernel
@@ -320,10 +347,9 @@ def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
     for i in range(count):
         begin, end = piece_starts[pieces[i]], piece_starts[pieces[i] + 1]
         apart = places[i] - places[i - 1] if i else np.int64(0)
-        whole = before == length and pieces[i] == pieces[i - 1] and stop + apart <= end
-        # In a run of anchors, the bytes at the end tell whether this one repeats the last one.
-        first = max(start, stop - apart) if repeats and apart == places[i - 1] - places[i - 2] else start
-        repeats = whole and common_after(text, first, first + apart, stop - first) == stop - first
+        whole = before == length and pieces[i] == pieces[i - 1]
+        same = repeats and apart == places[i - 1] - places[i - 2]
+        repeats = whole and _recurs(text, start, stop, end, apart, same)
         if repeats:
             start, stop, parents[i] = start + apart, stop + apart, one
             leads[one] = True

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.intrinsics import load_u64
+from neardup.kernels.intrinsics import address_of, load_u64, prefetch
 from neardup.kernels.passage_anchors import asked, may_share
 from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
 
@@ -18,6 +18,7 @@ CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = 0, 1, 2, 3, 4  # where cuts end; pa
 # Bits of a class of code points; see features/boundaries.py.
 LETTER, EXTENDS, JOINS, FLAG, SPACE, CLOSER, STOP, WIDE_STOP = 1, 2, 4, 8, 16, 32, 64, 128
 _LONGEST_WORD = 64
+_AHEAD = 8  # anchors whose groups are on their way from memory
 
 
 class Pieces(NamedTuple):
@@ -209,6 +210,15 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
         begin, end, stop = pieces.starts[piece], pieces.starts[piece + 1], pieces.anchors[piece]
         if piece == first_piece or document != pieces.documents[piece - 1]:
             document_anchor, lost = anchor, 0
+        for each in range(anchor, stop + _AHEAD):
+            if each < stop and anchors.groups[each] >= 0:
+                prefetch(address_of(anchors.group_starts) + 8 * np.int64(anchors.groups[each]))
+                prefetch(address_of(anchors.group_sizes) + 4 * np.int64(anchors.groups[each]))
+            ahead = each - _AHEAD
+            if ahead >= anchor and anchors.groups[ahead] >= 0:
+                rank = anchors.group_starts[anchors.groups[ahead]]
+                prefetch(address_of(anchors.listed) + 4 * rank)
+                prefetch(address_of(anchors.beside) + 16 * rank)
         if document < num_against:
             span = begin, end, anchor, anchor, stop
             number = _close(pieces.text, anchors, fragments, number, span, rule, size)[0]
