@@ -476,7 +476,8 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
 def test_progress_is_told_in_chinese(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("in.jsonl").write_text('{"text": "a b c"}\n')
-    result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "out", "--progress", "plain"], env={"LC_ALL": "zh_CN.UTF-8"})
+    arguments = ["dedup", "in.jsonl", "-o", "out", "--progress", "plain"]
+    result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
     assert re.search(r"^读取: 1 篇, ", result.output, re.M)
     assert not re.search(r"docs|Read", result.output)
 

@@ -120,10 +120,12 @@ def group_anchors(
     named = kernels.passage_anchors
     members, offsets = equal_anchors(hashes)
     contexts, parents = np.empty((len(places), 2), np.uint64), np.arange(len(members), dtype=np.uint32)
+    is_hashed, sizes = np.zeros(len(places), np.bool_), np.diff(offsets)
+    is_hashed[members[np.repeat(sizes > named.FEW, sizes)]] = True
 
     def hash_around(first: int) -> None:
         span = first, min(first + _PIECES, len(pieces.anchors))
-        named.hash_around(pieces.text, pieces.starts, pieces.anchors, span, places, length, size, contexts)
+        named.hash_around(pieces.text, pieces.starts, pieces.anchors, span, places, is_hashed, length, size, contexts)
 
     def connect(first: int) -> None:
         named.connect_around(offsets[first : first + _PIECES + 1], members, contexts, parents)

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.decisions import connect, flatten
-from neardup.kernels.intrinsics import address_of, count_trailing_zeros
+from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_product, load_u64
 from neardup.kernels.mixing import double, find_slot, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
@@ -22,6 +22,7 @@ NONE, FREE = np.int64(-1), np.int32(-1)
 _BASE = U64(0xD6E8FEB86659FD93)  # random and odd, so that it has an inverse modulo 2**64
 _INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
 _BLOCKS, _FEWER = 15, U64(1)  # on each side of an anchor; no blocks are 1
+FEW, _ANY = 4, U64(0xFFFFFFFFFFFFFFFF)  # anchors that are compared without blocks, and the context of such
 _BLOCK = 4096  # characters whose hashes are at hand, besides those of a window
 
 
@@ -184,14 +185,15 @@ def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
 
 
 @kernel
-def hash_around(text, starts, ends, span, places, length, size, contexts):
+def hash_around(text, starts, ends, span, places, is_hashed, length, size, contexts):
     """Hash the blocks of characters around anchors: four bits for each side up to the end of each block.
 
     A window of `length` characters has so many besides those whose bytes are hashed, and a block may be incomplete at
     each of its ends. So anchors that share one have equal blocks, before and behind, as many as the highest bits tell.
     starts : int64, of the pieces of the text, and the end of the last; ends : int64, the anchors up to the end of each.
-    span : pieces, first and stop. contexts : uint64 (num_anchors, 2), written: what is before each anchor, the nearest
-    block in the lowest bits, and what is behind it; 0 for a block that is not in the piece, and never 1.
+    span : pieces, first and stop. is_hashed : bool, anchors of groups of more than FEW. contexts : uint64
+    (num_anchors, 2), written: what is before each anchor, the nearest block in the lowest bits, and what is behind it;
+    0 for a block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
     anchor = ends[span[0] - 1] if span[0] else np.int64(0)
     for piece in range(span[0], span[1]):
@@ -200,6 +202,10 @@ def hash_around(text, starts, ends, span, places, length, size, contexts):
         apart, repeats = NONE, False
         while anchor < ends[piece]:
             behind = places[anchor]
+            if not is_hashed[anchor]:
+                contexts[anchor, 0] = contexts[anchor, 1] = _ANY
+                low, high, anchor = NONE, NONE, anchor + 1
+                continue
             if high >= 0:
                 before, apart = apart, behind - places[anchor - 1]
                 repeats = _recurs(text, low, high, end, apart, repeats and apart == before)
@@ -216,19 +222,27 @@ def hash_around(text, starts, ends, span, places, length, size, contexts):
                 start = retreat(text, before, begin, width)
                 if start == begin and count_characters(text, start, before) < width:
                     break
-                state, before = (state ^ _hash(text, start, before)) * _BASE, start
+                state, before = _extend(text, state, start, before), start
                 one |= max(U64(2), state >> U64(60)) << U64(4 * block)
             state = U64(0)
             for block in range(_BLOCKS):
                 stop, missing = advance(text, behind, end, width)
                 if missing:
                     break
-                state, behind = (state ^ _hash(text, behind, stop)) * _BASE, stop
+                state, behind = _extend(text, state, behind, stop), stop
                 other |= max(U64(2), state >> U64(60)) << U64(4 * block)
             contexts[anchor, 0], contexts[anchor, 1] = one, other
             if _nearest(one, _BLOCKS) != _FEWER and _nearest(other, _BLOCKS) != _FEWER:
                 low, high = before, behind
             anchor += 1
+
+
+@kernel
+def _extend(text, state, start, stop):
+    """Return the state of a hash behind a block; of a long one, the first and the last 8 bytes count."""
+    if stop - start < 8:
+        return (state ^ _hash(text, start, stop)) * _BASE
+    return fold_product(load_u64(text, start) ^ state, load_u64(text, stop - 8) ^ _BASE)
 
 
 @kernel
@@ -265,6 +279,9 @@ def connect_around(offsets, members, contexts, parents):
     (keys, occupied), left, right = _table(most), np.empty(most, np.int64), np.empty(most, np.int64)
     for group in range(len(offsets) - 1):
         first, stop, slots = offsets[group], offsets[group + 1], 2
+        if stop - first <= FEW:
+            parents[first:stop] = first
+            continue
         while slots < 2 * (stop - first):
             slots *= 2
         quarter = np.int64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
