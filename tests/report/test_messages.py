@@ -24,6 +24,7 @@ from neardup.report import wording
 from neardup.report.clusters_html import render_clusters
 from neardup.report.dedup_html import render_report
 from neardup.report.wording import _patterns, _table, for_terminal, sentences
+from neardup.verify.choosing import Level
 from reference.checks import for_every
 from reference.reports import example, report, simhash_report
 
@@ -259,7 +260,7 @@ class Recorder:
 def met(monkeypatch) -> set[str]:
     """The sentences of the catalogues that are translated in a test."""
     noted: set[str] = set()
-    catalogue = [english for name in ("errors", "warnings", "tables") for english in catalogue_of(name)]
+    catalogue = [english for name in ("errors", "warnings", "reasons", "tables") for english in catalogue_of(name)]
     assert len(set(catalogue)) == len(catalogue)
     recorders = [
         (Recorder(english, pattern, noted), chinese)
@@ -471,6 +472,45 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
         said = for_terminal("The index has changed since the run was interrupted: all documents were decided again.")
     assert said == "运行中断之后索引有变化：全部文档已重新判定。"
     assert set(catalogue_of("warnings")) - met == set()
+
+
+def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
+    def said(*arguments, keys=None):
+        result = CliRunner().invoke(cli, ["sweep", *arguments], input=keys, env={"LC_ALL": "zh_CN.UTF-8"})
+        assert result.exit_code == 0, result.output
+        assert not re.search(r"[A-Za-z]+(?: [a-z]+){2,}", re.sub("w[0-9]+", "", result.output)), result.output
+        return result.output
+
+    def write(name, texts):
+        Path(name).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+    def words(*numbers):
+        return " ".join(f"w{number}" for number in numbers)
+
+    monkeypatch.chdir(tmp_path)
+    groups = [words(*range(100 * i, 100 * i + 40)) for i in range(40)]
+    write("groups.jsonl", [f"{text} {words(10_000 + 3 * i + j)}" for i, text in enumerate(groups) for j in range(3)])
+    write("short.jsonl", [f"{words(*range(9 * i, 9 * i + 9))} {words(10_000 + j)}" for i in range(40) for j in (i, 99)])
+    write("few.jsonl", [*groups, groups[0] + " w1", groups[0] + " w2"])
+    write("none.jsonl", groups)
+    write("chain.jsonl", [words(*range(10 * i, 10 * i + 40)) for i in range(200)])
+    starts = [(100 * i, 100 * i + 50 * j) for i in range(200) for j in range(2)]
+    write("close.jsonl", [words(*range(first, first + 40), *range(other, other + 17)) for first, other in starts])
+    assert "建议：--ngram 2" in said("groups.jsonl")
+    for name in ("short", "few", "none", "chain", "close"):
+        said(f"{name}.jsonl")
+    said("groups.jsonl", "--similarity", "cosine")
+    said("groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9)
+    said("groups.jsonl", "--ask", "9", "--answers", "b.jsonl", keys="n\n" * 9)
+    said("groups.jsonl", "--ask", "9", "--page", "questions.html")
+    monkeypatch.setattr("neardup.api.choose._MAX_DOCUMENTS", 10)
+    said("few.jsonl")
+    with wording.speaking("zh"):
+        said_of_many = for_terminal("Too many documents are similar: 1,200 were not all compared.")
+        doubt = for_terminal(Level(0.3, 50, 90, 1.0, 0.5).doubts())
+    assert said_of_many == "相似的文档太多：有 1,200 篇没有与全部候选比较。"
+    assert doubt.startswith("到 0.35 只剩下 0.50 的文本对")
+    assert set(catalogue_of("reasons")) - met == set()
 
 
 def test_progress_is_told_in_chinese(tmp_path, monkeypatch):

@@ -136,8 +136,8 @@ def group_anchors(
     numbers = np.full(len(places), -1, np.int32)
     numbers[members], sizes = _without_single(parents.view(np.int32))
     large = np.flatnonzero(sizes > _LARGE)
-    members = np.flatnonzero(np.append(sizes > _LARGE, False)[numbers])  # of number -1, none
-    members = members[np.argsort(numbers[members], kind="stable")]
+    of_large = np.flatnonzero(np.append(sizes > _LARGE, False)[numbers])  # of number -1, none
+    of_large = of_large[np.argsort(numbers[of_large], kind="stable")]
 
     def split(group: Ints) -> tuple[npt.NDArray[np.int32], Ints]:
         owners = np.searchsorted(pieces.anchors, group, "right")
@@ -146,7 +146,7 @@ def group_anchors(
         chosen = leads | (pieces.documents[owners] >= num_against)
         return _without_single(np.where(chosen, parents.view(np.int32), np.int32(-1)))
 
-    groups, count = np.split(members, np.cumsum(sizes[large])[:-1]) if len(large) else (), len(sizes)
+    groups, count = np.split(of_large, np.cumsum(sizes[large])[:-1]) if len(large) else (), len(sizes)
     sizes[large], all_sizes = 0, [sizes]
     for group, (inner, inner_sizes) in map_ordered(groups, split, threads):
         numbers[group] = np.where(inner < 0, inner, inner + np.int32(count))

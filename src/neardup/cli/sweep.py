@@ -14,6 +14,7 @@ from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import COUNT, command, option, settings_options
 from neardup.cli.sources import inputs_argument, named, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
+from neardup.report.wording import say
 from neardup.settings.run import RunSettings, SelectionSettings
 
 _STEP = 0.05
@@ -100,7 +101,7 @@ def sweep(
 
     def print_it() -> None:
         if page is not None:
-            click.echo(f"{page} asks about {asked} pairs. Open it in a browser; it saves the answers as a file.")
+            click.echo(say("sweep.page", page=page, pairs=asked))
         elif ask is None:
             render.evaluate.print_sweep(result)
         if suggestion is not None and (page is None or path is not None):

@@ -12,7 +12,7 @@ from rich.text import Text
 from neardup.cli.render.table import Rows, are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
-from neardup.report.wording import percent, plural, say, visible, what_copies_share
+from neardup.report.wording import percent, say, visible, what_copies_share
 from neardup.results import Comparison
 from neardup.schemas import DISTANCE
 from neardup.settings.methods import MethodSettings
@@ -43,7 +43,8 @@ class Marks(NamedTuple):
     def note(self, text: str) -> str:
         """Return how much of a text is not shown."""
         words = len(text.split())
-        size = plural(words, "word") if words * 16 > len(text) else plural(len(text), "character")
+        is_words = words * 16 > len(text)
+        size = say("folded.words" if is_words else "folded.characters", count=words if is_words else len(text))
         dots = "⋯" if self.unicode else "..."
         return f"{dots} {size} {dots}"
 

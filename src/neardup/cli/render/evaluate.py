@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.compare import Marks, print_differences
 from neardup.cli.render.reports import print_rejected, print_warnings
-from neardup.cli.render.table import Rows, is_plain, is_unicode, table_lines
-from neardup.report.wording import noun, percent, plural, translated, visible
+from neardup.cli.render.suggestion import print_example
+from neardup.cli.render.table import Rows, is_unicode, table_lines
+from neardup.report.wording import noun, percent, plural, say, translated, visible
 from neardup.results import Sweep
 
 
@@ -27,16 +27,13 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
         rows.append((f"{row['threshold']:g}", f"{row['removed']:,}", share, *counts))
     for line in table_lines(("Threshold", "Removed", "of all", "copies", "near-duplicates"), rows):
         console.print(line, soft_wrap=True)
-    marks = Marks(is_plain(console), is_unicode(console), full=False)
     for example in result.examples:
         at, kept = example.removed_at, example.kept_at
-        sides = [] if at is None else [f"removed at {at:g}"]
-        sides += [] if kept is None else [f"kept at {kept:g}"]
-        console.print(Text(f"\nSimilarity {example.similarity:.4f}: {', '.join(sides)}", "bold"))
-        names = visible(example.id), f"{visible(example.kept_id)} (kept)"
-        if example.pair.truncated:
-            console.print(Text("  Long texts: only the beginning of each is compared here.", "dim"))
-        print_differences(example.pair, names, marks, console)
+        sides = [] if at is None else [say("sweep.removed_at", limit=at)]
+        sides += [] if kept is None else [say("sweep.kept_at", limit=kept)]
+        title = f"{say('sweep.similarity', similarity=example.similarity)}: {', '.join(sides)}"
+        names = visible(example.id), say("sweep.kept", id=visible(example.kept_id))
+        print_example(title, example.pair, names, console)
 
 
 _BAR = 24

@@ -8,7 +8,8 @@ from rich.text import Text
 
 from neardup.cli.render.compare import Marks, print_differences
 from neardup.cli.render.table import is_plain, is_unicode
-from neardup.report.wording import plural, visible
+from neardup.report.items import MarkedPair
+from neardup.report.wording import say, translated, visible
 from neardup.suggestion import Suggestion, SweepPair
 
 _ANSWERS = {"y": True, "n": False, "s": None}
@@ -19,16 +20,17 @@ def print_suggestion(suggestion: Suggestion, console: Console | None = None) -> 
     console = console or Console(highlight=False)
     method = suggestion.method
     options = f"--ngram {method.ngram} --threshold {method.threshold:g}"
-    console.print(Text(f"\n{'Suggestion' if suggestion.changes else 'Keep'}: {options}", "bold"))
-    console.print(f"  {suggestion.reason}", soft_wrap=True)
+    key = "sweep.suggestion" if suggestion.changes else "sweep.keep"
+    console.print(Text(f"\n{say(key, options=options)}", "bold"))
+    console.print(f"  {translated(suggestion.reason)}", soft_wrap=True)
     if not suggestion.changes:
         if suggestion.clearest is not None:
-            console.print("  To decide by answers about 27 pairs, add --ask 27.")
+            console.print(f"  {say('sweep.by_answers')}")
         return
     for title, pairs in (
-        (f"{plural(len(suggestion.added), 'pair')} that the given settings do not find", suggestion.added),
-        ("Closest to the threshold, from above", suggestion.above),
-        ("Closest to the threshold, from below", suggestion.below),
+        (say("sweep.added", pairs=len(suggestion.added)), suggestion.added),
+        (say("sweep.above"), suggestion.above),
+        (say("sweep.below"), suggestion.below),
     ):
         if pairs:
             console.print(Text(f"\n{title}", "bold"))
@@ -38,11 +40,16 @@ def print_suggestion(suggestion: Suggestion, console: Console | None = None) -> 
 
 def print_pair(pair: SweepPair, console: Console) -> None:
     """Print two documents with their differences marked."""
-    console.print(Text(f"\nSimilarity {pair.similarity:.4f}", "bold"))
-    if pair.pair.truncated:
-        console.print(Text("  Long texts: only the beginning of each is compared here.", "dim"))
-    marks = Marks(is_plain(console), is_unicode(console), full=False)
-    print_differences(pair.pair, (visible(pair.left_id), visible(pair.right_id)), marks, console)
+    title = say("sweep.similarity", similarity=pair.similarity)
+    print_example(title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console)
+
+
+def print_example(title: str, pair: MarkedPair, names: tuple[str, str], console: Console) -> None:
+    """Print two texts with their differences marked, below a title."""
+    console.print(Text(f"\n{title}", "bold"))
+    if pair.truncated:
+        console.print(Text(f"  {say('sweep.truncated')}", "dim"))
+    print_differences(pair, names, Marks(is_plain(console), is_unicode(console), full=False), console)
 
 
 def ask(pair: SweepPair) -> bool | None:
@@ -50,11 +57,11 @@ def ask(pair: SweepPair) -> bool | None:
     print_pair(pair, Console(stderr=True, highlight=False))
     while True:
         try:
-            key = click.prompt("Duplicates? y, n, s to skip, q to end", err=True).strip().lower()
+            key = click.prompt(say("sweep.question"), err=True).strip().lower()
         except click.Abort:  # the end of the input, or Ctrl-C: what was answered counts
             key = "q"
         if key == "q":
             raise StopIteration
         if key in _ANSWERS:
             return _ANSWERS[key]
-        click.echo(f"An answer is y, n, s or q: got {key!r}.", err=True)
+        click.echo(say("sweep.answers", key=key), err=True)
