@@ -281,6 +281,7 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
         (pa.table({"foo": [ITEM]}), {}, ColumnError, "Looked for question"),
         (pa.table({"question": [ITEM]}), {"item_columns": "qestion"}, ColumnError, "'qestion'"),
         (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
+        (pa.table({"question": [ITEM]}), {"item_columns": "question:0"}, ColumnError, "more than 0: got 'question:0'"),
         (pa.table({"question": [ITEM]}), {"benchmark_column": "task"}, ColumnError, "benchmark_column"),
         ([ITEM], {"threshold": 2}, SettingError, "threshold"),
         ([ITEM], {"corpus": None}, SettingError, "Nothing to search: got one input, source. Pass corpus"),

@@ -143,7 +143,7 @@ def choose_item_columns(
     Raises
     ------
     ColumnError
-        If a column is missing, none is recognised, or no column of an item is of strings.
+        If a column is missing or weighs nothing, none is recognised, or no column of an item is of strings.
     """
     types, advice = _types_of(parts), "Name columns of the items (item_columns, --item-columns)."
     if benchmark_column is not None:
@@ -164,6 +164,8 @@ def choose_item_columns(
         weighted = re.fullmatch(r"(.+):(\d*\.?\d+)", name)
         column = _named(types, weighted[1] if weighted else name, advice)
         chosen[column] = float(weighted[2]) if weighted else 1.0
+        if chosen[column] == 0:
+            raise ColumnError(f"The weight of a column must be more than 0: got {name!r}. Leave the column out.")
     texts = [name for name in chosen if types and all(is_text(columns[name]) for columns in types.values())]
     if types and not texts:
         raise ColumnError(f"An item needs a column of strings: got {listed(list(chosen))}. {advice}")

@@ -45,9 +45,9 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     console = console or Console(highlight=False)
     command, counts, table = report["command"], report["counts"], Rows()
     if "read" in counts:
-        text = memory(report.get("source_bytes", report["bytes"]))
-        documents = noun(counts["read"], "document")
-        table.count(say("counts.read"), counts["read"], say("terminal.of_text", documents=documents, text=text))
+        size = memory(report.get("source_bytes", report["bytes"]))
+        read = say("terminal.of_text", documents=noun(counts["read"], "document"), size=size, kind=_kind(report))
+        table.count(say("counts.read"), counts["read"], read)
     _add_findings(table, report)
     if counts.get("rejected"):
         table.count(say("terminal.rejected"), counts["rejected"], say("terminal.unreadable"), "bold red")
@@ -100,6 +100,12 @@ def add_passages(table: Rows, counts: dict[str, int]) -> None:
         table.count(say("terminal.dropped"), counts["dropped"], lost)
 
 
+def _kind(report: dict[str, Any]) -> str:
+    """Return what was read."""
+    is_vectors = (report["scheme"] or {}).get("name") == "hyperplanes"
+    return say("words.vectors") if is_vectors else say("words.text")
+
+
 def _add_findings(table: Rows, report: dict[str, Any]) -> None:
     """Add the counts that only this command, and this kind of input, has."""
     command, counts, scheme = report["command"], report["counts"], report["scheme"]
@@ -107,7 +113,7 @@ def _add_findings(table: Rows, report: dict[str, Any]) -> None:
         table.count(say("counts.kept"), counts["kept"], _share(counts["kept"], counts), "bold green")
         saved = ""
         if report.get("removed_bytes"):
-            saved = say("terminal.saved", text=memory(report["removed_bytes"]))
+            saved = say("terminal.saved", size=memory(report["removed_bytes"]), kind=_kind(report))
         table.count(say("counts.removed"), counts["removed"], _share(counts["removed"], counts) + saved, "bold")
         _add_kinds(table, report, counts["removed"], counts["removed_exact"])
         if report.get("groups"):
