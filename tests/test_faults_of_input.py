@@ -431,6 +431,7 @@ def test_a_row_of_a_table_without_end_is_refused_by_a_named_limit():
     assert row["reason"] == "a row is longer than 134217728 bytes, the longest that is read"
 
 
+@pytest.mark.slow
 def test_what_expands_without_measure_ends_in_a_named_limit():
     with gzip.open("in.jsonl.gz", "wb") as file:
         file.write(b'{"text": "one text"}\n')

@@ -78,6 +78,7 @@ def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeyp
         swept.suggestion.write("sweep.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", [{"fold_chinese": True}, {"case_fold": False}, {"recall": 0.95}], ids=str)
 def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -112,6 +113,7 @@ def test_short_texts_have_shingles_of_one_word_and_given_ones_stay(table):
     assert neardup.sweep(table, method=neardup.MinHash(ngram=3)).suggestion.clearest.ngram == 3
 
 
+@pytest.mark.slow
 def test_where_the_texts_do_not_decide_the_default_stays(table):
     few = neardup.sweep(table.slice(0, 12)).suggestion
     assert not few.changes

@@ -37,6 +37,7 @@ def documents(real_texts, count: int) -> pa.Table:
     return pa.table({"id": [f"document-{number:011}" for number in range(count)], "text": texts})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_bytes_of_an_index_are_those_of_the_plan(case, real_texts, tmp_path):
     method, storage = CASES[case]

@@ -65,6 +65,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize(("method", "limits"), METHODS.values(), ids=METHODS)
 def test_the_answer_is_that_of_a_new_run_row_for_row(method, limits, options) -> None:

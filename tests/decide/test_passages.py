@@ -277,6 +277,7 @@ def agreement(one, other):
     return sum(len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*pair, strict=False))]) for pair in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "size"), [(200, 64), (128, 64), (90, 32), (40, 32)])
 @pytest.mark.parametrize("alphabet", ["abcdefghij klmnopqrst", "aé中😀b文 c字", "中文字天地玄黄宇宙洪荒"])
 def test_anchors_that_share_a_window_are_in_one_group_and_are_compared(length, size, alphabet):

@@ -314,6 +314,7 @@ PIECES = st.sampled_from(
 BYTES = st.lists(st.one_of(PIECES, st.binary(max_size=20)), max_size=30).map(b"".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(BYTES)
 def test_any_bytes_are_a_page_or_are_rejected(tmp_path: Path, data: bytes) -> None:

@@ -38,6 +38,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["sieve", "connected"])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_a_run_within_a_column_removes_what_runs_over_each_value_remove(real_texts, method, linkage: str) -> None:

@@ -168,6 +168,7 @@ def test_pairs_do_not_depend_on_the_order_of_the_texts(measuring):
     assert len(forwards) >= 19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.05, 0.1])
 def test_copies_with_wrong_characters_are_found_among_unrelated_texts(measuring, noise):
     texts = measuring.noisy(measuring.unrelated(Path("missing"), measuring.ENGLISH, 500), noise, measuring.ALL)

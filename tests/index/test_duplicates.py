@@ -59,6 +59,7 @@ def check(seed: int, name: str) -> None:
         assert counts_of(index) == counts_at_once(table, method)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_the_counts_are_those_of_one_run_after_any_split(name: str) -> None:
     for seed in FEW:

@@ -215,6 +215,7 @@ def test_info_tells_counts_bytes_and_settings(make):
     assert info["promise"].endswith(".")
 
 
+@pytest.mark.slow
 def test_threads_share_an_index(make):
     index = make()
     rows = [(f"d{i}", f"{FOX if i % 2 else OTHER} part {i % 11} of {i % 3}") for i in range(120)]

@@ -144,6 +144,7 @@ def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path
                 index.compact()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [CROWDED, PRINTS], ids=["sets", "fingerprints"])
 @pytest.mark.parametrize("seeds", sequences(100))
 def test_crowded_buckets_of_batches_are_those_of_documents_one_by_one(method, seeds):

@@ -98,6 +98,7 @@ def test_large_groups_lose_no_pair_at_any_step(count):
         assert sorted(pairs) == [(left, right, 0) for left in range(count) for right in range(left + 1, count)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=30), st.integers(0, 30), st.sampled_from([2, 8, 64]))
 def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
     words = records_of(fingerprints, 128).fingerprints

@@ -474,6 +474,7 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     assert set(catalogue_of("warnings")) - met == set()
 
 
+@pytest.mark.slow
 def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
     def said(*arguments, keys=None):
         result = CliRunner().invoke(cli, ["sweep", *arguments], input=keys, env={"LC_ALL": "zh_CN.UTF-8"})

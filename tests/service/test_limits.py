@@ -350,6 +350,7 @@ def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
     assert tokens.role_of(b"Bearer " + b"y" * 16) == "read"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are those of POSIX")
 def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path):
     file = tmp_path / "tokens"

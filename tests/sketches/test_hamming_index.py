@@ -75,6 +75,7 @@ def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(data, bits, 
         assert found_in(index.query_many(asked), len(asked)) == answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bits", "max_distance"), [(32, 2), (64, 3), (64, 8), (128, 3), (256, 16)])
 def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
     chance = random.Random(bits)

@@ -75,6 +75,7 @@ def test_a_batch_of_many_bytes_goes_to_files_at_once(tmp_path):
         assert store.verify() == []
 
 
+@pytest.mark.slow
 def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
     folder, rng, expected = tmp_path / "index", random.Random(0), ReferenceStore(LAYOUTS[0])
     store = embedded.create(str(folder), made_for(LAYOUTS[0]), memory_bytes=1 << 17)

@@ -34,6 +34,7 @@ def make_table(num_rows: int) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_rows", [0, 1, 200])
 def test_compact_rows_come_back_equal(num_rows):
     table = make_table(num_rows)

@@ -98,6 +98,7 @@ def test_the_adjusted_rand_index_of_many_things_is_exact_and_of_nothing_unknown(
     assert adjusted_rand(np.empty(0, np.int64), np.empty(0, np.int64)) is None
 
 
+@pytest.mark.slow
 def test_the_adjusted_rand_index_of_chance_is_about_nothing():
     """Of two independent partitions its mean is 0, by its definition; the bound is 5 standard errors."""
     draw = np.random.default_rng(1)
