@@ -397,16 +397,21 @@ def _connect_windows(text, bounds, places, length, size, members, parents, leads
     leads.
     """
     count = len(places)
-    around, table, hashes = _windows(text, bounds, places, length), _table(count), np.empty(count, U64)
-    chosen = np.empty(count, np.int64)
+    around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
+    left, right, sites = np.empty(count, np.uint32), np.empty(count, np.uint32), np.zeros(count, np.int64)
     for before in range(length, 0, -1):
-        windows = 0
+        occupants[:] = FREE
+        links = 0
         for i in range(count):
             if _has_window(text, around, i, before, places[i] + 1 - size, bounds[i, 1]):
-                hashes[windows] = mix(around.sums[i] * around.inverses[i])
-                chosen[windows] = i
-                windows += 1
-        _link(text, around, hashes[:windows], chosen, table, members, parents, leads)
+                slot = _slot_of(text, around, sites, i, keys, occupants)
+                if occupants[slot] == FREE:
+                    occupants[slot] = i
+                else:
+                    left[links], right[links] = members[occupants[slot]], members[i]
+                    leads[left[links]] = True
+                    links += 1
+        connect(parents, left[:links], right[:links])
 
 
 @kernel
@@ -523,28 +528,3 @@ def _slot_of(text, around, sites, i, keys, occupants):
 @kernel
 def _hash(text, start, stop):
     return hash_at(address_of(text) + start, stop - start, start)
-
-
-@kernel
-def _link(text, around, hashes, numbers, table, members, parents, leads):
-    """Connect those whose windows have equal hashes.
-
-    numbers : int64, in `around`, of each hash. members : int64, their numbers in parents and leads.
-    """
-    keys, occupied = table
-    occupied[:] = FREE
-    first, second = np.empty(len(hashes), np.uint32), np.empty(len(hashes), np.uint32)
-    links = 0
-    for i in range(len(hashes)):
-        slot, other = find_slot(keys, occupied, FREE, hashes[i]), numbers[i]
-        if occupied[slot] == FREE:
-            keys[slot], occupied[slot] = hashes[i], other
-            continue
-        one = occupied[slot]
-        size = around.stops[one] - around.starts[one]
-        is_same = around.stops[other] - around.starts[other] == size
-        is_same = is_same and common_after(text, around.starts[one], around.starts[other], size) == size
-        leads[members[one if is_same else other]] = True
-        first[links], second[links] = members[one], members[other]
-        links += 1
-    connect(parents, first[:links], second[:links])
