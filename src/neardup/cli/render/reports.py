@@ -101,7 +101,7 @@ def add_passages(table: Rows, counts: dict[str, int]) -> None:
 
 
 def _kind(report: dict[str, Any]) -> str:
-    """Return what was read."""
+    """Return the word for the documents of a run: text, or vectors."""
     is_vectors = (report["scheme"] or {}).get("name") == "hyperplanes"
     return say("words.vectors") if is_vectors else say("words.text")
 
