@@ -440,6 +440,7 @@ WARNING_COMMANDS = [
 ]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
 def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypatch, met):
     def write(name, texts, **others):
         rows = [{"text": text} | {key: values[i] for key, values in others.items()} for i, text in enumerate(texts)]

@@ -114,8 +114,8 @@ def group_anchors(
 ) -> Groups:
     """Group the anchors of pieces by the text around them: those with a window of `length` characters in common.
 
-    Those of small groups may have but three quarters of one in common. size : bytes that are hashed. num_against :
-    documents that are kept whole: of copies in them, the first one is enough.
+    Those of a group that is not large may have three quarters of one in common, and a few no more than the hashed bytes.
+    size : bytes that are hashed. num_against : documents that are kept whole: of copies in them, the first is enough.
     """
     named = kernels.passage_anchors
     members, offsets = equal_anchors(hashes)
