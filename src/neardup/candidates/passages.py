@@ -114,7 +114,7 @@ def group_anchors(
 ) -> Groups:
     """Group the anchors of pieces by the text around them: those with a window of `length` characters in common.
 
-    Those of a group that is not large may have three quarters of one in common, and a few no more than the hashed bytes.
+    Those of a group that is not large may have three quarters of one in common, and a few only the hashed bytes.
     size : bytes that are hashed. num_against : documents that are kept whole: of copies in them, the first is enough.
     """
     named = kernels.passage_anchors
