@@ -30,12 +30,12 @@ _LONG_CHARACTER = 0xE0  # the first byte of characters that are a word each, and
 class Lookup(NamedTuple):
     """Where hashes of shingles and sequences are found.
 
-    ngrams : int64 (num_ngrams, 2), the length of shingles and that of the sequences around them.
+    lengths : int64, in words, of the shortest shingles, and then of longer ones and of sequences.
     slots : uint64, open addressing, of a hash the first bits, and instead of the others the number of its key plus 1.
-    bits : uint64 (num_ngrams, num_words), filters, in which the bit hash >> shift of each shingle of any item is set.
+    bits : uint64, a filter: two bits, of the word hash >> shift, of each of the shortest shingles of any field.
     """
 
-    ngrams: Rows
+    lengths: Rows
     slots: Words
     bits: Words
     shift: np.uint64
@@ -197,10 +197,12 @@ def build_items(
     fields, positions = of_hash[first], ranges(0, sizes)[first]
     lengths = np.where(num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams))
     around, sizes = _shingles(texts, lengths, num_tokens, shingling)
-    every, numbers = np.unique(np.append(hashes[first], around), return_inverse=True)
-    keys, numbers = numbers[: len(first)], numbers[len(first) :]
+    others = np.setdiff1d(np.stack([np.unique(ngrams), sequence_lengths(np.unique(ngrams))]), settings.ngram)
+    shortest, _ = _shingles(texts, np.full_like(ngrams, settings.ngram), num_tokens, shingling)
+    lookup, numbers = _lookup(np.append(hashes[first], around), np.append(settings.ngram, others), shortest)
+    keys, numbers, num_keys = numbers[: len(first)], numbers[len(first) :], int(numbers.max(initial=-1)) + 1
     different = np.sort(keys * num_items + contents[field_items[fields]])
-    num_different = np.bincount(different[begins_run(different)] // max(1, num_items), minlength=len(every))[keys]
+    num_different = np.bincount(different[begins_run(different)] // max(1, num_items), minlength=num_keys)[keys]
     own = num_different <= settings.common
     shared = np.stack([fields, positions, num_different], axis=1)[~own]
     fields, positions, keys = fields[own], positions[own], keys[own]
@@ -208,8 +210,8 @@ def build_items(
     size = np.minimum(positions, sizes[fields] - 1) - low + 1
     low += offsets_from_lengths(sizes)[fields]
     covers = np.bincount(low, minlength=len(numbers) + 1) - np.bincount(low + size, minlength=len(numbers) + 1)
-    is_counted = np.bincount(numbers[np.cumsum(covers)[:-1] > 0], minlength=len(every)) > 0
-    by_key, of_key = np.argsort(keys, kind="stable"), np.bincount(keys, minlength=len(every))
+    is_counted = np.bincount(numbers[np.cumsum(covers)[:-1] > 0], minlength=num_keys) > 0
+    by_key, of_key = np.argsort(keys, kind="stable"), np.bincount(keys, minlength=num_keys)
     postings = offsets_from_lengths(of_key), by_key, field_items[fields[by_key]]
     return ItemTable(
         settings,
@@ -226,7 +228,7 @@ def build_items(
         shared,
         tuple(column.astype(np.int32) for column in postings),
         Around(numbers, low, size, is_counted),
-        _lookup(every, np.flatnonzero(is_counted | (of_key > 0)), hashes, ngrams[of_hash], settings),
+        lookup,
     )
 
 
@@ -253,16 +255,17 @@ def _shingles(texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingl
     return hashes, sizes
 
 
-def _lookup(every: Words, keys: Rows, hashes: Words, of_hash: Rows, settings: ContaminationSettings) -> Lookup:
-    """Return where some keys are found. every : the hashes of all keys. hashes, of_hash : of all shingles."""
-    slots = np.zeros(1 << (len(every) + len(keys) // 2 + 16).bit_length(), np.uint64)
-    kernels.item_shingles.fill_slots(every, keys, slots)
-    size = min(_MOST_BITS, 1 << (_BITS_PER_SHINGLE * len(hashes) + 64).bit_length())
-    shift, ngrams = np.uint64(65 - size.bit_length()), np.unique(np.append(of_hash, settings.ngram))
-    is_set = np.zeros((len(ngrams), size), np.bool_)
-    is_set[np.searchsorted(ngrams, of_hash), hashes >> shift] = True
-    ngrams = np.stack([ngrams, sequence_lengths(ngrams)], axis=1)
-    return Lookup(ngrams, slots, np.packbits(is_set, axis=1, bitorder="little").view(np.uint64), shift)
+def _lookup(every: Words, lengths: Rows, shortest: Words) -> tuple[Lookup, Rows]:
+    """Return where hashes are found, and the key of each.
+
+    every : of shingles and sequences. shortest : of all shingles of lengths[0] words.
+    """
+    slots = np.zeros(1 << (len(every) + len(every) // 2 + 16).bit_length(), np.uint64)
+    keys = kernels.item_shingles.number_hashes(every, slots)
+    bits = np.zeros(min(_MOST_BITS, 1 << (_BITS_PER_SHINGLE * len(shortest) + 64).bit_length()) // 64, np.uint64)
+    shift = np.uint64(64 - (len(bits) - 1).bit_length())
+    kernels.item_shingles.fill_filter(shortest, bits, shift)
+    return Lookup(lengths, slots, bits, shift), keys
 
 
 class Finder:
@@ -291,7 +294,7 @@ class Finder:
         table, num_documents, longest = self._table, len(scan.text.offsets) - 1, longest_of(scan.text)
         size, flagged = 3 * longest + 2, np.zeros(num_documents, np.bool_)
         spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.arange(size, dtype=np.int32)
-        room = (3 * len(scan.text.data) + num_documents) * table.lookup.ngrams.size  # never written, never given out
+        room = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)  # never written, never given out
         keys, positions = np.empty(room, np.int32), np.empty(room, np.int32)
         buffers = make_buffers(longest)
         ends = kernels.item_shingles.look_up(scan, table.lookup, buffers, spaces, keys, positions, flagged)

@@ -5,6 +5,7 @@ The tokens come from the code that a run uses. For one or two documents, not for
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -38,6 +39,11 @@ _SEARCH_BUDGET = 64
 """The tokens of a callable are searched far ahead until the text has been read this many times without a match."""
 _NEAR = 1_000
 """How far ahead a token is searched after that, in characters."""
+
+_BLOCK = 1 << 16
+"""So many characters at a time remain in the caches of a processor."""
+_CUT = re.compile("(?<=[ \\n])[0-9A-Za-z]")
+"""Where a text can be cut: before a character that combines with none before it and does not continue a word."""
 
 _Located = tuple[str, int, int]
 """A token and its range in the normalised text; an empty range if the token is not there."""
@@ -99,13 +105,20 @@ def word_ranges(text: str, shingling: Shingling) -> Ints:
 
     Without an object for each word, but where normalisation does more than replace a character by another.
     """
+    limits = [0]
+    while cut := _CUT.search(text, limits[-1] + _BLOCK):
+        limits.append(cut.start())
+    blocks = pairwise([*limits, len(text)])
+    return np.concatenate([_block_ranges(text[start:end], shingling) + start for start, end in blocks])
+
+
+def _block_ranges(text: str, shingling: Shingling) -> Ints:
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     codes = code_points(text)
     entries = tables.entries[codes]
     kinds, is_plain = classes_of(entries), entries & ~np.uint32(LOW_MASK | CLASS_MASK << CLASS_SHIFT | WHITESPACE) == 0
     if is_plain.all():
         return _plain_ranges(kinds)
-    # A text can be cut before a character that combines with none before it and does not continue a word.
     after_space = np.append(False, (codes[:-1] == ord(" ")) | (codes[:-1] == ord("\n")))
     cuts = np.flatnonzero((codes < 128) & (kinds == WORD) & after_space | (codes - 0x4E00 < 0x5200))
     limits = np.concatenate([[0], cuts, [len(text)]])

@@ -15,14 +15,40 @@ _AHEAD = 12  # slots that are fetched in advance
 
 
 @kernel
-def fill_slots(hashes, numbers, slots):
-    """Put some hashes into a table, zeros before; see `Lookup`. numbers : int64, those of the hashes."""
-    mask = U64(len(slots) - 1)
-    for number in numbers:
-        slot = hashes[number] & mask
-        while slots[slot] != U64(0):
-            slot = (slot + U64(1)) & mask
-        slots[slot] = (hashes[number] & ~mask) | U64(number + 1)
+def number_hashes(hashes, slots):
+    """Put hashes into a table, zeros before; see `Lookup`. Returns their numbers, in the order of first occurrence."""
+    base, mask, count, numbers = address_of(slots), U64(len(slots) - 1), 0, np.empty(len(hashes), np.int64)
+    for i in range(len(hashes)):
+        if i + _AHEAD < len(hashes):
+            prefetch(base + 8 * np.int64(hashes[i + _AHEAD] & mask))
+        slot = _slot_of(hashes[i], slots, mask)
+        if slots[slot] == U64(0):
+            count += 1
+            slots[slot] = (hashes[i] & ~mask) | U64(count)
+        numbers[i] = np.int64(slots[slot] & mask) - 1
+    return numbers
+
+
+@kernel
+def _slot_of(value, slots, mask):
+    """Return the slot of a hash, or the empty one where it would be."""
+    slot = value & mask
+    while slots[slot] != U64(0) and (slots[slot] ^ value) & ~mask != U64(0):
+        slot = (slot + U64(1)) & mask
+    return slot
+
+
+@kernel
+def _bits_of(value):
+    """Return the bits of a hash in its word of a filter: two, or one."""
+    return (U64(1) << (value & U64(63))) | (U64(1) << ((value >> U64(6)) & U64(63)))
+
+
+@kernel
+def fill_filter(hashes, bits, shift):
+    """Set the bits of hashes; see `Lookup`."""
+    for value in hashes:
+        bits[value >> shift] |= _bits_of(value)
 
 
 @kernel
@@ -30,9 +56,9 @@ def _select(hashes, count, bits, shift, chosen):
     """Write which of the first hashes a filter lets through; return their number."""
     num_chosen = 0
     for i in range(count):
-        bit = hashes[i] >> shift
+        wanted = _bits_of(hashes[i])
         chosen[num_chosen] = i
-        num_chosen += np.int64((bits[bit >> U64(6)] >> (bit & U64(63))) & U64(1))
+        num_chosen += 1 if bits[hashes[i] >> shift] & wanted == wanted else 0
     return num_chosen
 
 
@@ -43,10 +69,7 @@ def _find(hashes, chosen, first, slots, keys, positions, count):
     for i in range(len(chosen)):
         if i + _AHEAD < len(chosen):
             prefetch(base + 8 * np.int64(hashes[chosen[i + _AHEAD]] & mask))
-        value = hashes[chosen[i]]
-        slot = value & mask
-        while slots[slot] != U64(0) and (slots[slot] ^ value) & ~mask != U64(0):
-            slot = (slot + U64(1)) & mask
+        slot = _slot_of(hashes[chosen[i]], slots, mask)
         keys[count], positions[count] = np.int64(slots[slot] & mask) - 1, first + chosen[i]
         count += 1 if slots[slot] != U64(0) else 0
     return count
@@ -61,29 +84,26 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     end, int64.
     """
     text, tables, mode = scan
-    ngrams, slots, filters, shift = lookup
+    lengths, slots, bits, shift = lookup
     hashes, chosen, rising = spaces
-    of_ascii, shortest, count = hash_ascii(mode), ngrams[0, 0], 0
+    of_ascii, shortest, count = hash_ascii(mode), lengths[0], 0
     ends = np.empty(len(text.offsets) - 1, np.int64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        length, end, flagged[document] = shingle_document(data, tables, mode, shortest, buffers, of_ascii, hashes, 0)
-        for which in range(len(ngrams)):
-            ngram, sequence = ngrams[which, 0], ngrams[which, 1]
-            if which > 0:
-                end = roll(buffers.tokens, length, ngram, hashes, 0)
-            num_chosen, first = _select(hashes, end, filters[which], shift, chosen), 0
-            count = _find(hashes, chosen[:num_chosen], 0, slots, keys, positions, count)
-            for i in range(1, num_chosen + 1):
-                if i < num_chosen and chosen[i] == chosen[i - 1] + 1:
-                    continue
-                # A sequence of an item consists of shingles of items, so that few are looked up.
-                size = i - first + ngram - 1
-                if size >= sequence:
+        _, end, flagged[document] = shingle_document(data, tables, mode, shortest, buffers, of_ascii, hashes, 0)
+        num_chosen, first = _select(hashes, end, bits, shift, chosen), 0
+        count = _find(hashes, chosen[:num_chosen], 0, slots, keys, positions, count)
+        for i in range(1, num_chosen + 1):
+            if i < num_chosen and chosen[i] == chosen[i - 1] + 1:
+                continue
+            # What is longer consists of the shortest shingles of items, so that little is looked up.
+            size = i - first + shortest - 1
+            for length in lengths[1:]:
+                if size >= length:
                     begin = chosen[first]
-                    end = roll(buffers.tokens[begin:], size, sequence, hashes, 0)
+                    end = roll(buffers.tokens[begin:], size, length, hashes, 0)
                     count = _find(hashes, rising[:end], begin, slots, keys, positions, count)
-                first = i
+            first = i
         ends[document] = count
     return ends
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, ranges, rank_in_run
+from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, offsets_from_lengths, ranges, rank_in_run
 from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
 from neardup.documents.batch import Corpus
@@ -70,8 +70,11 @@ class ItemTables:
         self._hits, self._further = hits, further
         self._all = np.unique(np.vstack([np.stack([hits.documents, hits.items], axis=1), further]), axis=0)
         self._listed = hits.take(np.flatnonzero(rank_in_run(hits.items) < table.settings.max_documents))
-        self._text = "\n".join(table.texts.to_pylist())
-        self._ranges = word_ranges(self._text, table.shingling)  # of the words of all fields, numbered through
+        shown = table.shared[:, 0], table.fields[~found.is_rare], np.flatnonzero(np.isin(table.field_items, hits.items))
+        fields, self._first = np.unique(np.concatenate(shown)), np.zeros(len(table.field_items), np.int64)
+        self._first[fields] = offsets_from_lengths(table.num_tokens[fields])[:-1]
+        self._text = "\n".join(table.texts.take(arrow_of(fields)).to_pylist())
+        self._ranges = word_ranges(self._text, table.shingling)  # of the words of fields to be shown, from `_first` on
         self._names = pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())
         self.hits, self.boilerplate = self._hits_table(), self._boilerplate_table()
         self._status, self.items = self._items_table(found.enough)
@@ -110,7 +113,7 @@ class ItemTables:
         common = np.flatnonzero(~self._found.is_rare)
         places = table.fields[common], table.positions[common], self._found.num_documents[common]
         for step, (fields, positions, counts) in ((1, places), (-1, table.shared.T)):
-            begins = table.words.offsets[fields] + positions
+            begins = self._first[fields] + positions
             ends = begins + table.ngrams[fields]
             first = np.flatnonzero(begins_run(fields) | (begins > np.append(0, ends[:-1])))  # of those that overlap
             last = np.append(first[1:], len(fields))[: len(first)] - 1
@@ -126,9 +129,9 @@ class ItemTables:
         """Return the words of an item in no shingle that was found; of fields without a shingle none."""
         table = self._table
         fields = np.arange(*np.searchsorted(table.field_items, [item, item + 1]))
-        words = ranges(table.words.offsets[fields], table.num_tokens[fields])
+        words = ranges(self._first[fields], table.num_tokens[fields])
         is_left = np.repeat(table.num_tokens[fields] >= table.ngrams[fields], table.num_tokens[fields])
-        starts = table.words.offsets[table.fields[found]] - words[0] + table.positions[found]
+        starts = self._first[table.fields[found]] - words[0] + table.positions[found]
         is_left[ranges(starts, table.ngrams[table.fields[found]])] = False
         left = self._ranges[words[is_left]].tolist()
         shown = " ".join(self._text[start:end] for start, end in left[:_MOST_WORDS])
