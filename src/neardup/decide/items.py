@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, begins_run, ranges, writable
+from neardup.arrays import Mask, Rows, begins_run, offsets_from_lengths, ranges, writable
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
 
 RULES = ("containment", "whole", "perfect")
@@ -65,7 +65,7 @@ class Hits(NamedTuple):
     ends: Rows
     found: npt.NDArray[np.object_]
 
-    def take(self, rows: npt.NDArray[Any]) -> Hits:
+    def take(self, rows: npt.NDArray[Any] | slice) -> Hits:
         """Return some of the hits."""
         return Hits(*(column[rows] for column in self))
 
@@ -182,8 +182,7 @@ def decide_hits(table: ItemTable, matches: Matches, characters: npt.NDArray[np.i
     documents = matches.documents[found.begins[found.starts]].astype(np.uint32)
     order = np.lexsort((documents, -containment, items))
     order = order[containment[order] > 0]
-    limits, places = np.append(found.starts, len(found.items)), np.empty(len(items), np.object_)
-    for row in order.tolist():
-        stretches = found.counts[limits[row] : limits[row + 1], 2:].tolist()
-        places[row] = np.unique(np.concatenate([matches.places[low : high + 1] for low, high in stretches]))
+    sizes = found.counts[:, 3] - found.counts[:, 2] + 1
+    every, limits = matches.places[ranges(found.counts[:, 2], sizes)], offsets_from_lengths(sizes)[found.starts]
+    places = np.fromiter(np.split(every, limits[1:]), np.object_)[: len(items)]
     return Hits(documents, items, rules, containment, characters[first, 0], characters[last, 1], places).take(order)

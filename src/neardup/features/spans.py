@@ -116,7 +116,8 @@ def _block_ranges(text: str, shingling: Shingling) -> Ints:
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     codes = code_points(text)
     entries = tables.entries[codes]
-    kinds, is_plain = classes_of(entries), entries & ~np.uint32(LOW_MASK | CLASS_MASK << CLASS_SHIFT | WHITESPACE) == 0
+    kinds = classes_of(entries).astype(np.uint8)
+    is_plain = entries & ~np.uint32(LOW_MASK | CLASS_MASK << CLASS_SHIFT | WHITESPACE) == 0
     if is_plain.all():
         return _plain_ranges(kinds)
     after_space = np.append(False, (codes[:-1] == ord(" ")) | (codes[:-1] == ord("\n")))
@@ -133,7 +134,7 @@ def _block_ranges(text: str, shingling: Shingling) -> Ints:
     return found[np.argsort(found[:, 0], kind="stable")]
 
 
-def _plain_ranges(kinds: npt.NDArray[np.uint32]) -> Ints:
+def _plain_ranges(kinds: npt.NDArray[np.uint8]) -> Ints:
     """Return the ranges of words by the classes of the characters."""
     places = np.flatnonzero(kinds != TRANSPARENT)
     kinds = kinds[places]

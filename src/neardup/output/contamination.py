@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,7 @@ from neardup.runs.items import Items
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
 
 STATUSES = CONTAMINATED, BOILERPLATE, SHORT, CLEAN = "contaminated", "boilerplate", "short", "clean"
-_MOST_WORDS = 30
+_MOST_WORDS, _AT_ONCE = 30, 1 << 14
 
 
 class Found(NamedTuple):
@@ -82,13 +84,13 @@ class ItemTables:
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
         hits = self._listed
-        missing = [self._missing(*hit) for hit in zip(hits.items.tolist(), hits.found, strict=True)]
+        parts = (hits.take(slice(first, first + _AT_ONCE)) for first in range(0, len(hits.items), _AT_ONCE))
         columns = [
             *(column.take(arrow_of(hits.items)) for column in self._names),
             *self._found.locations.columns(hits.documents),
             *map(arrow_of, (hits.starts, hits.ends, hits.containment)),
             pa.array(RULES).take(arrow_of(hits.rules)),
-            pa.array(missing, pa.string()),
+            pa.array(chain.from_iterable(map(self._missing, parts)), pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=found_items_schema())
 
@@ -125,17 +127,19 @@ class ItemTables:
             tables.append(pa.Table.from_arrays(columns, schema=boilerplate_schema()))
         return pa.concat_tables(tables)
 
-    def _missing(self, item: int, found: npt.NDArray[np.int32]) -> str:
-        """Return the words of an item in no shingle that was found; of fields without a shingle none."""
-        table = self._table
-        fields = np.arange(*np.searchsorted(table.field_items, [item, item + 1]))
-        words = ranges(self._first[fields], table.num_tokens[fields])
-        is_left = np.repeat(table.num_tokens[fields] >= table.ngrams[fields], table.num_tokens[fields])
-        starts = self._first[table.fields[found]] - words[0] + table.positions[found]
-        is_left[ranges(starts, table.ngrams[table.fields[found]])] = False
-        left = self._ranges[words[is_left]].tolist()
-        shown = " ".join(self._text[start:end] for start, end in left[:_MOST_WORDS])
-        return shown + (" …" if len(left) > _MOST_WORDS else "")
+    def _missing(self, hits: Hits) -> Iterator[str]:
+        """Yield the words of each item in no shingle that was found; of fields without a shingle none."""
+        table, (first, end) = self._table, np.searchsorted(self._table.field_items, [hits.items, hits.items + 1])
+        begins, places, of_hit = table.words.offsets[first], np.concatenate(hits.found), list(map(len, hits.found))
+        sizes, fields = table.words.offsets[end] - begins, ranges(first, end - first)
+        offsets = offsets_from_lengths(sizes)
+        is_left = np.repeat((table.num_tokens >= table.ngrams)[fields], table.num_tokens[fields])
+        starts = (table.words.offsets[table.fields] + table.positions)[places] - np.repeat(begins - offsets[:-1], of_hit)
+        is_left[ranges(starts, table.ngrams[table.fields[places]])] = False
+        left = self._ranges[ranges(self._first[first], sizes)[is_left]].tolist()
+        for start, stop in pairwise(offsets_from_lengths(is_left)[offsets].tolist()):
+            shown = " ".join(self._text[low:high] for low, high in left[start : min(stop, start + _MOST_WORDS)])
+            yield shown + (" …" if stop - start > _MOST_WORDS else "")
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of items by status, of hits, of documents that have some, and of rows."""
