@@ -219,7 +219,7 @@ def test_rejected_rows_are_listed(make, tmp_path):
         ({"audit_sample": 5}, SettingError, "audit_sample must be 0"),
         ({"resume": True}, SettingError, "resume continues the run of an output folder"),
         ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be None or 64 with an index"),
-        ({"method": "simhash"}, SchemeError, "was created with"),
+        ({"method": "simhash"}, SchemeError, "was created with method='MinHash': got method='SimHash'. Open"),
         ({"method": MinHash(threshold=0.5)}, SchemeError, "was created with ngram=2"),
         ({"threshold": 0.9}, SchemeError, "was created with threshold=0.5"),
         ({"max_distance": 3}, SchemeError, "no max_distance"),
@@ -238,6 +238,14 @@ def test_other_selections_and_methods_are_refused(make, options, error, told, tm
 def test_the_method_of_the_index_may_be_named(make, options):
     address = make(table("a", ["one two three four"]))
     assert neardup.dedup(["one two three four"], against=address, **options).mask.tolist() == [False]
+
+
+def test_a_command_may_name_the_threshold_of_the_index_alone(make, tmp_path):
+    (tmp_path / "new.jsonl").write_text('{"text": "one two three four"}\n')
+    command = ["dedup", str(tmp_path / "new.jsonl"), "--against", make(table("a", ["one two three four"]))]
+    command += ["-o", str(tmp_path / "out"), "--threshold"]
+    assert CliRunner().invoke(cli, [*command, "0.5"]).exit_code == 0
+    assert "with threshold=0.5: got threshold=0.6." in CliRunner().invoke(cli, [*command, "0.6"]).stderr
 
 
 def test_an_index_beside_files_is_refused(make):

@@ -61,8 +61,11 @@ def dedup(
       neardup dedup in.jsonl -o - | gzip > clean.jsonl.gz     one input, to standard output
       neardup dedup corpus/ -o out/ --engine spark --master spark://host:7077
     """
-    is_given, given = is_method_given(values), build_method(values)
+    threshold = values["threshold"]
+    is_given = is_method_given(values | {"threshold": None})
+    given = build_method(values)
     method = given if is_given else None  # else that of the index, or the default
+    values["threshold"] = None if is_given else threshold
     if output == "-":
         _print_kept(inputs, against, method, values)
         return

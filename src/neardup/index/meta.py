@@ -164,6 +164,7 @@ def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:
     theirs = meta["method"]
     different = [name for name in ours if ours[name] != theirs.get(name)]
     if different:
+        different = ["method"] if "method" in different else different
         shown = [", ".join(f"{name}={values.get(name)!r}" for name in different) for values in (theirs, ours)]
         raise SchemeError(
             f"The index {address} was created with {shown[0]}: got {shown[1]}. Open it without a method, or create "

@@ -203,16 +203,16 @@ def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
 def _no_text_column(types: dict[str, _Types], names: tuple[str, ...]) -> ColumnError:
     part, columns = next(iter(types.items()))
     known, kind = ", ".join(names), "vectors" if names is VECTOR_NAMES else "text"
+    column = "column of vectors" if names is VECTOR_NAMES else "text column"
+    option = "--vector-column" if names is VECTOR_NAMES else "--text-column"
     for other_part, other in types.items():
         if set(other) != set(columns):
             return ColumnError(
                 f"No column of {kind} that all inputs have: {part} has {listed(columns)}; {other_part} has "
-                f"{listed(other)}. Looked for {known}. Name the text column (--text-column), or run such inputs "
+                f"{listed(other)}. Looked for {known}. Name the {column} ({option}), or run such inputs "
                 "separately."
             )
-    advice = (
-        _other_separator(columns) or _missing_header(columns) or " Name the text column (text_column, --text-column)."
-    )
+    advice = _other_separator(columns) or _missing_header(columns) or f" Name the {column} (text_column, {option})."
     return ColumnError(f"No column of {kind} in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
 
 
