@@ -65,7 +65,7 @@ class Hits(NamedTuple):
     ends: Rows
     found: npt.NDArray[np.object_]
 
-    def take(self, rows: npt.NDArray[Any] | slice) -> Hits:
+    def take(self, rows: npt.NDArray[Any]) -> Hits:
         """Return some of the hits."""
         return Hits(*(column[rows] for column in self))
 

@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, offsets_from_lengths, ranges, rank_in_run
@@ -84,7 +83,8 @@ class ItemTables:
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
         hits = self._listed
-        parts = (hits.take(slice(first, first + _AT_ONCE)) for first in range(0, len(hits.items), _AT_ONCE))
+        rows = np.arange(len(hits.items))
+        parts = (hits.take(rows[first : first + _AT_ONCE]) for first in range(0, len(rows), _AT_ONCE))
         columns = [
             *(column.take(arrow_of(hits.items)) for column in self._names),
             *self._found.locations.columns(hits.documents),
@@ -134,7 +134,8 @@ class ItemTables:
         sizes, fields = table.words.offsets[end] - begins, ranges(first, end - first)
         offsets = offsets_from_lengths(sizes)
         is_left = np.repeat((table.num_tokens >= table.ngrams)[fields], table.num_tokens[fields])
-        starts = (table.words.offsets[table.fields] + table.positions)[places] - np.repeat(begins - offsets[:-1], of_hit)
+        starts = (table.words.offsets[table.fields] + table.positions)[places]
+        starts -= np.repeat(begins - offsets[:-1], of_hit)
         is_left[ranges(starts, table.ngrams[table.fields[places]])] = False
         left = self._ranges[ranges(self._first[first], sizes)[is_left]].tolist()
         for start, stop in pairwise(offsets_from_lengths(is_left)[offsets].tolist()):
