@@ -272,6 +272,12 @@ def test_pairs_are_written_and_returned(tmp_path: Path):
         neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet")
 
 
+@pytest.mark.parametrize("output", [".", "./", "/", "..", Path()])
+def test_the_current_folder_is_no_output(output):
+    with pytest.raises(neardup.errors.OutputError, match=r"that can be replaced: got '.*'\. Name a new folder"):
+        neardup.dedup(TEXTS, output=output, overwrite=True)
+
+
 def test_a_table_of_frequencies_lists_the_documents_that_it_does_not_count():
     table = neardup.document_frequencies([*TEXTS, "long " * 100], max_document_bytes=100)
     assert table.num_documents == 4

@@ -367,6 +367,7 @@ TABLE_COMMANDS = [
     ["index", "create", "i.index"],
     ["index", "add-if-new", "i.index", "in.jsonl"],
     ["index", "add-if-new", "i.index", "in.jsonl"],
+    ["index", "add", "i.index", "in.jsonl"],
     ["index", "info", "i.index"],
     ["index", "query", "i.index", "in.jsonl"],
     ["index", "query", "i.index", "in.jsonl", "-o", "hits.parquet"],

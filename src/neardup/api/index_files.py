@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.api.index_lines import LineAnswers, LineOptions
-from neardup.arrays import Mask
+from neardup.arrays import Mask, flatten_strings
 from neardup.documents.batch import DocumentBatch, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
@@ -119,7 +119,7 @@ class _Reading:
         reject = self._run.rejecter(self._reject, "those before it are stored")
         names, threads = self._payload_column, self._run.threads
         for task, documents, batch in read_batches(self.tasks, names, reject, threads, with_payload=self._with_payload):
-            self.text_bytes += 0 if batch is None else int(batch.texts.nbytes)
+            self.text_bytes += 0 if batch is None else flatten_strings(batch.texts)[0].nbytes
             yield _Piece(task, documents, batch)
 
     def _describe(self, group: _Group) -> Incoming | None:

@@ -194,6 +194,8 @@ def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | 
     if remote:
         partial = Path(scratch or tempfile.gettempdir()) / f"neardup-{path.name}-{digest}.partial"
         return Places(partial, partial / "scratch")
+    if path.name in ("", ".."):
+        raise OutputError(f"An output is a folder that can be replaced: got {name!r}. Name a new folder.")
     partial = path.with_name(path.name + ".partial")
     if scratch is None:
         return Places(partial, partial / "scratch")

@@ -65,7 +65,11 @@ def print_added(report: dict[str, Any]) -> None:
     """Print the report of documents that were added or staged."""
     counts, rows, console = report["counts"], Rows(), Console(highlight=False)
     rows.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
-    if "kept" in counts:
+    if report["command"] == "index add":
+        rows.count("Added", counts["kept"] - counts["repeated"], "not compared with others", "bold green")
+        if counts["repeated"]:
+            rows.count("Repeated", counts["repeated"], "already in the index")
+    elif "kept" in counts:
         rows.count("Kept", counts["kept"], "not similar to any kept document", "bold green")
         rows.count("Removed", counts["removed"], "similar to a kept document", "bold")
         rows.count("  copies", counts["removed_exact"], "")

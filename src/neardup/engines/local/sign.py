@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of
+from neardup.arrays import arrow_of, flatten_strings
 from neardup.documents.batch import Rejected
 from neardup.documents.texts import as_text, is_text
 from neardup.documents.views import num_bytes
@@ -71,7 +71,7 @@ def sign_corpus(
         counts.read += len(values)
         counts.without_features += int(np.count_nonzero(empty))
         counts.short += num_short
-        counts.text_bytes += int(batch.text.nbytes)
+        counts.text_bytes += flatten_strings(batch.text)[0].nbytes
         yield sketcher.method.sketches(values, scheme, ids.cast(pa.string()), empty)
 
 
