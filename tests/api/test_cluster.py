@@ -430,3 +430,9 @@ def test_a_full_bucket_of_linked_documents_may_be_harmless():
     warning = found["warnings"][0]
     assert "share a bucket with more than 3 earlier documents" in warning
     assert "If these are in one cluster, as of one template, nothing is missed." in warning
+
+
+def test_a_cluster_of_vectors_has_the_id_of_its_first_document_as_its_name():
+    rows = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 0.0, 1.0, 0.001, 0.0, 1.0]), 2)
+    result = neardup.cluster(pa.table({"id": ["a\x1b", "b", "c"], "vector": rows}), method="vectors")
+    assert result.clusters["name"].to_pylist() == ["a[ESC]"]

@@ -16,12 +16,13 @@ from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.engines.local.scratch import workspace
 from neardup.output import write
-from neardup.output.cluster_names import distinct_names, name_clusters
+from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
 from neardup.output.directory import OutputDirectory
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.report.contents import build_report, warn_if_incomplete
 from neardup.report.stages import open_stages
+from neardup.report.wording import visible
 from neardup.results import Clustering
 from neardup.runs.run import CacheOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
@@ -130,9 +131,11 @@ def _names(run: Decided, clusters: Clusters) -> list[str]:
     def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.outcome.corpus.part_ends, documents)
 
-    names = name_clusters(clusters, run.method.settings.shingling, read)
-    firsts = clusters.members[clusters.offsets[: len(names)]].astype(np.uint32)
-    return distinct_names(names, run.locations.ids(firsts).to_pylist())
+    firsts = clusters.members[clusters.offsets[: min(clusters.num_clusters, MAX_NAMED)]].astype(np.uint32)
+    ids = run.locations.ids(firsts).to_pylist()
+    if run.method.settings.vector_length is not None:
+        return list(map(visible, ids))
+    return distinct_names(name_clusters(clusters, run.method.settings.shingling, read), ids)
 
 
 def _write(folder: OutputDirectory, run: Decided, clusters: Clusters, names: list[str]) -> None:
