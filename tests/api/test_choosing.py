@@ -62,6 +62,14 @@ def test_where_the_texts_decide_a_setting_is_suggested_with_its_reason(swept, ta
     assert all(pair.similarity < suggestion.method.threshold for pair in suggestion.below)
 
 
+def test_of_thresholds_that_find_the_same_pairs_the_highest_is_suggested():
+    draw = random.Random(6)
+    texts = [" ".join(draw.choices([f"word{i}" for i in range(3000)], k=60)) for _ in range(40)]
+    suggestion = neardup.sweep([*texts, *texts[:20]]).suggestion
+    assert suggestion.changes
+    assert suggestion.method.threshold == 0.8  # the highest that it compares; every other finds the copies alone, too
+
+
 def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     method = swept.suggestion.method

@@ -155,7 +155,7 @@ class _Chooser:
         levels = choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
         if not levels:
             return Suggestion(self.given, False, "Each threshold finds no pair, or more than a tenth of all pairs.")
-        level = max(levels, key=lambda each: each.score)
+        level = max(reversed(levels), key=lambda each: each.score)  # of equal graphs, the highest threshold
         doubts = level.doubts()
         shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
         clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
