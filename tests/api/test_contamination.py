@@ -235,6 +235,25 @@ def test_a_long_item_that_many_documents_have_whole_is_found_in_all_and_listed_t
     assert found.items["documents"].to_pylist() == [50]
 
 
+@pytest.mark.parametrize("batch_rows", [1, 100])
+def test_the_place_is_that_in_the_document_whatever_document_stands_before_it(batch_rows):
+    item = " ".join(f"w{i}" for i in range(14))
+    found = neardup.find_contamination([item], [item, f"\u0301\u0323{item}"], batch_rows=batch_rows).hits
+    assert found.select(["start", "end"]).to_pylist() == [
+        {"start": 0, "end": len(item)},
+        {"start": 0, "end": len(item) + 2},
+    ]
+
+
+@pytest.mark.parametrize(("threshold", "place"), [(0.28, (0, 26)), (0.56, (66, 215))])
+def test_shares_at_the_threshold_are_enough(threshold, place):
+    question, answer = (" ".join(f"{name}{i}" for i in range(size)) for name, size in (("q", 27), ("a", 40)))
+    document = " ".join(question.split()[:9]) + " filler " * 5 + answer  # 7 of 25 shingles, 0.28
+    items = pa.table({"question": [question], "answer": [answer]})
+    (found,) = neardup.find_contamination(items, [document], threshold=threshold).hits.to_pylist()
+    assert (found["start"], found["end"]) == place
+
+
 def test_columns_are_looked_for_apart_and_weigh_what_they_are_given():
     table = pa.table({"question": [LONG_ITEM], "choices": [["alpha beta gamma delta", "one two three four five six"]]})
     apart = f"{LONG_ITEM} {OTHERS[0] * 20} alpha beta gamma delta one two three four five six"

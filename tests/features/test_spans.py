@@ -107,6 +107,11 @@ def test_unrelated_marks_and_letters_keep_their_own_places():
     assert spans_of("ㅠㅠ", tokens="chars") == [(0, 1, "\u1172"), (1, 2, "\u1172")]
 
 
+def test_marks_that_change_places_leave_the_separator_before_them_out():
+    assert spans_of("a\n\u0301\u0323b c") == [(0, 1, "a"), (2, 5, "\u0323\u0301b"), (6, 7, "c")]
+    assert word_ranges("a\n\u0301\u0323b c", Shingling()).tolist() == [[0, 1], [2, 5], [6, 7]]
+
+
 def test_a_run_of_whitespace_is_one_character_and_none_stands_at_the_ends():
     spans = spans_of(" \ta \u200d\n b ", tokens="chars")
     assert spans == [(2, 3, "a"), (3, 7, " "), (7, 8, "b")]

@@ -69,7 +69,8 @@ def find_contamination(
     min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be found whole.
     common : the most documents that may have a sequence of eight words of an item, and the most items that may have a
         shingle of it; what more have is boilerplate.
-    max_documents : the most documents that are listed for one item.
+    max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95
+        of a long item, the first.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, report.json and report.html to.
         Default: None, which only returns the result.
     write : besides, items: copies of the items without those that were found; or corpus: copies of the corpus without

@@ -44,7 +44,7 @@ class Stretches(NamedTuple):
         That of the first field of which enough was found; else the one with most.
         """
         sizes = np.bincount(table.fields, minlength=len(table.field_items))[self.fields]
-        is_enough = self.counts[:, 1] >= table.settings.threshold * np.maximum(sizes, 1)
+        is_enough = self.counts[:, 1] >= table.settings.threshold * np.maximum(sizes, 1) - 1e-9
         group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.items)))
         order = np.lexsort((np.arange(len(group)), np.where(is_enough, 0, -self.counts[:, 1]), ~is_enough, group))
         return order[self.starts]
@@ -130,7 +130,7 @@ def _judge(table: ItemTable, found: Stretches) -> Iterator[_Judged]:
     """Yield how much of the first field, and of all, a document has."""
     items, settings = found.items[found.starts], table.settings
     # An answer without any of its question is none: answers are alike.
-    has_first = found.total(1, table.is_first) >= np.ceil(settings.threshold / 2 * table.num_first[items])
+    has_first = found.total(1, table.is_first) >= np.ceil(settings.threshold / 2 * table.num_first[items] - 1e-9)
     for is_part, of_items, all_weight in table.parts:
         own, num_own, weights = found.total(1, is_part), of_items[items], table.weights * is_part
         share = found.total(1, weights) / np.maximum(all_weight[items], 1e-300)

@@ -162,6 +162,8 @@ def _normalise_pieces(text: str, shingling: Shingling) -> tuple[str, Sequence[in
     for start, end in pairwise(limits.copy()):
         if end - start > 1 and "".join(map(normal, text[start:end])) == normal(text[start:end]):
             limits += range(start + 1, end)  # marks that do not combine
+        elif end - start > 1 and normal(text[start]) + normal(text[start + 1 : end]) == normal(text[start:end]):
+            limits.append(start + 1)  # marks that change places, but do not combine with what they follow
     limits.sort()
     results = [normal(text[start:end]) for start, end in pairwise(limits)]
     lengths = list(map(len, results))

@@ -16,7 +16,7 @@ class ContaminationSettings(Validated):
         0.4, "The minimum containment: the share of an item's shingles in a stretch of a document.", low=0.05, high=1.0
     )
     ngram: int = parameter(
-        3, "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.", low=1, high=32
+        3, "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.", low=1, high=16
     )
     min_shingles: int = parameter(
         5, "The fewest shingles that show an item, half of them rare; one with fewer must be whole.", low=1, high=1000
@@ -29,7 +29,11 @@ class ContaminationSettings(Validated):
         high=1_000_000,
     )
     max_documents: int = parameter(
-        100, "The most documents that are listed for one item, the best first; all are counted.", low=1, high=100_000
+        100,
+        "The most documents that are listed for one item, the best first; of those that have at least 0.95 of a long "
+        "item, the first. All are counted.",
+        low=1,
+        high=100_000,
     )
 
     @property
