@@ -113,5 +113,5 @@ def test_thresholds_are_a_range_or_a_list() -> None:
     for limits in ([], [0], [1.5]):
         with pytest.raises(SettingError, match=r"thresholds must be 1 to 50 numbers above 0 and at most 1"):
             neardup.sweep(["a"], thresholds=limits)
-    with pytest.raises(SettingError, match="method must be of MinHash"):
+    with pytest.raises(SettingError, match="method must be one of minhash, "):
         neardup.sweep(["a"], method="simhash")

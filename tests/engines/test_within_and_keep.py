@@ -135,7 +135,7 @@ def test_the_order_of_the_inputs_is_a_key(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_none_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"or several of them with commas; .*: got 'max:date,longst'"):
+    with pytest.raises(SettingError, match=r"or several, separated by commas; .*: got 'max:date,longst'"):
         neardup.dedup(RANKED, keep="max:date,longst")
 
 

@@ -73,7 +73,8 @@ def check_output(output: str | os.PathLike[str], suffixes: tuple[str, ...], *, o
     if path.suffix.lower() not in suffixes:
         raise OutputError(
             f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
-            f"{path.suffix or 'no suffix'!r}. Use {path.stem.strip('-.') or 'out'}{suffixes[0]}, for example."
+            f"{repr(path.suffix) if path.suffix else 'a name without a suffix'}. Use "
+            f"{path.stem.strip('-.') or 'out'}{suffixes[0]}, for example."
         )
     if path.exists() and not overwrite:
         raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")

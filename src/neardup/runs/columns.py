@@ -213,6 +213,8 @@ def _no_text_column(types: dict[str, _Types], names: tuple[str, ...]) -> ColumnE
                 "separately."
             )
     advice = _other_separator(columns) or _missing_header(columns) or f" Name the {column} (text_column, {option})."
+    if names is not VECTOR_NAMES and _guess(types, VECTOR_NAMES):
+        advice += " To compare vectors, use method='vectors' (--method vectors)."
     return ColumnError(f"No column of {kind} in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
 
 

@@ -237,11 +237,12 @@ def _neighbours(path: str) -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    return difflib.get_close_matches(os.path.basename(path), names, n=1)
+    return difflib.get_close_matches(os.path.basename(path), names, n=1, cutoff=0.9)
 
 
 def _missing(name: str, neighbours: list[str]) -> InputError:
     hint = f" Did you mean {neighbours[0]}?" if neighbours else ""
+    hint = hint or " Create an index with `neardup index create`." * name.endswith(".index")
     return InputError(
         f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns ('data/*.parquet'), "
         "addresses such as s3://bucket/data, or - for standard input. Check the path."

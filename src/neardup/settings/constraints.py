@@ -50,10 +50,10 @@ class Constraint:
         others += ["a callable"] * self.or_callable
         if self.choices:
             words = [*map(repr, (*self.choices, *self.python_only)), *(f"'{prefix}COLUMN'" for prefix in self.prefixes)]
-            several = ", or several of them with commas" * self.is_list
-            several += (
-                f"; {', '.join(self.counted)} last with a number, as in '{self.counted[0]}:3'" if self.counted else ""
-            )
+            several = ", or several, separated by commas" * self.is_list
+            if self.counted:
+                plain = [word for word in (*self.choices, *self.prefixes) if word not in self.counted]
+                several += f"; the last one may have a number, as in '{self.counted[0]}:3' (not {', '.join(plain)})"
             return "one of " + " or ".join([", ".join(words), *others]) + several
         if self.value_type is bool:
             return "True or False"

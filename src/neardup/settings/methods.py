@@ -560,6 +560,6 @@ def named_as(kind: type[AnyMethod], chosen: MethodSettings | str, threshold: flo
     names = [name for name, named in METHODS.items() if isinstance(named, kind)]
     given = chosen if isinstance(chosen, str) else type(chosen).__name__
     raise SettingError(
-        f"method must be of {kind.__name__}: got {given}. Use {kind.__name__}(...), or one of {', '.join(names)} "
-        f"(--method {names[0]})."
+        f"method must be one of {', '.join(names)}, or {kind.__name__}(...): got {given}. Use method={names[0]!r} "
+        f"(--method {names[0]}), for example."
     )

@@ -57,7 +57,7 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     tokens = given.get("tokens", "letters")
     if tokens not in ("letters", "chars"):
         raise SettingError(
-            f"noise counts wrong characters, so that its tokens are letters or chars: got noise={share} with "
+            f"noise counts wrong characters, so its tokens must be letters or chars: got noise={share} with "
             f"tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
         )
     ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
