@@ -62,8 +62,8 @@ def test_a_threshold_with_more_than_a_tenth_of_all_pairs_is_left_out():
     ("change", "doubt"),
     [
         ({"documents": 29}, "29 documents have a neighbour, and fewer than 30 show no pattern"),
-        ({"agreement": 0.94}, "agree to 0.94, below 0.95"),
-        ({"stability": 0.89}, "0.89 of the pairs are left at 0.55, fewer than 0.90"),
+        ({"agreement": 0.94}, "94.0 % of their neighbours in common, below 95 %"),
+        ({"stability": 0.89}, "89.0 % of the pairs remain at 0.55, fewer than 90 %"),
         ({}, None),
     ],
 )

@@ -163,9 +163,9 @@ class _Chooser:
             reason = f"The texts do not decide. {clearest}, but {doubts}."
             return Suggestion(self.given, False, reason, self.at(level.threshold), levels=levels)
         reason = (
-            f"{clearest}: {level.documents:,} documents have a neighbour, the neighbours of two neighbours agree "
-            f"to {level.agreement:.2f}, and {level.stability:.2f} of the pairs are left at "
-            f"{level.threshold + 0.05:.2f}."
+            f"{clearest}: {level.documents:,} documents have a neighbour, two neighbours have "
+            f"{level.agreement * 100:.1f} % of their neighbours in common, and {level.stability * 100:.1f} % of the "
+            f"pairs remain at {level.threshold + 0.05:.2f}."
         )
         order = np.argsort(similarity, kind="stable")
         first = int(np.searchsorted(similarity[order], level.threshold))

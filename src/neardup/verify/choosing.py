@@ -45,13 +45,13 @@ class Level(NamedTuple):
             return f"{self.documents} documents have a neighbour, and fewer than {_LEAST_DOCUMENTS} show no pattern"
         if self.agreement < _LEAST_AGREEMENT:
             return (
-                f"the neighbours of two neighbours agree to {self.agreement:.2f}, below {_LEAST_AGREEMENT}: there is "
-                "more than one grade of similarity"
+                f"two neighbours have {self.agreement * 100:.1f} % of their neighbours in common, below "
+                f"{_LEAST_AGREEMENT * 100:.0f} %: there is more than one grade of similarity"
             )
         if self.stability < _LEAST_STABILITY:
             return (
-                f"{self.stability:.2f} of the pairs are left at {self.threshold + 0.05:.2f}, fewer than "
-                f"{_LEAST_STABILITY:.2f}: pairs lie close to the line"
+                f"{self.stability * 100:.1f} % of the pairs remain at {self.threshold + 0.05:.2f}, fewer than "
+                f"{_LEAST_STABILITY * 100:.0f} %: pairs lie close to the line"
             )
         return None
 
