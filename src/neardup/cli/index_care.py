@@ -8,6 +8,7 @@ from neardup.cli.index_options import address_argument, opened, show_info
 from neardup.cli.running import print_json, show
 from neardup.cli.settings import command
 from neardup.cli.sources import output_options, printing_options, result_options
+from neardup.report.wording import translated
 
 DAMAGED = 1
 
@@ -48,7 +49,7 @@ def verify(address: str, quiet: bool, as_json: bool) -> None:
     if damages:
         raise click.exceptions.Exit(DAMAGED)
     if not (quiet or as_json):
-        click.echo(f"{address} is whole.")
+        click.echo(translated(f"{address}: no damage found."))
 
 
 @command("Reclaim the space of forgotten documents, and merge files.")
