@@ -16,7 +16,7 @@ _LINES_WITHOUT_PEERS = 8  # head, rule, three yardsticks, three runs of neardup
 _LEFT_OUT = ("wc -w", "pyarrow read", "neardup --write removed", "neardup, JSON lines")
 COLUMNS = ("tool", "version", "confirmed by", "wall, s", "peak, MB", "x copy", "found", "removed wrongly")
 CHINESE = {
-    r"(\d+ MB) of text, ([\d,]+) documents": r"\1 文本，\2 篇文档",
+    r"(\d+ MB) of text, ([\d,]+) documents:": r"\1 文本，\2 篇文档：",
     r"exact Jaccard": "精确 Jaccard",
     r"estimate from the signatures": "由签名估计",
     r"tool \| version \| confirmed by": "工具 | 版本 | 确认方式",
