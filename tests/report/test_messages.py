@@ -287,7 +287,10 @@ FAILURES = [
     ["dedup", "in.jsonl"],
     ["dedup", "in.jsonl", "-o"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
-    ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
+    ["dedup", "in.jsonl", "-o", "new", "--text-column", "txt"],
+    ["dedup", "vectors.jsonl", "-o", "new"],
+    ["dedup", "in.jsonl", "--against", "nope.index", "-o", "new"],
+    ["dedup", "page.html", "gb.txt", "-o", "new"],
     ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
     ["dedup", "in.jsonl", "-o", "new", "--keep", "longets"],
     ["dedup", "in.jsonl", "-o", "new", "--threshold", "1.5"],
@@ -305,7 +308,11 @@ FAILURES = [
     ["compare", "folder", "in.jsonl"],
     ["compare", "bad.txt", "in.jsonl"],
     ["find-pairs", "in.jsonl", "-o", "p.txt"],
+    ["sweep", "in.jsonl", "--method", "vectors"],
+    ["find-pairs", "in.jsonl", "-o", "p"],
     ["find-pairs", "in.jsonl", "-o", "p.csv"],
+    ["contamination", "in.jsonl", "-o", "new"],
+    ["passages", "in.jsonl", "-o", "new", "--normalise"],
     ["index", "add", "nope.index", "in.jsonl"],
     ["index", "create", "folder"],
     ["sign", "in.jsonl", "-o", "new/signed.parquet", "--lang", "en"],
@@ -318,6 +325,8 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     for name, content in {
         "in.jsonl": documents,
         "no.jsonl": '{"foo": 1}\n',
+        "vectors.jsonl": '{"vector": [1, 2]}\n',
+        "page.html": "<p>a b c</p>",
         "array.json": '[{"text": "a"}]\n',
         "x.foo": "x",
         "run.toml": "tresh = 1\n",
@@ -336,7 +345,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         if "--lang" in arguments:
             assert said.startswith("neardup: error: ")
             continue
-        assert re.match("neardup: (错误|不完整): ", said)
+        assert re.match("neardup: (错误|不完整)：", said)
         assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", said.replace("Compressed file ended", "")), said
     system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
     by_version = {sentence for sentence in catalogue_of("errors") if re.match("No such (option|command) ", sentence)}
@@ -373,6 +382,7 @@ TABLE_COMMANDS = [
     ["index", "query", "i.index", "in.jsonl", "-o", "hits.parquet"],
     ["index", "query", "i.index", "one.jsonl"],
     ["index", "query", "i.index", "one.jsonl", "-o", "hit.parquet"],
+    ["index", "verify", "i.index"],
     ["index", "get", "i.index", "0", "1"],
     ["index", "create", "texts.index", "--storage", "text"],
     ["index", "add-if-new", "texts.index", "in.jsonl", "--payload-column", "cluster"],
@@ -401,7 +411,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     known = """in errors curve found cut many idf report passages kept hits items boilerplate html svg parquet jsonl
         index minhash simhash MinHash SimHash jaccard similarity threshold tokens words ngram num bands rows per band
         storage features expected documents neardup UTC hashes version max bucket size cache bytes JSON monday
-        hit text texts"""
+        hit text texts shingle"""
     known = {*known.split(), *" ".join(texts).split()}
     for arguments in TABLE_COMMANDS:
         result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
@@ -513,7 +523,7 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
         said_of_many = for_terminal("Too many documents are similar: 1,200 were not all compared.")
         doubt = for_terminal(Level(0.3, 50, 90, 1.0, 0.5).doubts())
     assert said_of_many == "相似的文档太多：有 1,200 篇没有与全部候选比较。"
-    assert doubt.startswith("到 0.35 只剩下 0.50 的文本对")
+    assert doubt.startswith("到 0.35 只剩下 50.0 % 的文本对")
     assert set(catalogue_of("reasons")) - met == set()
 
 
@@ -522,7 +532,7 @@ def test_progress_is_told_in_chinese(tmp_path, monkeypatch):
     Path("in.jsonl").write_text('{"text": "a b c"}\n')
     arguments = ["dedup", "in.jsonl", "-o", "out", "--progress", "plain"]
     result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
-    assert re.search(r"^读取: 1 篇, ", result.output, re.M)
+    assert re.search(r"^读取：1 篇，", result.output, re.M)
     assert not re.search(r"docs|Read", result.output)
 
 

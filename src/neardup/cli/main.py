@@ -32,7 +32,7 @@ class Failure(click.ClickException):
     exit_code = 2
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"neardup: {say('terminal.error')}: {for_terminal(message)}")
+        super().__init__(f"neardup: {say('terminal.error')}{say('words.colon')}{for_terminal(message)}")
 
     def show(self, file: Any = None) -> None:
         """Print the line."""

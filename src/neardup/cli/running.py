@@ -102,6 +102,6 @@ def exit_if_incomplete(incomplete: dict[str, Any] | None, on_error: str) -> None
     """Exit with 1 and a line on stderr if files could not be read to their end, unless --on-error skip accepts that."""
     if incomplete is None or on_error == "skip":
         return
-    kind = click.style(f"neardup: {say('terminal.incomplete').lower()}: ", fg="red", bold=True)
+    kind = click.style(f"neardup: {say('terminal.incomplete').lower()}{say('words.colon')}", fg="red", bold=True)
     click.echo(kind + for_terminal(incomplete["message"]), err=True)
     raise click.exceptions.Exit(INCOMPLETE)

@@ -61,10 +61,11 @@ class StageLines:
 
     def _print(self, text: str, seconds: float) -> None:
         if self._documents:
-            text += f", {short(self._documents / max(seconds, 1e-3))}/s"
+            text += f"{say('words.comma')}{short(self._documents / max(seconds, 1e-3))}/s"
         if self._num_bytes:
-            text += f", {self._num_bytes / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
-        print(f"{self._label}: {text}, {duration(float(f'{seconds:.2f}'))}", file=self._file, flush=True)
+            text += f"{say('words.comma')}{self._num_bytes / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
+        text += say("words.comma") + duration(float(f"{seconds:.2f}"))
+        print(self._label + say("words.colon") + text, file=self._file, flush=True)
 
 
 def stage_label(stage: str) -> str:

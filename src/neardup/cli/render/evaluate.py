@@ -31,7 +31,8 @@ def print_sweep(result: Sweep, console: Console | None = None) -> None:
         at, kept = example.removed_at, example.kept_at
         sides = [] if at is None else [say("sweep.removed_at", limit=at)]
         sides += [] if kept is None else [say("sweep.kept_at", limit=kept)]
-        title = f"{say('sweep.similarity', similarity=example.similarity)}: {', '.join(sides)}"
+        title = say("sweep.similarity", similarity=example.similarity)
+        title += say("words.colon") + say("words.comma").join(sides)
         names = visible(example.id), say("sweep.kept", id=visible(example.kept_id))
         print_example(title, example.pair, names, console)
 
