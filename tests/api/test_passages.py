@@ -189,7 +189,7 @@ def test_pages_that_lose_all_of_their_text_are_dropped(tmp_path):
         (tmp_path / f"{name}.html").write_text(f"<html><body><p>{NOTICE}</p></body></html>{'<br>' * 100}")
     result = neardup.remove_passages(tmp_path, min_length=LENGTH, output=tmp_path.with_suffix(".out"), write="removed")
     assert result.report["counts"]["dropped"] == 2
-    assert str(result).startswith("66.7 % of the text cut from 2 of 3 documents, 2 of them dropped")
+    assert str(result).startswith("66.7 % of the text removed from 2 of 3 documents, 2 of them dropped")
 
 
 def test_the_occurrences_of_a_passage_count_the_kept_one():

@@ -147,7 +147,7 @@ def test_plain_uses_no_colour_for_marks():
 
 
 def test_equal_texts_and_moved_passages_are_said_in_words():
-    assert "Copies: the same words in the same order; punctuation" in compared("a + b", "a - B", console())
+    assert "Copies: the same words in the same order; case, punctuation" in compared("a + b", "a - B", console())
     assert "No passage differs." in compared("a b c", "a b c", console())
     assert "The passages differ only in case" in compared("a b c", "A b, c", console())
     moved = compared(f"{words(0, 50)} {words(50, 100)}", f"{words(50, 100)} {words(0, 50)}", console())

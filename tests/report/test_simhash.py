@@ -88,11 +88,11 @@ def test_an_item_shows_the_measure_that_removed_it():
 
 def test_words_are_explained_as_the_settings_have_them():
     said = body_of(simhash_report())
-    assert "A document is removed when a kept document has a fingerprint within 3 bits of its own; otherwise" in said
+    assert "A document is removed if a kept document has a fingerprint within 3 bits of its own; otherwise" in said
     assert "its words, weighed by their frequency in it. Each votes with its weight on every one of 64 bits" in said
     assert "Jaccard" not in said
     said = body_of(confirmed_report())
-    assert "within 3 bits of its own, and measures at least 0.9 similar to it; otherwise" in said
+    assert "within 3 bits of its own, and has a similarity of 0.9 or more to it; otherwise" in said
     assert "Jaccard similarity is the number of features in both, divided by the number in either" in said
 
 
@@ -111,11 +111,11 @@ def test_features_are_said_in_words(scheme, sentence):
 
 def test_a_chain_of_near_fingerprints_is_explained_as_one():
     settings = {**simhash_report()["settings"], "linkage": "connected"}
-    assert "linked when one has a fingerprint within 3 bits of the other's; a cluster" in body_of(
+    assert "linked if one has a fingerprint within 3 bits of the other's; a cluster" in body_of(
         simhash_report(settings=settings)
     )
     settings = {**CONFIRMED, "linkage": "connected"}
-    assert "within 3 bits of the other's, and measures at least 0.9 similar to the other; a cluster" in body_of(
+    assert "within 3 bits of the other's, and has a similarity of 0.9 or more to the other; a cluster" in body_of(
         simhash_report(settings=settings)
     )
 

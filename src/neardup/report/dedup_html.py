@@ -184,7 +184,8 @@ def headline(report: Report) -> str:
 
 def _terms(report: Report) -> dict[str, str]:
     """Return further terms of the page with their meaning under the settings."""
-    copies = what_copies_share(report.get("settings") or {}, (report.get("scheme") or {}).get("tokens"))
+    scheme = report.get("scheme") or {}
+    copies = what_copies_share({**scheme, **(report.get("settings") or {})}, scheme.get("tokens"))
     return {
         say("removed.copy_term"): say("removed.copy_means", copies=copies),
         say("counts.without_features"): say("removed.without_features"),

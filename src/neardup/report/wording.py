@@ -147,9 +147,10 @@ def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
         return say("copies.tags")
     if tokens in CODE_TOKENS:
         return say("copies.code")
+    case = say("copies.case") if settings.get("case_fold", True) else ""
     if tokens == "letters":
-        return say("copies.letters")
-    text = say("copies.words" if tokens is not None else "copies.content")  # of a method without tokens
+        return say("copies.letters", case=case)
+    text = say("copies.words", case=case) if tokens is not None else say("copies.content")  # a method without tokens
     if tokens in ("chars", "whitespace"):
         text = say("copies.text")
     return text if settings.get("min_structure") is None else text + say("copies.in_tags")
@@ -235,7 +236,7 @@ def known(value: Any, write: Callable[[Any], str]) -> str:
 def setting(value: object) -> str:
     """Return a setting as readable HTML."""
     if value is None or isinstance(value, bool):
-        return {True: "yes", False: "no", None: "not set"}[value]
+        return say({True: "words.yes", False: "words.no", None: "words.not_set"}[value])
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return escape_text(written)
 
