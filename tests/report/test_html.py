@@ -167,7 +167,7 @@ def test_the_cards_are_the_largest_family_the_most_near_duplicates_and_the_close
         example(kept_id="c", family=1, family_near=1, similarity=0.81),
     ]
     page = Page(f"<div>{cards(examples)}</div>")
-    assert page.texts["h3"] == ["The largest family", "The most near-duplicates", "The closest call"]
+    assert page.texts["h3"] == ["The largest family", "Another family", "The closest call"]
     sentences = [text for text in page.texts["p"] if text != "Read both"]
     assert sentences == [
         "9 documents, 7 copies among them, removed by one text: a",

@@ -474,13 +474,13 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     Path("judged.csv").write_text("left_id,right_id,duplicate\np,q,1\np,zzz,1\n")
     for arguments in WARNING_COMMANDS:
         printed = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).output
-        warned = [line for line in printed.splitlines() if line.startswith("警告: ")]
+        warned = [line for line in printed.splitlines() if line.startswith("警告：")]
         assert warned, (arguments, printed)
         page = Path(arguments[3], "report.html")
         shown = page.read_text(encoding="utf-8") if arguments[0] == "dedup" else ""
         for line in warned:
             assert not re.search(r"[A-Za-z]+(?: [a-z]+){3,}", line), line
-            assert escape(line[4:12]) in shown or not shown
+            assert escape(line[3:11]) in shown or not shown
     with wording.speaking("zh"):
         said = for_terminal("The index has changed since the run was interrupted: all documents were decided again.")
     assert said == "运行中断之后索引有变化：全部文档已重新判定。"

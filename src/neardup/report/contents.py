@@ -171,8 +171,8 @@ def describe_incomplete(num_files: int, reasons: Mapping[str, str]) -> dict[str,
     ]
     shown = "; ".join(lost) + (f"; and {num_files - 3:,} more" if num_files > 3 else "")
     message = (
-        f"{plural(num_files, 'file')} could not be read to the end: {shown}. The result contains only the "
-        "documents before. Make the files readable and run again, or accept this with on_error='skip' (--on-error "
+        f"{plural(num_files, 'file')} could not be read to the end: {shown}. What was read before that is in "
+        "the result. Make the files readable and run again, or accept this with on_error='skip' (--on-error "
         "skip)."
     )
     return {"files": num_files, "names": list(reasons), "message": message}

@@ -188,7 +188,8 @@ def recall(report: Report) -> str:
     b, r = bands["num_bands"], bands["rows_per_band"]
     settings = report.get("settings") or {}
     kind = "vectors" if _of_vectors(report) else settings.get("similarity")
-    title = say("recall.curve", b=b, r=r) + (say(f"recall.{kind}") if kind in _AGREEMENTS else "")
+    is_other = kind in _AGREEMENTS
+    title = say("recall.curve", b=b, r=r, base="p" if is_other else "s") + (say(f"recall.{kind}") if is_other else "")
     chart = charts.s_curve(b, r, settings.get("threshold"), _AGREEMENTS.get(kind, float))
     return f'<div class="pair">{figure(title, chart)}<div class="prose">{text}</div></div>'
 

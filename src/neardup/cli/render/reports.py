@@ -162,7 +162,7 @@ def _add_losses(table: Rows, report: dict[str, Any]) -> None:
 
 def _add_kinds(table: Rows, report: dict[str, Any], found: int, exact: int) -> None:
     if found:
-        same = what_copies_share(report["settings"], report["scheme"].get("tokens"))
+        same = what_copies_share(report["settings"] | report["scheme"], report["scheme"].get("tokens"))
         table.count("  " + say("counts.removed_exact"), exact, same)
         table.count("  " + say("counts.removed_near"), found - exact, _likeness(report))
 
@@ -186,11 +186,11 @@ def _likeness(report: dict[str, Any]) -> str:
     settings = report["settings"]
     if report.get("fingerprints") is None:
         structure = settings.get("min_structure")
-        besides = "" if structure is None else say("terminal.or_more", measure=", structure", least=structure)
+        besides = "" if structure is None else say("terminal.or_more", measure=f"{say('words.comma')}structure", least=structure)
         measure = settings.get("similarity", "similarity")
         return say("terminal.or_more", measure=measure, least=settings["threshold"]) + besides
     within = say("terminal.apart", bits=settings["max_distance"])
-    jaccard = say("terminal.or_more", measure=", jaccard", least=settings["threshold"])
+    jaccard = say("terminal.or_more", measure=f"{say('words.comma')}jaccard", least=settings["threshold"])
     return within + (jaccard if settings["confirm"] == "jaccard" else "")
 
 
@@ -253,7 +253,7 @@ def add_cost(table: Rows, report: dict[str, Any]) -> None:
         f"{say('stages.' + timing['stage'], timing['stage'])} {duration(round(timing['seconds'], 1))}"
         for timing in stages
     ]
-    table.figure(say("terminal.time"), duration(report["seconds"]), ", ".join(seconds))
+    table.figure(say("terminal.time"), duration(report["seconds"]), say("words.comma").join(seconds))
     if report["compile_seconds"] >= 0.5:
         compiling = duration(round(report["compile_seconds"], 1))
         table.figure(say("terminal.compiling"), compiling, say("terminal.once"))
@@ -277,7 +277,7 @@ def print_warnings(report: dict[str, Any], console: Console) -> None:
 
 
 def _print_line(kind: str, style: str, text: str, console: Console) -> None:
-    line = Text(f"{kind}: ", style).append(visible(text), "default not bold")
+    line = Text(kind + say("words.colon"), style).append(visible(text), "default not bold")
     console.print(line, soft_wrap=not console.is_terminal)
 
 
