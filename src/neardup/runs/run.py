@@ -165,7 +165,8 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     if other is not None:
         raise InputError(
             f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. Run them separately, "
-            "by a pattern such as 'docs/**/*.txt', or read all of them as pages: html='main' (--html main), or method='structure' (--method structure)."
+            "by a pattern such as 'docs/**/*.txt', or read all of them as pages: html='main' (--html main), or "
+            "method='structure' (--method structure)."
         )
     return paged
 

@@ -183,14 +183,14 @@ def _print_largest(rows: list[dict[str, Any]] | None, console: Console) -> None:
 
 def _likeness(report: dict[str, Any]) -> str:
     """Return the limit that makes two documents near-duplicates."""
-    settings = report["settings"]
+    settings, comma = report["settings"], say("words.comma")
     if report.get("fingerprints") is None:
         structure = settings.get("min_structure")
-        besides = "" if structure is None else say("terminal.or_more", measure=f"{say('words.comma')}structure", least=structure)
+        besides = "" if structure is None else say("terminal.or_more", measure=f"{comma}structure", least=structure)
         measure = settings.get("similarity", "similarity")
         return say("terminal.or_more", measure=measure, least=settings["threshold"]) + besides
     within = say("terminal.apart", bits=settings["max_distance"])
-    jaccard = say("terminal.or_more", measure=f"{say('words.comma')}jaccard", least=settings["threshold"])
+    jaccard = say("terminal.or_more", measure=f"{comma}jaccard", least=settings["threshold"])
     return within + (jaccard if settings["confirm"] == "jaccard" else "")
 
 
