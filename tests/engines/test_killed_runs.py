@@ -197,7 +197,7 @@ PAGES = "MinHash(tokens='tags', ngram=2, similarity='cosine', boost_rare=True, t
     [
         ("sort", 2),
         *(
-            pytest.param(stage, 12, marks=pytest.mark.slow)
+            pytest.param(stage, 8, marks=pytest.mark.slow)
             for stage in ("read", "propose", "sort", "confirm", "write", "report")
         ),
     ],

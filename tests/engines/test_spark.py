@@ -74,7 +74,7 @@ SOURCES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_partitions", [1, 3, 16])
+@pytest.mark.parametrize("num_partitions", [1, 16])
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_partitions_of_a_frame_change_nothing(spark, name, num_partitions):
     method, texts = SOURCES[name]

@@ -146,7 +146,7 @@ def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [CROWDED, PRINTS], ids=["sets", "fingerprints"])
-@pytest.mark.parametrize("seeds", sequences(100))
+@pytest.mark.parametrize("seeds", sequences(50))
 def test_crowded_buckets_of_batches_are_those_of_documents_one_by_one(method, seeds):
     options = {"method": method, "max_bucket_size": 2, "storage": "fingerprints" if method is PRINTS else "features"}
     for seed in seeds:
