@@ -237,7 +237,7 @@ def _neighbours(path: str) -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    return difflib.get_close_matches(os.path.basename(path), names, n=1, cutoff=0.9)
+    return difflib.get_close_matches(os.path.basename(path), names, n=1, cutoff=0.85)
 
 
 def _missing(name: str, neighbours: list[str]) -> InputError:
