@@ -54,8 +54,8 @@ class Hits(NamedTuple):
     """Items found in documents, by item, the best first.
 
     documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64. starts, ends : int64,
-    the characters of the document where the best field's stretch is. found : by hit, the place
-    of each match in the stretches, with repeats.
+    the characters of the document where the best field's stretch is. found : by hit, the place of
+    each match in the stretches, with repeats.
     """
 
     documents: npt.NDArray[np.uint32]
