@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import kernels
 from neardup.arrays import Array, Floats, Mask, Rows, Words, arrow_of, begins_run, offsets_from_lengths, ranges
@@ -47,7 +48,7 @@ class Around(NamedTuple):
     A shingle of a field that is shorter than a sequence is its own. is_counted : bool by key, those around any place.
     """
 
-    keys: Rows
+    keys: npt.NDArray[np.int32]
     first: Rows
     sizes: Rows
     is_counted: Mask
@@ -101,9 +102,9 @@ class ItemTable:
 
     def most_around(self, counts: Rows, places: Array | slice) -> Rows:
         """Return the greatest count of a sequence around each of some places; counts : int64 by key."""
-        keys, first, sizes = self.around.keys, self.around.first[places], self.around.sizes[places]
-        found = counts[keys[ranges(first, sizes)]]
-        return np.maximum.reduceat(found, offsets_from_lengths(sizes)[:-1]) if len(found) else found
+        around = self.around
+        most: Rows = kernels.item_shingles.greatest(counts, around.keys, around.first[places], around.sizes[places])
+        return most
 
     @cached_property
     def num_tokens(self) -> Rows:
@@ -187,24 +188,25 @@ def build_items(
     """
     words = shingle_documents(texts, replace(shingling, ngram=1, html=None))
     num_tokens, ngrams = np.diff(words.offsets), _ngrams(texts, settings, shingling)
-    hashes, sizes = _shingles(texts, ngrams, num_tokens, shingling)
-    offsets, items = offsets_from_lengths(sizes), np.searchsorted(field_items, np.arange(num_items + 1))
+    hashes, counts = _shingles(texts, ngrams, num_tokens, shingling)
+    offsets, items = offsets_from_lengths(counts), np.searchsorted(field_items, np.arange(num_items + 1))
     distinct = distinct_features(hashes, offsets[items])
     sums = np.append(np.uint64(0), np.cumsum(distinct.hashes))[distinct.offsets]
-    contents = np.unique(np.diff(sums), return_inverse=True)[1]  # items with the same shingles are one
-    first = np.sort(distinct.firsts)
-    of_hash = np.repeat(np.arange(len(texts)), sizes)
-    fields, positions = of_hash[first], ranges(0, sizes)[first]
+    is_new = np.bincount(np.unique(np.diff(sums), return_index=True)[1], minlength=num_items) > 0  # unlike any before
+    first = np.flatnonzero(np.bincount(distinct.firsts))
+    fields = np.repeat(np.arange(len(texts), dtype=np.int32), counts)[first]
+    positions = ranges(0, counts)[first].astype(np.int32)
     lengths = np.where(num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams))
     around, sizes = _shingles(texts, lengths, num_tokens, shingling)
     others = np.setdiff1d(np.stack([np.unique(ngrams), sequence_lengths(np.unique(ngrams))]), settings.ngram)
-    shortest, _ = _shingles(texts, np.full_like(ngrams, settings.ngram), num_tokens, shingling)
+    long = np.flatnonzero(ngrams > settings.ngram)
+    shortest, _ = _shingles(texts.take(arrow_of(long)), np.full(len(long), settings.ngram), num_tokens[long], shingling)
+    shortest = np.append(shortest, hashes[np.repeat(ngrams == settings.ngram, counts)])
     lookup, numbers = _lookup(np.append(hashes[first], around), np.append(settings.ngram, others), shortest)
     keys, numbers, num_keys = numbers[: len(first)], numbers[len(first) :], int(numbers.max(initial=-1)) + 1
-    different = np.sort(keys * num_items + contents[field_items[fields]])
-    num_different = np.bincount(different[begins_run(different)] // max(1, num_items), minlength=num_keys)[keys]
+    num_different = np.bincount(keys[is_new[field_items[fields]]], minlength=num_keys)[keys]
     own = num_different <= settings.common
-    shared = np.stack([fields, positions, num_different], axis=1)[~own]
+    shared = np.stack([fields[~own], positions[~own], num_different[~own]], axis=1)
     fields, positions, keys = fields[own], positions[own], keys[own]
     low = np.maximum(0, positions - (lengths - ngrams)[fields])
     size = np.minimum(positions, sizes[fields] - 1) - low + 1
@@ -223,8 +225,8 @@ def build_items(
         ngrams,
         Lists(words.hashes.copy(), words.offsets),
         field_items[fields],
-        fields.astype(np.int32),
-        positions.astype(np.int32),
+        fields,
+        positions,
         shared,
         tuple(column.astype(np.int32) for column in postings),
         Around(numbers, low, size, is_counted),
@@ -234,11 +236,14 @@ def build_items(
 
 def _ngrams(texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling) -> Rows:
     """Return the length of the shingles of each field."""
-    tokens = token_strings(texts, shingling)
+    ngrams = np.full(len(texts), settings.ngram)
+    rows = np.flatnonzero(~np.asarray(pc.string_is_ascii(texts), np.bool_))
+    tokens = token_strings(texts.take(arrow_of(rows)), shingling)
     first = np.append(tokens.data, np.uint8(0))[tokens.offsets[:-1]]
     is_character = offsets_from_lengths((first >= _LONG_CHARACTER) & (np.diff(tokens.offsets) <= 4))
     is_mostly = 2 * np.diff(is_character[tokens.document_offsets]) > np.diff(tokens.document_offsets)
-    return np.where(is_mostly, 2 * settings.ngram - 1, settings.ngram)
+    ngrams[rows[is_mostly]] = 2 * settings.ngram - 1
+    return ngrams
 
 
 def _shingles(texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingling: Shingling) -> tuple[Words, Rows]:
@@ -255,7 +260,7 @@ def _shingles(texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingl
     return hashes, sizes
 
 
-def _lookup(every: Words, lengths: Rows, shortest: Words) -> tuple[Lookup, Rows]:
+def _lookup(every: Words, lengths: Rows, shortest: Words) -> tuple[Lookup, npt.NDArray[np.int32]]:
     """Return where hashes are found, and the key of each.
 
     every : of shingles and sequences. shortest : of all shingles of lengths[0] words.
@@ -274,6 +279,7 @@ class Finder:
     def __init__(self, table: ItemTable) -> None:
         self._table = table
         stamps = np.where(table.around.is_counted, 0, np.iinfo(np.int32).max).astype(np.int32)
+        self._sizes = np.diff(table.postings[0])
         self._workspace = np.zeros(table.num_items, np.int32), stamps, np.zeros(table.num_items + 1, np.int32)
 
     def find(self, texts: pa.Array) -> tuple[npt.NDArray[np.int32], Matches]:
@@ -298,8 +304,8 @@ class Finder:
         keys, positions = np.empty(room, np.int32), np.empty(room, np.int32)
         buffers = make_buffers(longest)
         ends = kernels.item_shingles.look_up(scan, table.lookup, buffers, spaces, keys, positions, flagged)
-        keys, offsets = keys[: ends.max(initial=0)], table.postings[0]
-        most = int((offsets[keys + 1] - offsets[keys]).sum())
+        keys = keys[: ends.max(initial=0)]
+        most = int(self._sizes[keys].sum())
         distinct, found = np.empty(len(keys), np.int32), tuple(np.empty(most, np.int32) for _ in range(3))
         num_distinct, num_found = kernels.item_shingles.gather(
             keys, positions, ends, table.postings, table.least_own, self._workspace, distinct, found

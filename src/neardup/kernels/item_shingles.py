@@ -11,13 +11,13 @@ from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
 U64 = np.uint64
-_AHEAD = 12  # slots that are fetched in advance
+_AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
 
 
 @kernel
 def number_hashes(hashes, slots):
-    """Put hashes into a table, zeros before; see `Lookup`. Returns their numbers, in the order of first occurrence."""
-    base, mask, count, numbers = address_of(slots), U64(len(slots) - 1), 0, np.empty(len(hashes), np.int64)
+    """Put hashes into a table, zeros before; see `Lookup`. Returns their numbers, int32, by first occurrence."""
+    base, mask, count, numbers = address_of(slots), U64(len(slots) - 1), 0, np.empty(len(hashes), np.int32)
     for i in range(len(hashes)):
         if i + _AHEAD < len(hashes):
             prefetch(base + 8 * np.int64(hashes[i + _AHEAD] & mask))
@@ -129,9 +129,14 @@ def gather(keys, positions, ends, postings, least, workspace, distinct, found):
     own, stamps, touched = workspace
     documents, found_places, found_positions = found
     num_distinct = num_found = begin = 0
+    bases = address_of(offsets), address_of(stamps), address_of(items)
     for document in range(len(ends)):
         num_touched = 0
         for i in range(begin, ends[document]):
+            if i + 2 * _AHEAD < len(keys):
+                prefetch(bases[0] + 4 * np.int64(keys[i + 2 * _AHEAD]))
+                prefetch(bases[1] + 4 * np.int64(keys[i + 2 * _AHEAD]))
+                prefetch(bases[2] + 4 * np.int64(offsets[keys[i + _AHEAD]]))
             key = keys[i]
             if stamps[key] <= document:
                 stamps[key] = document + 1
@@ -160,6 +165,17 @@ def gather(keys, positions, ends, postings, least, workspace, distinct, found):
     for i in range(num_distinct):
         stamps[distinct[i]] = 0
     return num_distinct, num_found
+
+
+@kernel
+def greatest(counts, keys, first, sizes):
+    """Return the greatest count of the keys from each `first` on, so many; counts : int64 by key."""
+    result = np.empty(len(first), np.int64)
+    for i in range(len(first)):
+        result[i] = counts[keys[first[i]]]
+        for j in range(first[i] + 1, first[i] + sizes[i]):
+            result[i] = max(result[i], counts[keys[j]])
+    return result
 
 
 @kernel
