@@ -190,10 +190,7 @@ def build_items(
     num_tokens, ngrams = np.diff(words.offsets), _ngrams(texts, settings, shingling)
     hashes, counts = _shingles(texts, ngrams, num_tokens, shingling)
     offsets, items = offsets_from_lengths(counts), np.searchsorted(field_items, np.arange(num_items + 1))
-    distinct = distinct_features(hashes, offsets[items])
-    sums = np.append(np.uint64(0), np.cumsum(distinct.hashes))[distinct.offsets]
-    is_new = np.bincount(np.unique(np.diff(sums), return_index=True)[1], minlength=num_items) > 0  # unlike any before
-    first = np.flatnonzero(np.bincount(distinct.firsts))
+    first, is_new = _distinct(hashes, offsets[items])
     fields = np.repeat(np.arange(len(texts), dtype=np.int32), counts)[first]
     positions = ranges(0, counts)[first].astype(np.int32)
     lengths = np.where(num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams))
@@ -232,6 +229,14 @@ def build_items(
         Around(numbers, low, size, is_counted),
         lookup,
     )
+
+
+def _distinct(hashes: Words, offsets: Rows) -> tuple[Rows, Mask]:
+    """Return where each distinct shingle of an item occurs first; and by item whether none before has the same ones."""
+    distinct = distinct_features(hashes, offsets)
+    sums = np.append(np.uint64(0), np.cumsum(distinct.hashes))[distinct.offsets]
+    different = np.unique(np.diff(sums), return_index=True)[1]
+    return np.flatnonzero(np.bincount(distinct.firsts)), np.bincount(different, minlength=len(sums) - 1) > 0
 
 
 def _ngrams(texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling) -> Rows:
@@ -279,7 +284,7 @@ class Finder:
     def __init__(self, table: ItemTable) -> None:
         self._table = table
         stamps = np.where(table.around.is_counted, 0, np.iinfo(np.int32).max).astype(np.int32)
-        self._sizes = np.diff(table.postings[0])
+        self._keys = self._positions = np.empty(0, np.int32)
         self._workspace = np.zeros(table.num_items, np.int32), stamps, np.zeros(table.num_items + 1, np.int32)
 
     def find(self, texts: pa.Array) -> tuple[npt.NDArray[np.int32], Matches]:
@@ -301,13 +306,11 @@ class Finder:
         size, flagged = 3 * longest + 2, np.zeros(num_documents, np.bool_)
         spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.arange(size, dtype=np.int32)
         room = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)  # never written, never given out
-        keys, positions = np.empty(room, np.int32), np.empty(room, np.int32)
-        buffers = make_buffers(longest)
+        if len(self._keys) < room:
+            self._keys, self._positions = np.empty(room, np.int32), np.empty(room, np.int32)
+        keys, positions, buffers = self._keys, self._positions, make_buffers(longest)
         ends = kernels.item_shingles.look_up(scan, table.lookup, buffers, spaces, keys, positions, flagged)
-        keys = keys[: ends.max(initial=0)]
-        most = int(self._sizes[keys].sum())
-        distinct, found = np.empty(len(keys), np.int32), tuple(np.empty(most, np.int32) for _ in range(3))
-        num_distinct, num_found = kernels.item_shingles.gather(
-            keys, positions, ends, table.postings, table.least_own, self._workspace, distinct, found
+        distinct, found = kernels.item_shingles.gather(
+            keys[: ends.max(initial=0)], positions, ends, table.postings, table.least_own, self._workspace
         )
-        return distinct[:num_distinct], Matches(*(column[:num_found] for column in found)), flagged
+        return distinct, Matches(*found), flagged

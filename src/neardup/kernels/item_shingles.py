@@ -8,6 +8,7 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, prefetch
+from neardup.kernels.mixing import double
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
 U64 = np.uint64
@@ -109,8 +110,8 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
 
 
 @kernel
-def gather(keys, positions, ends, postings, least, workspace, distinct, found):
-    """Write the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
+def gather(keys, positions, ends, postings, least, workspace):
+    """Return the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
 
     Parameters
     ----------
@@ -118,17 +119,16 @@ def gather(keys, positions, ends, postings, least, workspace, distinct, found):
     least : int32 by item, the fewest of its shingles.
     workspace : int32, how many of an item were found, zeros by item; stamp by key, 0 or, of those that are not counted,
         the greatest number; items touched.
-    distinct : int32, room for all keys. found : three int32 arrays, the document, place and position of each match,
-    with room for every posting.
 
     Returns
     -------
-    The number of distinct keys, and of matches.
+    keys : int32. matches : three int32 arrays, the document, place and position of each.
     """
     offsets, places, items = postings
     own, stamps, touched = workspace
-    documents, found_places, found_positions = found
-    num_distinct = num_found = begin = 0
+    distinct, num_distinct, num_found, begin = np.empty(len(keys), np.int32), 0, 0, 0
+    documents = np.empty(len(keys) + 1, np.int32)
+    found_places, found_positions = np.empty_like(documents), np.empty_like(documents)
     bases = address_of(offsets), address_of(stamps), address_of(items)
     for document in range(len(ends)):
         num_touched = 0
@@ -156,6 +156,9 @@ def gather(keys, positions, ends, postings, least, workspace, distinct, found):
             for i in range(begin, ends[document]):
                 for posting in range(offsets[keys[i]], offsets[keys[i] + 1]):
                     if own[items[posting]] == 1:
+                        if num_found == len(documents):
+                            documents, found_places = double(documents), double(found_places)
+                            found_positions = double(found_positions)
                         documents[num_found], found_places[num_found] = document, places[posting]
                         found_positions[num_found] = positions[i]
                         num_found += 1
@@ -164,7 +167,8 @@ def gather(keys, positions, ends, postings, least, workspace, distinct, found):
         begin = ends[document]
     for i in range(num_distinct):
         stamps[distinct[i]] = 0
-    return num_distinct, num_found
+    matches = documents[:num_found], found_places[:num_found], found_positions[:num_found]
+    return distinct[:num_distinct], matches
 
 
 @kernel
