@@ -10,7 +10,9 @@ import random
 import shutil
 from collections.abc import Iterator
 from functools import cache, partial
+from itertools import compress
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -38,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--thorough",
         action="store_true",
         help="the slow tests too, more examples of each property, and the larger data of ../shared where it is",
+    )
+    parser.addoption(
+        "--passed", help="a JUnit file: what passed there is left out, unless --thorough gives it more to do"
     )
     parser.addoption("--examples", type=int, help="how many examples of each property, instead of those of the profile")
     parser.addoption("--load-seconds", default="10", help="how long the test of the service under load takes")
@@ -76,10 +81,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: order[pair[0]])]
     if config.getoption("-m"):
         return
-    left_out = ["timing"] if config.getoption("--thorough") else ["timing", "slow"]
-    dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
-    config.hook.pytest_deselected(items=dropped)
-    items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+    names = ["timing"] if config.getoption("--thorough") else ["timing", "slow"]
+    passed = _passed(config.getoption("--passed")) if config.getoption("--passed") else ()
+    left_out = [
+        any(map(item.get_closest_marker, names)) or (item.nodeid in passed and not _gains(item)) for item in items
+    ]
+    config.hook.pytest_deselected(items=list(compress(items, left_out)))
+    items[:] = [item for item, is_left_out in zip(items, left_out, strict=True) if not is_left_out]
+
+
+def _passed(file: str) -> set[str]:
+    """Return the tests that passed in a run."""
+    cases = [case for case in ElementTree.parse(file).iter("testcase") if not len(case)]
+    return {f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case in cases}
+
+
+def _gains(item: pytest.Item) -> bool:
+    """Return whether --thorough may give a test more to do: more examples, or larger data."""
+    return getattr(item.obj, "is_hypothesis_test", False) or "pytestconfig" in item.fixturenames
 
 
 @pytest.fixture(autouse=True)

@@ -184,7 +184,7 @@ def test_query_finds_the_documents_that_were_kept(news):
         ("d", "d", "https://d"),
     ]
     assert report["counts"]["found"] == 4
-    assert "4 of 5 documents have been seen" in run("query", news, "in.jsonl").stdout
+    assert "Found 4 of 5 documents" in run("query", news, "in.jsonl").stdout
     assert run("query", news, "in.jsonl", "-o", "hits.parquet").exit_code == 0
     assert pq.read_table("hits.parquet")["query_id"].to_pylist() == ["a", "b", "c", "d"]
 

@@ -112,7 +112,7 @@ def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, qu
     if not quiet:
         where = "" if output is None else f" They were written to {output}."
         documents = plural(counts["read"], "document")
-        seen = f"{counts['found']:,} of {documents} have been seen: {plural(counts['hits'], 'hit')}.{where}"
+        seen = f"Found {counts['found']:,} of {documents}: {plural(counts['hits'], 'hit')}.{where}"
         click.echo(translated(seen))
         reports.print_rejected(report, console)
 
