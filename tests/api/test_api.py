@@ -156,6 +156,11 @@ def test_the_mask_selects_the_kept_rows_of_the_source():
     assert table.filter(pa.array(neardup.dedup(table).mask)).equals(neardup.dedup(table).kept)
 
 
+def test_two_columns_of_one_name_are_kept():
+    table = pa.table([TEXTS, [1, 2, 3, 4], [5, 6, 7, 8]], names=["text", "x", "x"])
+    assert neardup.dedup(table).kept.equals(table.take([0, 2, 3]))
+
+
 def test_the_mask_has_no_rows_of_the_earlier_collection():
     assert neardup.dedup(TEXTS, against=[TEXTS[3], "x"]).mask.tolist() == [True, False, True, False]
 

@@ -413,7 +413,7 @@ def judged(rows: Sequence[tuple] = JUDGED, name: str = "duplicate") -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "csv", "tsv", "parquet", "arrow"])
-@pytest.mark.parametrize("kinds", [bool, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (int, float))])
+@pytest.mark.parametrize("kinds", [bool, str, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (int, float))])
 def test_only_judged_pairs_count_and_each_once(tmp_path: Path, kind: str, kinds: type) -> None:
     path = tmp_path / f"judged.{kind}"
     write(judged([(a, b, kinds(same)) for a, b, same in JUDGED]), path)
@@ -505,6 +505,11 @@ PAIR_ERRORS = {
     "no verdict": (judged().drop_columns("duplicate"), ColumnError, "No column 'duplicate' or 'label' in pairs: it ha"),
     "not a verdict": (judged([("a", "b", 1), ("a", "c", 3)]), InputError, "true or false, 1 or 0: got 3 in row 1."),
     "words": (judged([("a", "b", "yes")]), InputError, "true or false, 1 or 0: got 'yes' in row 0."),
+    "one word": (
+        judged([("a", "b", "True"), ("a", "c", "maybe")]),
+        InputError,
+        "true or false, 1 or 0: got 'maybe' in row 1.",
+    ),
     "both ways": (judged([*JUDGED, ("a", "b", False)]), InputError, "judges 'a' and 'b' both as duplicates and as"),
     "itself": (judged([("a", "a", True)]), InputError, "judges 'a' and 'a' although they are one document"),
     "strangers": (judged([("x", "y", True)]), InputError, "pairs judges no pair of documents of the corpus: its 1"),

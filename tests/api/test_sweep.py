@@ -107,7 +107,7 @@ def test_the_command_names_the_documents_and_says_that_only_the_beginning_of_lon
 def test_thresholds_are_a_range_or_a_list() -> None:
     assert parse_thresholds("0.5..0.65") == [0.5, 0.55, 0.6, 0.65]
     assert parse_thresholds("0.7") == [0.7]
-    for wrong in ("0.5...0.6", "many", ""):
+    for wrong in ("0.5...0.6", "0.8..0.6", "many", ""):
         with pytest.raises(SettingError, match=r"must be a range or numbers separated by commas"):
             parse_thresholds(wrong)
     for limits in ([], [0], [1.5]):

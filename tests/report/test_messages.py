@@ -286,6 +286,10 @@ FAILURES = [
     ["dedup", "in.jsonl", "-o", "new", "--config", "run.toml"],
     ["dedup", "in.jsonl"],
     ["dedup", "in.jsonl", "-o"],
+    ["dedup", "in.jsonl", "-o", "."],
+    ["compare", "in.jsonl"],
+    ["dedup", "in.jsonl", "-o", "new", "--num-bands", "4"],
+    ["passages", "in.jsonl", "-o", "new", "--min-length", "9"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "txt"],
     ["dedup", "vectors.jsonl", "-o", "new"],
@@ -383,6 +387,7 @@ TABLE_COMMANDS = [
     ["index", "query", "i.index", "one.jsonl"],
     ["index", "query", "i.index", "one.jsonl", "-o", "hit.parquet"],
     ["index", "verify", "i.index"],
+    ["index", "export", "i.index", "-o", "exported.parquet"],
     ["index", "get", "i.index", "0", "1"],
     ["index", "create", "texts.index", "--storage", "text"],
     ["index", "add-if-new", "texts.index", "in.jsonl", "--payload-column", "cluster"],
@@ -393,6 +398,11 @@ TABLE_COMMANDS = [
     ["index", "info", "i.index"],
     ["index", "imports", "list", "i.index"],
     ["index", "imports", "commit", "i.index", "monday"],
+    ["index", "remove", "i.index", "0"],
+    ["document-frequencies", "page.html", "--tokens", "tags", "--ngram", "3", "-o", "tags.parquet"],
+    ["index", "create", "pages.index", "--html", "main", "--min-structure", "0.5", "--idf", "tags.parquet"],
+    ["index", "add", "pages.index", "page.html"],
+    ["index", "query", "pages.index", "page.html"],
 ]
 
 
@@ -403,6 +413,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     lines = [json.dumps(row) + "\n" for row in rows]
     Path("in.jsonl").write_text("".join(lines))
     Path("one.jsonl").write_text("".join(lines[:1]))
+    Path("page.html").write_text(f"<p>{texts[0]}</p>")
     Path("damaged.jsonl").write_text("".join(lines) + "{\n" * 7)
     Path("items.jsonl").write_text(json.dumps({"id": "q", "question": texts[0]}) + "\n")
     Path("many.jsonl").write_text("".join(json.dumps({"id": f"b{i}", "question": f"x {i}"}) + "\n" for i in range(14)))
@@ -411,7 +422,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     known = """in errors curve found cut many idf report passages kept hits items boilerplate html svg parquet jsonl
         index minhash simhash MinHash SimHash jaccard similarity threshold tokens words ngram num bands rows per band
         storage features expected documents neardup UTC hashes version max bucket size cache bytes JSON monday
-        hit text texts shingle"""
+        hit text texts shingle tags html main page pages min structure"""
     known = {*known.split(), *" ".join(texts).split()}
     for arguments in TABLE_COMMANDS:
         result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})

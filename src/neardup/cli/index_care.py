@@ -8,7 +8,7 @@ from neardup.cli.index_options import address_argument, opened, show_info
 from neardup.cli.running import print_json, show
 from neardup.cli.settings import command
 from neardup.cli.sources import output_options, printing_options, result_options
-from neardup.report.wording import translated
+from neardup.report.wording import plural, translated
 
 DAMAGED = 1
 
@@ -99,5 +99,5 @@ def export(address: str, output: str, overwrite: bool, progress: bool, **printin
     """
     with opened(address, f"Nothing was written to {output}.", read_only=True) as index:
         report = index.export(output, overwrite=overwrite, progress=progress)
-    exported = f"{report['counts']['exported']:,} documents were written to {output}."
-    show(report, lambda: click.echo(exported), **printing)
+    exported = f"{plural(report['counts']['exported'], 'document')} written to {output}."
+    show(report, lambda: click.echo(translated(exported)), **printing)

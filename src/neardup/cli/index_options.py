@@ -15,7 +15,7 @@ from neardup.cli import render
 from neardup.cli.running import running, show
 from neardup.cli.settings import option
 from neardup.cli.sources import one_or_several
-from neardup.report.wording import plural
+from neardup.report.wording import plural, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ def show_info(index: Index, **printing: bool) -> None:
 
 def show_forgotten(count: int, **printing: bool) -> None:
     """Print the number of documents that were forgotten."""
-    show({"forgotten": count}, lambda: click.echo(f"{plural(count, 'document')} forgotten."), **printing)
+    show({"forgotten": count}, lambda: click.echo(translated(f"{plural(count, 'document')} forgotten.")), **printing)
 
 
 def show_merged(answers: pa.Table, **printing: bool) -> None:

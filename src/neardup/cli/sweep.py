@@ -129,6 +129,8 @@ def parse_thresholds(text: str) -> list[float]:
         if not dots:
             return [float(word) for word in text.split(",")]
         steps = round((float(high) - float(low)) / _STEP)
+        if steps < 0:
+            raise ValueError
         return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [float(high)]
     except (ValueError, OverflowError):
         raise SettingError(

@@ -247,7 +247,9 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
     if not tables:
         types = [task.part.column_types() or {task.columns.text: pa.string()} for task in tasks]
         tables = [pa.schema(list(names.items())).empty_table() for names in types]
-    return pa.concat_tables(tables, promote_options="permissive")
+    # Only equal schemas may have a name twice.
+    is_same = all(table.schema == tables[0].schema for table in tables)
+    return pa.concat_tables(tables, promote_options="none" if is_same else "permissive")
 
 
 def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:

@@ -102,18 +102,16 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
 
 def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
     values = column.combine_chunks()
-    if pa.types.is_boolean(values.type) or pa.types.is_null(values.type):
-        return values.cast(pa.bool_())
-    number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-    fits = pc.fill_null(pc.is_in(values, pa.array([0, 1], values.type)), True) if number else values.is_null()
-    fits = pc.or_(fits, values.is_null())
-    if not pc.all(fits).as_py():
+    words = pc.utf8_lower(as_ids(values, "the verdict")[0])
+    same = pc.is_in(words, pa.array(["true", "1"], words.type))
+    fits = pc.or_(same, pc.is_in(words, pa.array(["false", "0", None], words.type)))
+    if pc.any(pc.invert(fits)).as_py():
         row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
         raise InputError(
             f"The column {name!r} of {source} must have true or false, 1 or 0: got "
             f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or convert it."
         )
-    return pc.equal(values, 1) if number else pa.nulls(len(values), pa.bool_())
+    return pc.if_else(words.is_valid(), same, pa.scalar(None, pa.bool_()))
 
 
 def _table_of(part: Part) -> pa.Table:

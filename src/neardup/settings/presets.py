@@ -17,7 +17,7 @@ PRESET = Constraint("Settings for a kind of texts: source code (code).", str, ch
 NOISE = Constraint(
     "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; half of it where the "
     "other text of a pair is clean. Compares letters without spaces and signs, and sets the threshold that such errors "
-    "leave. From 0.08 on the threshold stays: unrelated texts are as similar.",
+    "leave. Above 0.08 the threshold falls no further: unrelated texts are as similar.",
     float,
     exclusive_min=0.0,
     high=0.2,

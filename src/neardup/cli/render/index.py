@@ -17,7 +17,7 @@ from neardup.answers import Document
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.cli.running import print_json
-from neardup.report.wording import duration, memory, noun, plural, translated, visible
+from neardup.report.wording import duration, memory, noun, plural, say, translated, visible
 from neardup.stores.base import Import
 
 _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
@@ -46,8 +46,9 @@ def print_info(info: Mapping[str, Any]) -> None:
     rows.line("Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents")))
     if info["idf"]:
         counted, features = info["idf"]["documents"], _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
-        rows.line("Frequencies", f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}")
-    rows.line("Created", f"{_moment(info['created'])}, by neardup {info['neardup']}")
+        frequencies = f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}"
+        rows.line("Frequencies", translated(frequencies))
+    rows.line("Created", translated(f"{_moment(info['created'])}, by neardup {info['neardup']}"))
     rows.line("Durability", translated(info["promise"]))
     rows.print(Console(highlight=False))
 
@@ -118,10 +119,11 @@ def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, qu
 
 
 def _hit(row: Mapping[str, Any]) -> Text:
-    measures = [f"{row[name]:.4f} {name}" for name in ("similarity", "structure") if row.get(name) is not None]
+    names = [name for name in ("similarity", "structure") if row.get(name) is not None]
+    measures = [translated(f"{row[name]:.4f} {name}") for name in names]
     measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
     line = Text(f"  {visible(row['query_id'])}", "bold").append(f"  {visible(row['id'])}", "not bold green")
-    seen = f"{', '.join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}"
+    seen = f"{say('words.comma').join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}"
     line.append(f"  {translated(seen)}", "not bold")
     return line if row["payload"] is None else line.append(f"  {visible(row['payload'])}", "not bold dim")
 
