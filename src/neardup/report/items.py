@@ -161,13 +161,13 @@ def _item(
     kept = marked_text(pair.right, pair.right_passages, "ins")
     if pair.left == pair.right and not pair.truncated:
         kept = hint("pair.same")
+    stays = _document("kept", sides[1], example.kept, kept) if pair.right or example.kept[0] else ""
     return (
         f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{figure or similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
         f'{document_id(example.removed[0], _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
-        f"{_document('removed', sides[0], example.removed, removed)}"
-        f"{_document('kept', sides[1], example.kept, kept)}"
+        f"{_document('removed', sides[0], example.removed, removed)}{stays}"
         "</div></details></li>\n"
     )
 

@@ -47,20 +47,21 @@ def headline(report: Report) -> str:
 def _passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:
     if not examples:
         return say("passages.none")
-    legend = say("passages.shown", shown=len(examples), total=report["counts"]["passages"])
+    key = "passages.shown_none" if report["settings"]["keep"] == "none" else "passages.shown"
+    legend = say(key, shown=len(examples), total=report["counts"]["passages"])
     return f'<p class="legend">{legend}</p><ol class="pairs">\n{passage_list(examples)}</ol>'
 
 
 def _rule(settings: Report) -> str:
     ends = say(f"cut_at.{settings['cut_at']}")
-    share = percent(settings["min_share"])
+    share = say("passages.and_share", share=percent(settings["min_share"])) if settings["min_share"] else ""
     if settings.get("unit") is not None:
         equal = say("passages.equal_words" if settings["normalise"] else "passages.equal_text")
-        cut = say("passages.units_none" if settings["keep"] == "none" else "passages.units_first", share=share)
+        cut = say("passages.units_none" if settings["keep"] == "none" else "passages.units_first", and_share=share)
         unit = say(f"units.{settings['unit']}")
         return say("passages.rule_units", unit=unit, min_length=settings["min_length"], equal=equal, cut=cut)
     if settings["keep"] == "none":
-        return say("passages.rule_none", min_length=settings["min_length"], share=share, ends=ends)
+        return say("passages.rule_none", min_length=settings["min_length"], and_share=share, ends=ends)
     return say("passages.rule", min_length=settings["min_length"], ends=ends)
 
 

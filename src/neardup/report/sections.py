@@ -254,17 +254,19 @@ def _grams(scheme: Report) -> str:
 def inputs_table(report: Report) -> str:
     """Return the tables of the inputs, and of the values of a column."""
     inputs = report.get("inputs") or []
+    counts = [name for name in ("documents", "removed", "rejected") if any(name in entry for entry in inputs)]
+    roles = ["role"] if any("role" in entry for entry in inputs) else []
     rows = [
         (
             document_id(entry.get("name", "")),
             escape_text(entry.get("format") or ""),
-            say(f"roles.{entry.get('role')}", ""),
-            *(f"{entry.get(key) or 0:,}" for key in ("documents", "removed", "rejected")),
+            *(say(f"roles.{entry.get(name)}", "") for name in roles),
+            *(f"{entry.get(key) or 0:,}" for key in counts),
         )
         for entry in inputs[:_MAX_INPUTS]
     ]
-    titles = words("name", "format", "role", "documents", "removed", "rejected")
-    shown = table(say("titles.inputs"), titles, rows, numbers=(3, 4, 5))
+    titles = words("name", "format", *roles, *counts)
+    shown = table(say("titles.inputs"), titles, rows, numbers=range(len(titles) - len(counts), len(titles)))
     return shown + _more("inputs.more", len(inputs) - len(rows)) + _values_table(report.get("by_value"))
 
 
