@@ -60,6 +60,22 @@ def test_an_index_of_other_settings_is_refused_and_both_are_named(tmp_path):
         index.add_if_new(FOX)
 
 
+def test_numbers_and_names_that_are_none_are_refused(make):
+    index = make()
+    for refused, what in (
+        (lambda: index.add_many([FOX], threads=0), r"threads must be a whole number of 1 or more: got 0\."),
+        (lambda: index.expire(max_documents=float("nan")), r"max_documents must be .* 0 or more: got nan"),
+        (lambda: index.growth(points=-1), r"points must be a whole number of 1 or more: got -1\."),
+    ):
+        with pytest.raises(SettingError, match=what):
+            refused()
+    for name in ("", 5):
+        with pytest.raises(InputError, match=r"The name of an import must"):
+            index.add_many([FOX], import_name=name)
+    assert len(index) == 0
+    assert "\ud800" not in index
+
+
 def test_document_frequencies_are_stored_with_the_index(tmp_path):
     documents = [f"{FOX} {i}" for i in range(20)] + [OTHER]
     method = SimHash(weights="tfidf")

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from neardup import Index, MinHash
+from neardup import Index, MinHash, SimHash
 from neardup.errors import InputError, SchemeError, SettingError, StoreError
 from neardup.stores.embedded.store import EmbeddedStore
 from reference.index_cases import BIGRAMS, FOX, NEAR_FOX, OTHER, table
@@ -175,6 +175,16 @@ def test_indexes_merge_by_the_sieve(make):
     assert left.query(OTHER)[0].id == "c"
     with pytest.raises(SchemeError, match=r"was created with .*ngram=5.*: got .*ngram=2"):
         left.merge(make(method=MinHash()))
+
+
+def test_indexes_of_fingerprints_merge(make):
+    left, right = (make(method=SimHash(confirm="hamming"), storage="fingerprints") for _ in range(2))
+    left.add_if_new(FOX, id="a")
+    right.add_many_if_new(table(("b", FOX), ("c", OTHER), ("d", "")))
+    assert left.merge(right)["kept"].to_pylist() == [False, True, True]
+    assert left.query(OTHER)[0].id == "c"
+    assert left.add_if_new(OTHER, id="c").repeated
+    assert left.query("") == []
 
 
 def test_an_index_is_rebuilt_with_other_bands_from_its_signatures(make):

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from neardup import schemas
 from neardup.answers import Answer, Document, Hit
 from neardup.api.index_files import FileJobs
-from neardup.errors import SettingError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
 from neardup.index import maintenance, meta
@@ -177,7 +176,7 @@ class Index(FileJobs):
 
     def __contains__(self, id: object) -> bool:
         """Return whether the index has a document of this id, kept or removed."""
-        if not isinstance(id, str):
+        if not isinstance(id, str) or any("\ud800" <= character <= "\udfff" for character in id):
             return False
         with self.opened.store.reading() as snapshot:
             return bool(snapshot.rows_of_ids(pa.array([id], pa.large_string()))[0] >= 0)
@@ -276,7 +275,8 @@ class Index(FileJobs):
         source, import_name, threads, options : as in `add_many_if_new`.
         if_new : whether similar documents are removed.
         """
-        threads, index = count_threads(threads), self.opened
+        index = self.opened
+        threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
         if threads == 1:  # no other thread: handing over a few documents takes longer than describing them
             yield from (index.add(batch, if_new=if_new, import_name=import_name) for batch in batches)
@@ -357,8 +357,8 @@ class Index(FileJobs):
             The number of documents forgotten.
         """
         ages = [None if age is None else now() - check_age(age) for age in (older_than, unseen_for)]
-        if max_documents is not None and (isinstance(max_documents, bool) or max_documents < 0):
-            raise SettingError(f"max_documents must be 0 or more: got {max_documents!r}. Change max_documents.")
+        if max_documents is not None:
+            check_limit(max_documents, "max_documents", least=0)
         return self.opened.forget(lambda writer: maintenance.expired_rows(writer, ages[0], ages[1], max_documents))
 
     # Imports.
@@ -403,6 +403,7 @@ class Index(FileJobs):
         list of (datetime in UTC, number of documents), from the first document to now; empty for an empty index. Reads
         one column of all documents.
         """
+        check_limit(points, "points")
         with self.opened.store.reading() as snapshot:
             counts = maintenance.growth(snapshot, now(), points)
         return [(datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts]

@@ -131,7 +131,7 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
             sketched = sketched_of(table, details)
             described = stored_described(sketched, rules.method)
             sketch = stored_sketches(sketched, rules.method)
-            keys = rules.method.keys_of(sketch, described.features)
+            keys = rules.method.keys_of(sketch, described.features)._replace(featured=sketched.featured)
             texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
             ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
             yield Incoming(ids, texts, payloads, described._replace(keys=keys), sketch)

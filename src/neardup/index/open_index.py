@@ -122,6 +122,8 @@ class OpenIndex:
         import_name : the name of the import that brings them.
         described : as `describe` returned it, if it was called before.
         """
+        if import_name is not None:
+            check_import_name(import_name)
         incoming = self.describe(batch) if described is None else described
         with self.store.writing() as writer:
             if batch.is_unnamed:

@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
 from neardup.errors import NeardupError, StoreError
@@ -22,16 +21,6 @@ class _Job(NamedTuple):
     function: Function
     items: list[Any]
     results: asyncio.Future[Sequence[Any]]
-
-
-@dataclass(frozen=True)
-class _Each:
-    """A function of one item as one of many; equal if the functions are, so neighbours become one call."""
-
-    function: Callable[..., Any]
-
-    def __call__(self, items: list[Any]) -> list[Any]:
-        return [self.function(*arguments) for arguments in items]
 
 
 class Lane:
@@ -90,8 +79,8 @@ class Lane:
         return await results
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return the result of one call of a function in the worker thread."""
-        [result] = await self.run(_Each(function), [arguments])
+        """Return the result of one call of a function in the worker thread, made once even if others are refused."""
+        [result] = await self.run(lambda _: [function(*arguments)], [None])
         return cast(T, result)
 
     async def close(self) -> None:
@@ -138,7 +127,7 @@ class Lane:
 
 
 def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
-    """Return the results of each job. If the library refuses an item of the batch, each job is tried by itself."""
+    """Return the results of each job. Refused, they have changed nothing, and each job is tried by itself."""
     function = batch[0].function
     try:
         results = function([item for job in batch for item in job.items])

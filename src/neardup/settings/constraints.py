@@ -182,8 +182,8 @@ def check_age(age: timedelta | float) -> int:
     return int(seconds * 1_000_000)
 
 
-def check_limit(limit: Any) -> int:
-    """Return the number of hits that are wanted. Raises SettingError if it is none."""
-    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
-        raise SettingError(f"limit must be a whole number of 1 or more: got {limit!r}. Change limit.")
+def check_limit(limit: Any, name: str = "limit", least: int = 1) -> int:
+    """Return the number of things that are wanted. Raises SettingError if it is none. name : of the parameter."""
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < least:
+        raise SettingError(f"{name} must be a whole number of {least} or more: got {limit!r}. Change {name}.")
     return int(limit)
