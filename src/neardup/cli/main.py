@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, cast
 
 import click
@@ -70,7 +71,8 @@ class Program(click.Group):
         language = language_of(os.environ)
         if language == "zh":
             ctx.default_map = {name: {"lang": language} for name in _NAMES}
-        with speaking(language):  # which --lang changes
+        named = dict(pairwise(part for word in ctx.args for part in word.split("=", 1))).get("--lang", "")
+        with speaking(named if named in ("en", "zh") else language):  # also of an error before --lang is parsed
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
