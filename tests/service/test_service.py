@@ -320,6 +320,7 @@ def test_there_is_nothing_at_an_unknown_path_and_methods_are_named(service):
     [
         (b"{", 400, "not valid JSON"),
         (b'{"documents": [{"id": "a", "text": "\xff"}]}', 400, "not valid JSON in UTF-8"),
+        (b'{"documents": [{"id": "a", "text": "\\ud800"}]}', 400, "a lone surrogate such as \\ud800"),
         (b'{"documents": [{"id": "a", "text": "\\ud800 x"}]}', 400, "surrogate"),
         (b'{"documents": [{"id": "a", "text": "b", "payload": ' + b"[" * 100_000, 400, "levels"),
         (b"[]", 422, "Expected `object`"),

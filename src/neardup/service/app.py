@@ -283,7 +283,8 @@ class Call:
         except msgspec.ValidationError as error:
             raise Problem(422, f"The body does not have the expected form: {error}. See /openapi.json.") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Problem(400, f"The body is not valid JSON in UTF-8: {error}. Send one JSON object.") from error
+            cut = ", which a lone surrogate such as \\ud800 causes, too" if "truncated" in str(error) else ""
+            raise Problem(400, f"The body is not valid JSON in UTF-8: {error}{cut}. Send one JSON object.") from error
         except RecursionError as error:
             raise Problem(400, "The body has too many levels of nested JSON. Send a flatter payload.") from error
 
