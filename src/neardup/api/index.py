@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from neardup import schemas
 from neardup.answers import Answer, Document, Hit
 from neardup.api.index_files import FileJobs
+from neardup.errors import InputError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
 from neardup.index import maintenance, meta
@@ -176,7 +177,9 @@ class Index(FileJobs):
 
     def __contains__(self, id: object) -> bool:
         """Return whether the index has a document of this id, kept or removed."""
-        if not isinstance(id, str) or any("\ud800" <= character <= "\udfff" for character in id):
+        try:
+            check_text("id", id)
+        except InputError:
             return False
         with self.opened.store.reading() as snapshot:
             return bool(snapshot.rows_of_ids(pa.array([id], pa.large_string()))[0] >= 0)

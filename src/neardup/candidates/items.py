@@ -15,7 +15,7 @@ from neardup import kernels
 from neardup.arrays import Array, Floats, Mask, Rows, Words, arrow_of, begins_run, offsets_from_lengths, ranges
 from neardup.features.described import Lists, distinct_features
 from neardup.features.feature_strings import token_strings
-from neardup.features.shingles import Scan, scan_flagged, scan_strings, shingle_documents
+from neardup.features.shingles import Scan, Workspace, scan_flagged, scan_strings, shingle_documents
 from neardup.kernels.token_arrays import longest_of, make_buffers
 from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling
@@ -284,7 +284,7 @@ class Finder:
     def __init__(self, table: ItemTable) -> None:
         self._table = table
         stamps = np.where(table.around.is_counted, 0, np.iinfo(np.int32).max).astype(np.int32)
-        self._keys = self._positions = np.empty(0, np.int32)
+        self._room = Workspace()
         self._workspace = np.zeros(table.num_items, np.int32), stamps, np.zeros(table.num_items + 1, np.int32)
 
     def find(self, texts: pa.Array) -> tuple[npt.NDArray[np.int32], Matches]:
@@ -306,9 +306,8 @@ class Finder:
         size, flagged = 3 * longest + 2, np.zeros(num_documents, np.bool_)
         spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.arange(size, dtype=np.int32)
         room = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)  # never written, never given out
-        if len(self._keys) < room:
-            self._keys, self._positions = np.empty(room, np.int32), np.empty(room, np.int32)
-        keys, positions, buffers = self._keys, self._positions, make_buffers(longest)
+        keys, positions = self._room.hashes(room).view(np.int32).reshape(2, -1)
+        buffers = make_buffers(longest)
         ends = kernels.item_shingles.look_up(scan, table.lookup, buffers, spaces, keys, positions, flagged)
         distinct, found = kernels.item_shingles.gather(
             keys[: ends.max(initial=0)], positions, ends, table.postings, table.least_own, self._workspace

@@ -127,7 +127,7 @@ class Lane:
 
 
 def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
-    """Return the results of each job. Refused, they have changed nothing, and each job is tried by itself."""
+    """Return the results of each job. If the library refuses an item, none took effect: each job is tried by itself."""
     function = batch[0].function
     try:
         results = function([item for job in batch for item in job.items])
