@@ -233,6 +233,15 @@ def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, py
         assert found(texts, length, size=size, seed=seed, num_against=num_against) == (rows, emptied(texts, rows))
 
 
+@pytest.mark.parametrize("letter", ["a", "é", "的", "😀"])
+def test_a_run_of_one_character_has_few_anchors(letter):
+    anchoring = Anchoring(200)
+    hashes = anchoring.hashes(pa.array([letter * 100_000], pa.large_string()))
+    assert len(set(hashes.tolist())) == 1
+    in_each_window = 100_000 / (200 - anchoring.size + 1)
+    assert len(hashes) <= 2 * 200 + in_each_window + 1
+
+
 def test_short_cuts_between_long_texts_leave_many_fragments():
     letters = "abcdefghijklmnopqrstuvwxyz"
     for seed in range(10):

@@ -21,7 +21,7 @@ class Graph(NamedTuple):
     levels: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def compare(graph, degrees, sums):
     """Count the neighbours of each document at each threshold, and add up the agreement of its pairs.
 

@@ -51,7 +51,7 @@ def fill(postings, hashes, starts, sizes):
             entry += 1
 
 
-@kernel
+@kernel(allocates=True)
 def compare(postings, sample, stretch, sets, threshold, counts):
     """Compare every document of a stretch with every sampled one and count the pairs at or above the threshold.
 

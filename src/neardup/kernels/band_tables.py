@@ -92,7 +92,7 @@ def move_slots(old, new):
                 larger[slot] = entry
 
 
-@kernel
+@kernel(allocates=True)
 def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found):
     """Find the rows that share a band with queries and agree with them in at least so many places.
 

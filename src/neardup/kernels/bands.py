@@ -46,7 +46,7 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
         first = stop
 
 
-@kernel
+@kernel(allocates=True)
 def find_copies(packed, position_bits, content, positions_to_documents, representative):
     """Set representative[position] to the first position with equal content.
 

@@ -29,7 +29,7 @@ def _reverse(word):
     return (word >> U64(32)) | (word << U64(32))
 
 
-@kernel
+@kernel(allocates=True)
 def permute_bits(words, moves, keys):
     """Fill keys, uint64 (num_tables, num_rows).
 
@@ -78,7 +78,7 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
             cells[i] = np.uint32(hash_masked(fingerprints, first + i, mask) >> shift)
 
 
-@kernel
+@kernel(allocates=True)
 def count_parts(fingerprints, span, mask, counts):
     """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two, two or more."""
     parts = np.empty(_STRETCH, np.uint32)
@@ -89,7 +89,7 @@ def count_parts(fingerprints, span, mask, counts):
             counts[parts[i]] += 1
 
 
-@kernel
+@kernel(allocates=True)
 def scatter_parts(fingerprints, span, mask, selection, cursors, records):
     """Copy those of rows span[0] to span[1] that belong to some consecutive parts, in order.
 

@@ -100,7 +100,7 @@ def _end_of_comment(stream, position, length, kind):
     return min(i + 2, length) if block else i
 
 
-@kernel
+@kernel(allocates=True)
 def find_code_tokens(stream, length, with_comments, edges):
     """Write where tokens begin and end, in turn; return their number.
 

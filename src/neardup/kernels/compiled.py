@@ -48,18 +48,22 @@ _NO_FOLDER = (
 )
 
 
-def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = True, inline: str = "never") -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, *, allocates: bool = False, nogil: bool = True, inline: str = "never"
+) -> Any:
     """Compile a function with Numba when it is first called, and keep what was compiled for the next process.
 
-    nogil : whether other threads run meanwhile; kernels that touch Python objects must not let them. inline : "always"
-    where the callers are to contain the function's code.
+    allocates : whether it makes or returns arrays, or calls a kernel that does; in others, Numba does not count
+    references, which takes atomic operations for each array at each call. nogil : whether other threads run meanwhile;
+    kernels that touch Python objects must not let them. inline : "always" where the callers are to contain the
+    function's code.
     """
     if function is None:
-        return functools.partial(kernel, nogil=nogil, inline=inline)
+        return functools.partial(kernel, allocates=allocates, nogil=nogil, inline=inline)
     njit: Any = functools.partial(numba.njit, nogil=nogil, inline=inline)
     if internals is None or config.DISABLE_JIT:
         return njit(function)
-    njit = functools.partial(njit, no_cfunc_wrapper=True)
+    njit = functools.partial(njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED))
     dispatcher, folder = njit()(function), cache_folder()
     if folder is not None:
         internals.keep(dispatcher, function, str(folder), _digest(), _warn_of_no_folder)

@@ -86,7 +86,7 @@ def _find_keeper(pairs, content, holders):
     return best, best_row
 
 
-@kernel
+@kernel(allocates=True)
 def decide_groups(pairs, representative, starts, needed, near, keeper, pair):
     """Decide about groups of consecutive positions in order; those before the first group are kept.
 

@@ -168,7 +168,7 @@ def _absorb(state, block):
     return U32(state[0] + a), U32(state[1] + b), U32(state[2] + c), U32(state[3] + d)
 
 
-@kernel
+@kernel(allocates=True)
 def md5(data, offsets, keys, digests):
     """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes a place.
 

@@ -136,7 +136,7 @@ def _copy_number(number, width, data, at):
         data[at + byte] = np.uint8((number >> (8 * byte)) & 255)
 
 
-@kernel
+@kernel(allocates=True)
 def gather_rows(rows, chunks, wanted, widths):
     """Return columns of rows: their bytes, uint8; numbers of each, int64 (num_columns, 3 + num_rows); which are there.
 

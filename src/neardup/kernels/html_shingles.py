@@ -12,7 +12,7 @@ _BASE = U64(0xD6E8FEB86659FD93)
 _START, _NUM_DEPTHS = np.uint8(START), MAX_DEPTH + 1
 
 
-@kernel
+@kernel(allocates=True)
 def shingle_tags(tags, ngram, shingles):
     """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one shingle of all.
 
@@ -62,7 +62,7 @@ def hash_sequences(hashes, weights, offsets, content):
         content[document, 0], content[document, 1] = left, right
 
 
-@kernel
+@kernel(allocates=True)
 def hash_elements(elements, by_path, hashes):
     """Fill hashes (uint64) with the hash of each element's tag, or of its tag path from html down to it."""
     path = np.zeros(_NUM_DEPTHS, np.uint64)

@@ -68,7 +68,7 @@ def _write_tag(data, start, stop, text, end):
     return end
 
 
-@kernel
+@kernel(allocates=True)
 def _write_page(data, limits, tags, rows, short, text, end):
     """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return the new end."""
     gap, literal = _TOP, False
@@ -108,7 +108,7 @@ def _is_kept(tag, flags, others):
     return tag in (_A, _BR) or not flags & _LEFT_OUT
 
 
-@kernel
+@kernel(allocates=True)
 def write_texts(data, offsets, tags, short, text, text_offsets):
     """Fill `text` with what each page shows; page i has text[text_offsets[i]:text_offsets[i + 1]].
 

@@ -239,7 +239,7 @@ def _read_page(data, position, stop, seen, tags, count):
     return count
 
 
-@kernel
+@kernel(allocates=True)
 def read_tags(data, offsets, tags):
     """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for every "<"."""
     seen = np.empty(MAX_ATTRIBUTES, np.uint64)

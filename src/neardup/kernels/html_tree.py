@@ -300,7 +300,7 @@ def _ends_head(stack):
     return not stack.state[1] & _SEEN_BODY and (size < 2 or (size == 2 and stack.tags[1] == _HEAD))
 
 
-@kernel
+@kernel(allocates=True)
 def place_elements(tags, elements):
     """Fill `elements` with those of the pages whose tags are given."""
     stack = Stack(np.zeros(MAX_DEPTH, np.uint64), np.zeros(MAX_DEPTH, np.int64), np.zeros(2, np.int64))

@@ -15,7 +15,7 @@ U64 = np.uint64
 _AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
 
 
-@kernel
+@kernel(allocates=True)
 def number_hashes(hashes, slots):
     """Put hashes into a table, zeros before; see `Lookup`. Returns their numbers, int32, by first occurrence."""
     base, mask, count, numbers = address_of(slots), U64(len(slots) - 1), 0, np.empty(len(hashes), np.int32)
@@ -76,7 +76,7 @@ def _find(hashes, chosen, first, slots, keys, positions, count):
     return count
 
 
-@kernel
+@kernel(allocates=True)
 def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     """Write the key and the position, a token number, of each shingle and sequence of documents that is in the table.
 
@@ -109,7 +109,7 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     return ends
 
 
-@kernel
+@kernel(allocates=True)
 def gather(keys, positions, ends, postings, least, workspace):
     """Return the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
 
@@ -171,7 +171,7 @@ def gather(keys, positions, ends, postings, least, workspace):
     return distinct[:num_distinct], matches
 
 
-@kernel
+@kernel(allocates=True)
 def greatest(counts, keys, first, sizes):
     """Return the greatest count of the keys from each `first` on, so many; counts : int64 by key."""
     result = np.empty(len(first), np.int64)

@@ -96,7 +96,7 @@ def count_bits(bits):
     return count
 
 
-@kernel
+@kernel(allocates=True)
 def sort_entries(keys, rows):
     """Sort keys (uint64), and with them rows (uint32); equal keys stay in their order.
 
@@ -242,7 +242,7 @@ def _bucket_of(fields, part, low, high):
     return at, stop
 
 
-@kernel
+@kernel(allocates=True)
 def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
     """Append the entries of a bucket near to a key, at most one more of each key than the limit.
 
@@ -272,7 +272,7 @@ def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
     return keys, rows, used
 
 
-@kernel
+@kernel(allocates=True)
 def _sort_rows(rows):
     """Sort rows, uint32."""
     if len(rows) > _FEW:
@@ -287,7 +287,7 @@ def _sort_rows(rows):
         rows[at] = row
 
 
-@kernel
+@kernel(allocates=True)
 def _limit_rows(keys, rows, limit):
     """Keep the earliest rows of each key, in front; return how many, and whether a key has more.
 
@@ -326,7 +326,7 @@ def _fetch_entries(fields, ends, table, key, mask):
             prefetch(line)
 
 
-@kernel
+@kernel(allocates=True)
 def _masks_of(prefix_bits):
     """Return the bits of a key below each prefix, uint64."""
     masks = np.empty(len(prefix_bits), np.uint64)
@@ -336,7 +336,7 @@ def _masks_of(prefix_bits):
     return masks
 
 
-@kernel
+@kernel(allocates=True)
 def find_rows(
     table, key, fields, ends, tail_keys, tail_rows, tail_sizes, prefix_bits, max_distance, limit, forgotten, kept
 ):
@@ -399,7 +399,7 @@ def _fetch_first(keys, begin, fields, ends, masks):
             _fetch_entries(fields, ends, own, keys[own, begin], masks[own])
 
 
-@kernel
+@kernel(allocates=True)
 def list_rows(keys, begin, tables, forgotten, listed):
     """List the rows in the buckets of queries from `begin` on, in every table; return the query without space.
 
@@ -445,7 +445,7 @@ def list_rows(keys, begin, tables, forgotten, listed):
     return num_queries
 
 
-@kernel
+@kernel(allocates=True)
 def _unfold(ends, rows, kept, more, damaged):
     """Return the lookup, row and state of each row found, and the rest. ends : int64 (num_lookups + 1,), in `rows`."""
     used = ends[-1]

@@ -76,7 +76,7 @@ def num_equal(left, right):
     return equal
 
 
-@kernel
+@kernel(allocates=True)
 def find_near(queries, keys, begin, tables, stored, masks, found):
     """Find the rows within the distance of queries, from `begin` on.
 

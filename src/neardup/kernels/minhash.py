@@ -31,7 +31,7 @@ def _cover(hashes, first, last, factors, multipliers, lane, row):
         lane += LANES
 
 
-@kernel
+@kernel(allocates=True)
 def sign(hashes, offsets, factors, multipliers, signatures):
     """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles.
 
@@ -46,7 +46,7 @@ def sign(hashes, offsets, factors, multipliers, signatures):
             signatures[document, i] = ~row[i]
 
 
-@kernel
+@kernel(allocates=True)
 def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signatures):
     """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are hashed.
 
@@ -79,7 +79,7 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
     return -1
 
 
-@kernel
+@kernel(allocates=True)
 def sign_texts(text, tables, mode, ngram, buffers, factors, multipliers, hashes, signatures, flagged):
     """Fill signatures as `sign` does of the shingles of texts, while those of each are in the cache.
 

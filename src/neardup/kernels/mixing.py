@@ -19,7 +19,7 @@ def find_slot(keys, occupied, free, key):
     return slot
 
 
-@kernel
+@kernel(allocates=True)
 def double(array):
     """Return a copy of an array, twice as long."""
     longer = np.empty(2 * len(array), array.dtype)

@@ -14,10 +14,12 @@ from typing import Any
 from numba import types
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.cpu import CPUTargetOptions
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime.nrt import rtsys
 
 _USED: dict[Any, tuple[str, ...]] = {
+    CPUTargetOptions: ("_nrt",),
     CompileResultCacheImpl: ("_locator_classes", "reduce"),
     Dispatcher: ("_compilation_chain_init_hook", "get_call_template", "get_overload"),
     FunctionCache: ("_impl_class", "_load_overload", "load_overload", "save_overload"),
@@ -27,6 +29,8 @@ _USED: dict[Any, tuple[str, ...]] = {
 for _owner, _names in _USED.items():
     for _name in _names:
         getattr(_owner, _name)  # raises if it is missing
+UNCOUNTED = {"_nrt": False}
+"""Options of a kernel in which references to arrays are not counted."""
 
 
 def keep(dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str, warn: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.decisions import connect, flatten
-from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_product, load_u64
+from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_product, load_byte_at, load_u64
 from neardup.kernels.mixing import double, find_slot, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
@@ -34,31 +34,26 @@ class Grams(NamedTuple):
     window: int
 
 
-@kernel
+@kernel(allocates=True)
 def find_anchors(data, offsets, grams, ends):
     """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends : int64 by document."""
-    window, size = grams.window, grams.size
-    unseen = U64(64 - size)  # the lowest `size` bits of the state depend on as many bytes
+    window, size, length = grams.window, grams.size, grams.window + grams.size - 1
     values, places = np.empty(_BLOCK + window, np.uint32), np.empty(_BLOCK + window, np.int64)
-    found, hashes, count, base = np.empty(1024, np.int64), np.empty(1024, np.uint32), 0, address_of(data)
+    found, hashes, count = np.empty(1024, np.int64), np.empty(1024, np.uint32), 0
+    base = address_of(data)
     for document in range(len(offsets) - 1):
         begin, stop = offsets[document], offsets[document + 1]
         position, first = begin, min(begin + size - 1, stop)
         state, filled, anchor, last = U64(0), 0, NONE, np.int64(-1)  # anchor: of the window that ends at `last`
+        alike = width = 0  # characters that are the same, up to the last anchor, and their bytes
         while position < first:
             state = (state << U64(1)) + grams.bases[data[position]]
             position += 1
         while position < stop:
-            while position < stop and filled < len(values):
-                for place in range(position, position + min(stop - position, len(values) - filled)):
-                    byte = data[place]
-                    state = (state << U64(1)) + grams.bases[byte]
-                    values[filled], places[filled] = np.uint32(state << unseen >> U64(32)), place
-                    filled += byte & 0xC0 != 0x80
-                    position += 1
+            state, position, filled = _fill(data, position, stop, grams, state, values, places, filled)
             if filled < window:
                 break
-            while count + filled > len(found):
+            while count + 3 * filled > len(found):
                 found, hashes = double(found), double(hashes)
             is_new = anchor < 0
             if is_new:
@@ -67,9 +62,14 @@ def find_anchors(data, offsets, grams, ends):
             while True:
                 if is_new:
                     place = places[anchor]
-                    found[count] = place
-                    hashes[count] = np.uint32(hash_at(base + place + 1 - size, size, place + 1 - size) >> U64(32))
-                    count += 1
+                    if alike and place - width == found[count - 1] and _is_same(base + place, width):
+                        alike += 1  # of the characters of a long run, one in a window and the last are enough
+                        count -= alike > 2 * length and (alike - 1) % window != 0
+                        found[count], hashes[count] = place, hashes[count - 1]
+                        count += 1
+                    else:
+                        width = place - retreat(data, place, begin, 1)
+                        count, alike = _add_anchor(data, begin, grams, found, hashes, count, place, width)
                 is_new, stop_at = True, min(filled, anchor + window)
                 last = _first_at_most(values, last + 1, stop_at, values[anchor])
                 if last < stop_at:
@@ -85,6 +85,51 @@ def find_anchors(data, offsets, grams, ends):
             anchor, last, filled = anchor - moved, last - moved, filled - moved
         ends[document] = count
     return found[:count], hashes[:count]
+
+
+@kernel
+def _is_same(address, width):
+    """Return whether the last bytes up to an address, so many, are those before them."""
+    for behind in range(width):
+        if load_byte_at(address - behind) != load_byte_at(address - behind - width):
+            return False
+    return True
+
+
+@kernel
+def _add_anchor(data, begin, grams, found, hashes, count, place, width):
+    """Add an anchor; return how many there are, and how many of the last are in a run of one character.
+
+    All windows inside such a run are equal. The first of them that is kept begins less than a length behind the start
+    of its run, or there would be an earlier one. So each character of the first two lengths of a run is an anchor, and
+    this one is met by any other window that has an anchor. width : bytes of the character before the place.
+    """
+    start, first = place - (grams.window + grams.size - 2) * width, place
+    is_run = width > 0 and start >= begin and data[place] == data[place - width]
+    is_run = is_run and common_after(data, start, start + width, place + 1 - width - start) == place + 1 - width - start
+    if is_run:
+        first -= (place - start - grams.size + 1) // width * width
+        while count and found[count - 1] >= first:
+            count -= 1
+    value = np.uint32(hash_at(address_of(data) + place + 1 - grams.size, grams.size, place + 1 - grams.size) >> U64(32))
+    for each in range(first, place + 1, max(width, 1)):
+        found[count], hashes[count] = each, value
+        count += 1
+    return count, (place - first) // width + 1 if is_run else np.int64(0)
+
+
+@kernel
+def _fill(data, position, stop, grams, state, values, places, filled):
+    """Write the hash and the place of each character from a position on, until the room is filled."""
+    unseen = U64(64 - grams.size)  # the lowest `size` bits of the state depend on as many bytes
+    while position < stop and filled < len(values):
+        for place in range(position, position + min(stop - position, len(values) - filled)):
+            byte = data[place]
+            state = (state << U64(1)) + grams.bases[byte]
+            values[filled], places[filled] = np.uint32(state << unseen >> U64(32)), place
+            filled += byte & 0xC0 != 0x80
+            position += 1
+    return state, position, filled
 
 
 # Indices are unsigned in the next two: LLVM vectorises no loop in which an index may be negative.
@@ -266,7 +311,7 @@ def may_share(before, behind, other):
     return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= np.int64(before >> U64(60))
 
 
-@kernel
+@kernel(allocates=True)
 def connect_around(offsets, members, contexts, parents):
     """Connect the anchors of each group that have three quarters of the needed blocks in common.
 
@@ -336,7 +381,7 @@ class Around(NamedTuple):
     inverses: np.ndarray
 
 
-@kernel
+@kernel(allocates=True)
 def connect_equal(text, starts, pieces, places, length, size, parents, leads):
     """Connect the anchors of a group around which some window of `length` characters is equal.
 
@@ -353,7 +398,7 @@ def connect_equal(text, starts, pieces, places, length, size, parents, leads):
     flatten(parents)
 
 
-@kernel
+@kernel(allocates=True)
 def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
     """Connect the anchors with the same text all around, of which one is enough; return the first of each."""
     count = len(places)
@@ -389,7 +434,7 @@ def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
     return chosen[:different]
 
 
-@kernel
+@kernel(allocates=True)
 def _connect_windows(text, bounds, places, length, size, members, parents, leads):
     """Connect anchors around which some window is equal.
 
@@ -414,7 +459,7 @@ def _connect_windows(text, bounds, places, length, size, members, parents, leads
         connect(parents, left[:links], right[:links])
 
 
-@kernel
+@kernel(allocates=True)
 def _windows(text, bounds, places, length):
     """Return the first window of each anchor; before : 0 if it has none."""
     count = len(places)
@@ -457,7 +502,7 @@ def _has_window(text, around, i, before, last, stop):
     return around.before[i] == before
 
 
-@kernel
+@kernel(allocates=True)
 def _table(count):
     """Return the keys and the occupants of a table for so many."""
     slots = 2
@@ -466,7 +511,7 @@ def _table(count):
     return np.empty(slots, U64), np.empty(slots, np.int32)
 
 
-@kernel
+@kernel(allocates=True)
 def mark_common(text, offsets, bounds, places, owners, sites, needed, length, size, ranges):
     """Find the windows around anchors that enough documents of a site have.
 
@@ -483,7 +528,7 @@ def mark_common(text, offsets, bounds, places, owners, sites, needed, length, si
         )
 
 
-@kernel
+@kernel(allocates=True)
 def _mark_group(text, bounds, places, owners, sites, needed, length, size, ranges):
     count = len(places)
     around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)

@@ -11,7 +11,7 @@ from neardup.kernels.passages import DROPPED, NONE, REPEATED, SENTENCE, SPACE, m
 from neardup.kernels.strings import advance, code_at, common_after, count_characters, hash_at, is_lead, retreat
 
 
-@kernel
+@kernel(allocates=True)
 def find_units(data, offsets, classes, kind, ends):
     """Return where the units of documents begin, int64; ends : int64 by document, the units up to its end, written.
 
@@ -73,7 +73,7 @@ def compare_units(text, spans, units, others, equal):
         equal[i] = size == end - right and common_after(text, left, right, size) == size
 
 
-@kernel
+@kernel(allocates=True)
 def cut_units(pieces, first, num_against, most_lost, rows):
     """Cut the units that occurred before in kept text; return how many rows were written, as by `passages.resolve`.
 

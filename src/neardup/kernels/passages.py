@@ -131,19 +131,23 @@ def _close(text, anchors, fragments, number, span, rule, size):
 
 
 @kernel
-def _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, other):
+def _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, other, latest):
     """Return the first window around two anchors that agree: its start, its end, and where it occurred before.
 
-    The start is negative where there is none.
+    The start is negative where there is none, or where it would be behind `latest`.
     """
     left, right = anchors.places[anchor] + 1, anchors.places[other] + 1
     fragment, apart = anchors.fragments[other], left - right
     begin = open_fragment if fragment == _OPEN else fragments[fragment, 0]
     most = end - left if fragment == _OPEN else min(end - left, fragments[fragment, 1] - right)
+    if left - min(left - scan, right - begin) > latest:
+        return NONE, NONE, NONE
     start = left - _common_before(text, left, right, min(left - scan, right - begin))
     while start < left and not is_lead(text[start]):
         start += 1
-    stop = left + common_after(text, left, right, min(most, 4 * rule.length))
+    stop = left + common_after(text, left, right, min(most, rule.length))
+    if stop - left == rule.length:  # characters may have more bytes
+        stop += common_after(text, stop, stop - apart, min(most, 4 * rule.length) - rule.length)
     window, missing = advance(text, start, stop, rule.length)
     if missing > 0 or (window == stop and window < end and not is_lead(text[window])):
         return NONE, NONE, NONE
@@ -185,13 +189,16 @@ def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first,
                 before = start - 1 - (place - anchors.places[other])
                 if before < 0 or text[before] != text[start - 1]:
                     continue  # nor is this one
-            found, ends, before = _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, other)
+            latest = start if start >= 0 else end
+            found, ends, before = _match_at(
+                text, anchors, fragments, rule, open_fragment, scan, end, anchor, other, latest
+            )
             if found >= 0 and (start < 0 or found < start or (found == start and before < source)):
                 start, window, source, fragment = found, ends, before, anchors.fragments[other]
     return start, window, source, fragment, listed
 
 
-@kernel
+@kernel(allocates=True)
 def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
     """Walk pieces in their order, and cut what occurred in kept text before.
 
@@ -238,7 +245,7 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
     return rows
 
 
-@kernel
+@kernel(allocates=True)
 def _with_room(rows, count):
     """Return an array with room for two rows more than `count`: this one, or a longer copy."""
     if count + 2 <= len(rows):
@@ -250,7 +257,7 @@ def _with_room(rows, count):
     return longer
 
 
-@kernel
+@kernel(allocates=True)
 def _cut_piece(pieces, anchors, fragments, rule, size, piece_span, rows, number, count):
     """Cut a piece. Return the number of fragments, the rows and their number, and the characters that it loses."""
     piece, begin, end, first, stop = piece_span

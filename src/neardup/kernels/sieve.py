@@ -362,7 +362,7 @@ def _is_plain_copy(position, order, rules, found):
     return True
 
 
-@kernel
+@kernel(allocates=True)
 def measure_ahead(stop, order, compared, buckets, rules, ahead):
     """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that are kept.
 
@@ -385,7 +385,7 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
         ahead.ends[place] = found.counters[0]
 
 
-@kernel
+@kernel(allocates=True)
 def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
     """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
 
@@ -480,7 +480,7 @@ def _post(postings, position, hashes, kept, max_bucket_size):
             postings.used[0] = entry + 1
 
 
-@kernel
+@kernel(allocates=True)
 def sieve_contained(span, order, compared, postings, needed, hits, rules, found):
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the postings are full.
 

@@ -94,7 +94,7 @@ def _at_least(planes, least):
     return above | equal
 
 
-@kernel
+@kernel(allocates=True)
 def vote(hashes, offsets, tie, fingerprints):
     """Fill the fingerprints of documents whose features, repeats included, have one vote each.
 

@@ -84,7 +84,7 @@ def sketch_words(size):
     return words
 
 
-@kernel
+@kernel(allocates=True)
 def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
     """Write each wanted document's hashes as a set, rising, each once, with its sketch before it.
 
@@ -191,7 +191,7 @@ def _is_rising(hashes):
     return True
 
 
-@kernel
+@kernel(allocates=True)
 def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     """Return a list as a rising set: the list itself, or sorted when it is first wanted.
 
@@ -207,7 +207,7 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     return hashes[begin:end] if sizes[row] == _RISING else sorted_hashes[begin : begin + sizes[row]]
 
 
-@kernel
+@kernel(allocates=True)
 def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows, counts):
     """Count the elements that lists share, as sets, and those of each, pair by pair.
 

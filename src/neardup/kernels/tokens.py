@@ -182,7 +182,7 @@ def _hash_tokens(stream, edges, count, tokens):
         tokens[i] = hash_at(base + start, np.int64(edges[2 * i + 1]) - start, start)
 
 
-@kernel
+@kernel(allocates=True)
 def hash_ascii(mode):
     """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,).
 
@@ -290,7 +290,7 @@ def leave_out_repeats(hashes, first, stop, document, seen):
     return end
 
 
-@kernel
+@kernel(allocates=True)
 def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, first):
     """Write the token hashes of a text to buffers.tokens, and its shingle hashes to `hashes` from `first` on.
 
@@ -319,7 +319,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
     return count, roll(tokens, count, ngram, hashes, first), flagged
 
 
-@kernel
+@kernel(allocates=True)
 def shingle_text(text, tables, mode, ngram, buffers, shingles):
     """Fill `shingles` with the shingle hashes and content hash of each document, none where it is flagged.
 
@@ -392,7 +392,7 @@ def _copy_ranges(stream, edges, size, tokens, count):
     return count
 
 
-@kernel
+@kernel(allocates=True)
 def write_tokens(text, tables, mode, buffers, tokens, flagged):
     """Fill `tokens` with the tokens that `shingle_text` hashes; buffers and flagged as there.
 

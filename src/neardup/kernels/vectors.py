@@ -40,7 +40,7 @@ def _project(direction, planes, sums):
             sums[lane] = (sums[lane] + first * planes[i, lane]) + second * planes[i + 1, lane]
 
 
-@kernel
+@kernel(allocates=True)
 def find_sides(directions, planes, num_bits, hashes):
     """Fill hashes with the sides of hyperplanes, bit by bit: 1 where the product is 0 or more.
 
@@ -66,7 +66,7 @@ def find_sides(directions, planes, num_bits, hashes):
                 hashes[row, band] |= word
 
 
-@kernel
+@kernel(allocates=True)
 def fill_cosines(left, left_rows, right, right_rows, cosines):
     """Fill cosines, float64 (num_pairs,), with those of rows of left and right; 0 with a vector of zeros.
 

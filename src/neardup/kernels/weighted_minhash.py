@@ -54,7 +54,7 @@ def _throw(feature, weight, limit, ranks, signature):
         spacing *= 2.0
 
 
-@kernel
+@kernel(allocates=True)
 def sign_weighted(hashes, weights, offsets, seed, signatures):
     """Fill signatures[document, i] with the name of the dart of least rank among those of place i.
 

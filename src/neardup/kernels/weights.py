@@ -48,7 +48,7 @@ U64 = np.uint64
 _REPEATED = U64(0x9E3779B97F4A7C15)
 
 
-@kernel
+@kernel(allocates=True)
 def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offsets):
     """Write the distinct hashes of each document, rising, how often each occurs, and where it occurs first.
 
@@ -85,7 +85,7 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
         distinct_offsets[document + 1] = size
 
 
-@kernel
+@kernel(allocates=True)
 def choose(weights, offsets, top, levels, kept):
     """Mark the `top` weightiest features of each document, all if 0; with `levels`, put levels for their weights.
 
