@@ -25,7 +25,7 @@ from reference.service import METHOD, RunningService
 from servers import postgres_server, redis_server, server  # noqa: F401  fixtures of all tests
 from spark_session import spark  # noqa: F401
 
-for profile, max_examples in (("quick", 15), ("thorough", 40)):
+for profile, max_examples in (("quick", 10), ("thorough", 30)):
     settings.register_profile(
         profile,
         derandomize=True,

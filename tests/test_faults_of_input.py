@@ -28,6 +28,8 @@ import neardup
 from neardup.cli.main import cli
 from reference.made_up import corpus, texts
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text"]
 PAGE = "<html><head><title>t</title></head><body><nav>menu one two</nav><p>{}</p></body></html>"
 

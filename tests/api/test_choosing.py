@@ -17,6 +17,8 @@ from neardup.cli.main import cli
 from neardup.errors import InputError, OutputError, SettingError
 from reference.browser import Browser
 
+pytestmark = pytest.mark.slow
+
 KINDS = 12
 
 

@@ -20,6 +20,8 @@ from neardup.api import index_lines
 from neardup.cli.index_documents import arriving_lines
 from neardup.cli.main import cli
 
+pytestmark = pytest.mark.slow
+
 FOX = "the quick brown fox jumps over the lazy dog near the river bank"
 OTHER = "an entirely different sentence about databases and their journals"
 

@@ -16,6 +16,8 @@ import pytest
 
 import neardup
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(neardup.__file__).parents[1]), "PYTHONIOENCODING": "utf-8"}
 COMMAND = [sys.executable, "-m", "neardup"]
 

@@ -117,7 +117,7 @@ def test_stages_without_a_kernel_decide_the_same(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_hundreds_of_tables_are_decided_as_the_plain_loop_decides() -> None:
-    for seed in range(800):
+    for seed in range(300):
         check(seed)
 
 

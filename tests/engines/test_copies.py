@@ -11,6 +11,8 @@ import pytest
 
 import neardup
 
+pytestmark = pytest.mark.slow
+
 METHOD = neardup.MinHash(ngram=2, threshold=0.5, num_bands=64, rows_per_band=1)  # misses a pair in 2e-20
 WORDS = "abcdef"
 KEYS = {

@@ -18,6 +18,8 @@ import pytest
 import neardup
 from reference.made_up import corpus, texts
 
+pytestmark = pytest.mark.slow
+
 MINHASH = "MinHash(threshold=0.6)"
 SIMHASH = "SimHash(max_distance=12, confirm='hamming')"
 CONFIRMED = "SimHash(max_distance=14, confirm='jaccard', threshold=0.6)"

@@ -19,6 +19,8 @@ from reference.documents import fingerprinted
 from reference.hamming import distance
 from reference.sets import jaccard
 
+pytestmark = pytest.mark.slow
+
 NOTHING = (None, "", " ")
 BITS = (32, 64, 128, 256)
 # Differing bits, by their share of a fingerprint: next to each other, at ends of words and of blocks.

@@ -24,6 +24,8 @@ import neardup
 from neardup.settings.methods import MinHash
 from reference import corpora, runs
 
+pytestmark = pytest.mark.slow
+
 METHOD = MinHash(threshold=0.5, ngram=2, num_bands=16, rows_per_band=2)
 REAL = {"en_licenses": METHOD, "zh_poetry": METHOD, "zh_laws": MinHash(threshold=0.7, num_bands=8, rows_per_band=3)}
 

@@ -14,6 +14,8 @@ from neardup.settings.methods import MinHash
 from reference import corpora, runs
 from reference.documents import documents_of
 
+pytestmark = pytest.mark.slow
+
 METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"), corpora.methods(similarity="cosine"))
 POLICIES = ["first", "last", "longest", "shortest", "max:score", "min:score"]
 SCORES = st.one_of(st.none(), st.just(float("nan")), st.sampled_from([-1.5, 0.0, 2.0, 1e300, float("inf")]))

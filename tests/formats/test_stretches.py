@@ -23,6 +23,8 @@ from neardup.formats.reading import InputFile, Task, read_tasks
 from reference.made_up import texts
 from reference.warc_files import info, page
 
+pytestmark = pytest.mark.slow
+
 THREADS = [1, 2, 7, 64]
 
 

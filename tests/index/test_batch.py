@@ -24,6 +24,8 @@ from neardup.index import collection
 from neardup.index.open_index import OpenIndex
 from reference.index_cases import METHODS, documents_for, idf_for, make_texts
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 OLD, NEW = (REPOSITORY / "examples" / "data" / f"terms-{age}.jsonl.zst" for age in ("old", "new"))
 NAMES_OF_KEPT = {"cluster", "kept_source_file", "kept_row", "source_file"}

@@ -19,6 +19,8 @@ from neardup import Index, MinHash
 from neardup.errors import InputError, OutputError, StoreError
 from reference.index_cases import make_texts
 
+pytestmark = pytest.mark.slow
+
 METHOD = MinHash(threshold=0.5, ngram=2)
 
 

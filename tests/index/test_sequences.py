@@ -13,6 +13,8 @@ from neardup import Index, MinHash, SimHash
 from neardup.index import collection
 from reference.index import ReferenceIndex, Strength
 
+pytestmark = pytest.mark.slow
+
 WORDS = [f"word{number}" for number in range(20)]
 SETS = MinHash(threshold=0.6, ngram=1, num_bands=100, rows_per_band=1)  # misses a pair at 0.6 with 1e-40
 PRINTS = SimHash(confirm="hamming", max_distance=12, ngram=1)

@@ -26,6 +26,8 @@ from neardup.settings.methods import METHODS
 from reference.service import RunningService
 from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, require_spark
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent
 NAMED = METHODS.pop("bytes")  # its name is known to the tests that ask for it: others list the names
 

@@ -27,6 +27,8 @@ from neardup.runs.input_files import list_inputs
 from reference.made_up import texts
 from reference.warc_files import info, page
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [*texts(300), *texts(40)]
 KINDS = ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "warc", "warc.gz", "html", "csv.gz"]
 

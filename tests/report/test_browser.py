@@ -11,6 +11,8 @@ from neardup.report.dedup_html import render_report
 from reference.browser import Browser
 from reference.reports import example, hostile, report
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -28,6 +28,8 @@ from neardup.verify.choosing import Level
 from reference.checks import for_every
 from reference.reports import example, report, simhash_report
 
+pytestmark = pytest.mark.slow
+
 
 def in_chinese(*examples) -> str:
     return render_report({**report(), "lang": "zh"}, examples)

@@ -20,6 +20,8 @@ from neardup.service.security import read_tokens
 from neardup.settings.service import ServiceSettings
 from reference.service import Response, RunningService
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 READER, WRITER = "a-token-that-may-read", "a-token-that-may-write"
 LIMITS = {

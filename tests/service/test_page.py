@@ -12,6 +12,8 @@ from neardup.client import Client
 from reference.browser import Browser
 from reference.service import METHOD, RunningService
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 NEWS = (
     "The harbour authority said on Tuesday that the old lighthouse at the northern mole will be taken out of service "

@@ -27,6 +27,8 @@ from reference.processes import process
 from reference.store import ReferenceStore, assert_equal, made_for, random_step
 from reference.writing_process import LAYOUT, changes_of, keys_of
 
+pytestmark = pytest.mark.slow
+
 
 def rows_of(snapshot) -> list[int]:
     return [row for table in snapshot.scan(["row"]) for row in table.column("row").to_pylist()]
@@ -82,8 +84,8 @@ def kill_while_writing(path: Path, times: int, rng: random.Random) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_100_kills(tmp_path):
-    kill_while_writing(tmp_path / "index", 100, random.Random(1))
+def test_what_was_acknowledged_survives_50_kills(tmp_path):
+    kill_while_writing(tmp_path / "index", 50, random.Random(1))
 
 
 def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], ReferenceStore]:

@@ -17,6 +17,8 @@ from neardup.stores.addresses import create_store, open_store
 from neardup.stores.base import Changes
 from reference.store import ReferenceStore, assert_equal, document, made_for, random_step, table_of
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS = [Layout((64, 64, 64), 0), Layout((2, 8), 3), Layout((0,), 1)]
 LAYOUT = LAYOUTS[0]
 NUMBERS = itertools.count()

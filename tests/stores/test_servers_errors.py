@@ -21,6 +21,8 @@ from neardup.stores.servers import parse_server_address
 from reference.store import document, made_for, table_of
 from reference.store_writer import LAYOUT, assert_whole, change_at
 
+pytestmark = pytest.mark.slow
+
 psycopg = pytest.importorskip("psycopg", reason="no psycopg: install neardup[postgres] to test the store")
 redis = pytest.importorskip("redis", reason="no redis-py: install neardup[redis] to test the store")
 
