@@ -272,7 +272,7 @@ def test_a_short_text_in_many_contexts_is_compared_with_few():
 
 def pairs_of_one_hash(selected, groups):
     """Pairs of anchors, and whether one is compared with the other."""
-    asked, may_share = kernels.passage_anchors.asked, kernels.passage_anchors.may_share
+    asked, may_share = kernels.passage_groups.asked, kernels.passage_groups.may_share
     for one, other in itertools.combinations(range(len(selected.places)), 2):
         if selected.hashes[one] == selected.hashes[other]:
             in_one_group = groups.numbers[one] == groups.numbers[other] >= 0

@@ -117,7 +117,7 @@ def group_anchors(
     Those of a group that is not large may have three quarters of one in common, and a few only the hashed bytes.
     size : bytes that are hashed. num_against : documents that are kept whole: of copies in them, the first is enough.
     """
-    named = kernels.passage_anchors
+    named = kernels.passage_groups
     members, offsets = equal_anchors(hashes)
     contexts, parents = np.empty((len(places), 2), np.uint64), np.arange(len(members), dtype=np.uint32)
     is_hashed, sizes = np.zeros(len(places), np.bool_), np.diff(offsets)

@@ -114,7 +114,7 @@ def decide_common(
     owners = pieces.documents[piece]
     site, needed = _needed(sites, owners, settings)
     ranges = np.zeros((len(members), 3), np.int64)
-    kernels.passage_anchors.mark_common(
+    kernels.passage_groups.mark_common(
         pieces.text, offsets, bounds, places[members], owners, site, needed, settings.min_length, gram_size, ranges
     )
     found = np.column_stack([piece, ranges])[ranges[:, 2] > 0]

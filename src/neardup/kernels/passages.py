@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, load_u64, prefetch
-from neardup.kernels.passage_anchors import asked, may_share
+from neardup.kernels.passage_groups import asked, may_share
 from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
 
 U64 = np.uint64
