@@ -53,10 +53,10 @@ def kernel(
 ) -> Any:
     """Compile a function with Numba when it is first called, and keep what was compiled for the next process.
 
-    allocates : whether it makes or returns arrays, or calls a kernel that does; in others, Numba does not count
-    references, which takes atomic operations for each array at each call. nogil : whether other threads run meanwhile;
-    kernels that touch Python objects must not let them. inline : "always" where the callers are to contain the
-    function's code.
+    allocates : whether it makes or returns arrays, writes tuples as rows, or calls a kernel that allocates; in others,
+    Numba does not count references, which takes atomic operations for each array at each call. nogil : whether other
+    threads run meanwhile; kernels that touch Python objects must not let them. inline : "always" where the callers are
+    to contain the function's code.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates, nogil=nogil, inline=inline)

@@ -298,7 +298,7 @@ def _cut_piece(pieces, anchors, fragments, rule, size, piece_span, rows, number,
         listed = kept_from
 
 
-@kernel
+@kernel(allocates=True)
 def cut_ranges(pieces, ranges, rule, rows):
     """Cut ranges of pieces, those that meet as one; return how many rows were written, as by `resolve`.
 
