@@ -304,7 +304,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, help="more Parquet files, which are measured and not checked")
     parser.add_argument("--data", type=Path, default=corpus.SHARED, help="the real texts")
-    parser.add_argument("--mb", type=float, default=50, help="of each kind of text")
+    parser.add_argument("--mb", type=float, default=100, help="of each kind of text")
     parser.add_argument("--min-length", type=int, default=200)
     parser.add_argument("--worst", type=float, nargs="*", default=[], help="MB of the least favourable texts")
     parser.add_argument("--kernels", type=Path, help="a Parquet file whose texts are kept in memory")
