@@ -2,7 +2,7 @@
 
 A passage of L characters is found by its anchors: in each window of W characters, the rightmost of those with the least
 hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD 2003). Equal passages have equal anchors,
-so it is enough to compare the texts around them.
+so it is enough to compare the texts around them. A long run of one character, whose windows are all equal, has fewer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
-from neardup.kernels.intrinsics import address_of, load_byte_at
+from neardup.kernels.intrinsics import address_of
 from neardup.kernels.mixing import double, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
@@ -35,7 +35,6 @@ def find_anchors(data, offsets, grams, ends):
     window, size, length = grams.window, grams.size, grams.window + grams.size - 1
     values, places = np.empty(_BLOCK + window, np.uint32), np.empty(_BLOCK + window, np.int64)
     found, hashes, count = np.empty(1024, np.int64), np.empty(1024, np.uint32), 0
-    base = address_of(data)
     for document in range(len(offsets) - 1):
         begin, stop = offsets[document], offsets[document + 1]
         position, first = begin, min(begin + size - 1, stop)
@@ -57,7 +56,9 @@ def find_anchors(data, offsets, grams, ends):
             while True:
                 if is_new:
                     place = places[anchor]
-                    if alike and place - width == found[count - 1] and _is_same(base + place, width):
+                    start = place + 1 - width
+                    is_same = alike > 0 and place - width == found[count - 1]
+                    if is_same and common_after(data, start - width, start, width) == width:
                         alike += 1  # of the characters of a long run, one in a window and the last are enough
                         count -= alike > 2 * length and (alike - 1) % window != 0
                         found[count], hashes[count] = place, hashes[count - 1]
@@ -83,21 +84,13 @@ def find_anchors(data, offsets, grams, ends):
 
 
 @kernel
-def _is_same(address, width):
-    """Return whether the last bytes up to an address, so many, are those before them."""
-    for behind in range(width):
-        if load_byte_at(address - behind) != load_byte_at(address - behind - width):
-            return False
-    return True
-
-
-@kernel
 def _add_anchor(data, begin, grams, found, hashes, count, place, width):
     """Add an anchor; return how many there are, and how many of the last are in a run of one character.
 
-    All windows inside such a run are equal. The first of them that is kept begins less than a length behind the start
-    of its run, or there would be an earlier one. So each character of the first two lengths of a run is an anchor, and
-    this one is met by any other window that has an anchor. width : bytes of the character before the place.
+    All windows inside such a run are equal, and the first of them that is kept begins less than a length behind the
+    start of its run, or there would be an earlier one. Every character of the first two lengths of a run is an anchor,
+    so whichever anchor a later window has, the first one has an anchor at the same distance. width : bytes of the
+    character before the place.
     """
     start, first = place - (grams.window + grams.size - 2) * width, place
     is_run = width > 0 and start >= begin and data[place] == data[place - width]
