@@ -122,7 +122,9 @@ def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
 def ranges(starts: Integers | int, sizes: Integers) -> Ints:
     """Return the numbers from each start on, as many as its size, one list after the other."""
     ends = np.cumsum(sizes, dtype=np.int64)
-    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+    numbers = np.repeat(starts - ends + sizes, sizes)
+    numbers += np.arange(len(numbers))
+    return numbers
 
 
 def begins_run(*columns: Array) -> Mask:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Mask, Rows, Words, arrow_of, begins_run, offsets_from_lengths, ranges
+from neardup.arrays import Array, Floats, Mask, Rows, Words, arrow_of, begins_run, offsets_from_lengths
 from neardup.features.described import Lists, distinct_features
 from neardup.features.feature_strings import token_strings
 from neardup.features.shingles import Scan, Workspace, scan_flagged, scan_strings, shingle_documents
@@ -192,10 +192,11 @@ def build_items(
     offsets, items = offsets_from_lengths(counts), np.searchsorted(field_items, np.arange(num_items + 1))
     first, is_new = _distinct(hashes, offsets[items])
     fields = np.repeat(np.arange(len(texts), dtype=np.int32), counts)[first]
-    positions = ranges(0, counts)[first].astype(np.int32)
+    positions = (first - offsets[fields]).astype(np.int32)
     lengths = np.where(num_tokens < sequence_lengths(ngrams), ngrams, sequence_lengths(ngrams))
     around, sizes = _shingles(texts, lengths, num_tokens, shingling)
-    others = np.setdiff1d(np.stack([np.unique(ngrams), sequence_lengths(np.unique(ngrams))]), settings.ngram)
+    every = np.unique(np.append(ngrams, settings.ngram))
+    others = np.setdiff1d(np.append(every, sequence_lengths(every)), settings.ngram)
     long = np.flatnonzero(ngrams > settings.ngram)
     shortest, _ = _shingles(texts.take(arrow_of(long)), np.full(len(long), settings.ngram), num_tokens[long], shingling)
     shortest = np.append(shortest, hashes[np.repeat(ngrams == settings.ngram, counts)])
@@ -205,11 +206,10 @@ def build_items(
     own = num_different <= settings.common
     shared = np.stack([fields[~own], positions[~own], num_different[~own]], axis=1)
     fields, positions, keys = fields[own], positions[own], keys[own]
-    low = np.maximum(0, positions - (lengths - ngrams)[fields])
-    size = np.minimum(positions, sizes[fields] - 1) - low + 1
-    low += offsets_from_lengths(sizes)[fields]
-    covers = np.bincount(low, minlength=len(numbers) + 1) - np.bincount(low + size, minlength=len(numbers) + 1)
-    is_counted = np.bincount(numbers[np.cumsum(covers)[:-1] > 0], minlength=num_keys) > 0
+    low = np.maximum(0, positions - (lengths - ngrams).astype(np.int32)[fields])
+    size = np.minimum(positions, sizes.astype(np.int32)[fields] - 1) - low + 1
+    low, is_counted = low + offsets_from_lengths(sizes)[fields], np.zeros(num_keys, np.bool_)
+    kernels.item_shingles.mark_ranges(numbers, low, size, is_counted)
     by_key, of_key = np.argsort(keys, kind="stable"), np.bincount(keys, minlength=num_keys)
     postings = offsets_from_lengths(of_key), by_key, field_items[fields[by_key]]
     return ItemTable(
@@ -236,7 +236,9 @@ def _distinct(hashes: Words, offsets: Rows) -> tuple[Rows, Mask]:
     distinct = distinct_features(hashes, offsets)
     sums = np.append(np.uint64(0), np.cumsum(distinct.hashes))[distinct.offsets]
     different = np.unique(np.diff(sums), return_index=True)[1]
-    return np.flatnonzero(np.bincount(distinct.firsts)), np.bincount(different, minlength=len(sums) - 1) > 0
+    is_first = np.zeros(len(hashes), np.bool_)
+    is_first[distinct.firsts] = True
+    return np.flatnonzero(is_first), np.bincount(different, minlength=len(sums) - 1) > 0
 
 
 def _ngrams(texts: pa.LargeStringArray, settings: ContaminationSettings, shingling: Shingling) -> Rows:
@@ -257,11 +259,11 @@ def _shingles(texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingl
     Fields of fewer words than a shingle have none.
     """
     sizes = np.maximum(0, num_tokens - ngrams + 1)
-    hashes, starts = np.empty(sizes.sum(), np.uint64), offsets_from_lengths(sizes)
+    hashes = np.empty(sizes.sum(), np.uint64)
     for ngram in np.unique(ngrams).tolist():
-        chosen = np.flatnonzero((ngrams == ngram) & (sizes > 0))
-        found = shingle_documents(texts.take(arrow_of(chosen)), replace(shingling, ngram=ngram, html=None))
-        hashes[ranges(starts[chosen], sizes[chosen])] = found.hashes
+        chosen = (ngrams == ngram) & (sizes > 0)
+        found = shingle_documents(texts.filter(arrow_of(chosen)), replace(shingling, ngram=ngram, html=None))
+        hashes[np.repeat(chosen, sizes)] = found.hashes
     return hashes, sizes
 
 
@@ -283,9 +285,8 @@ class Finder:
 
     def __init__(self, table: ItemTable) -> None:
         self._table = table
-        stamps = np.where(table.around.is_counted, 0, np.iinfo(np.int32).max).astype(np.int32)
-        self._room = Workspace()
-        self._workspace = np.zeros(table.num_items, np.int32), stamps, np.zeros(table.num_items + 1, np.int32)
+        self._room, sizes = Workspace(), (table.num_items, len(table.around.is_counted) + 1, table.num_items + 1)
+        self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
 
     def find(self, texts: pa.Array) -> tuple[npt.NDArray[np.int32], Matches]:
         """Return the distinct counted keys of each document, and the matches of items worth a look.
@@ -304,12 +305,18 @@ class Finder:
     def _find(self, scan: Scan) -> tuple[npt.NDArray[np.int32], Matches, Mask]:
         table, num_documents, longest = self._table, len(scan.text.offsets) - 1, longest_of(scan.text)
         size, flagged = 3 * longest + 2, np.zeros(num_documents, np.bool_)
-        spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.arange(size, dtype=np.int32)
+        spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.empty((size, 2), np.int32)
         room = (3 * len(scan.text.data) + num_documents) * len(table.lookup.lengths)  # never written, never given out
         keys, positions = self._room.hashes(room).view(np.int32).reshape(2, -1)
         buffers = make_buffers(longest)
         ends = kernels.item_shingles.look_up(scan, table.lookup, buffers, spaces, keys, positions, flagged)
         distinct, found = kernels.item_shingles.gather(
-            keys[: ends.max(initial=0)], positions, ends, table.postings, table.least_own, self._workspace
+            keys[: ends.max(initial=0)],
+            positions,
+            ends,
+            table.postings,
+            table.least_own,
+            table.around.is_counted,
+            self._workspace,
         )
-        return distinct, Matches(*found), flagged
+        return distinct, Matches(*found.T), flagged

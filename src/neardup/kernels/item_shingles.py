@@ -8,11 +8,12 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, prefetch
-from neardup.kernels.mixing import double
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
 U64 = np.uint64
 _AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
+_MOST_DOCUMENTS = 2**31 - 1
+_ROOM = 1 << 12  # for matches; more is made when it is needed
 
 
 @kernel(allocates=True)
@@ -64,15 +65,43 @@ def _select(hashes, count, bits, shift, chosen):
 
 
 @kernel
-def _find(hashes, chosen, first, slots, keys, positions, count):
-    """Append the keys of chosen hashes that are in the table, and their positions from `first` on; return the count."""
+def _find(hashes, chosen, slots, keys, positions, count):
+    """Append the keys of chosen hashes that are in the table, and which these are; return the count."""
     base, mask = address_of(slots), U64(len(slots) - 1)
     for i in range(len(chosen)):
         if i + _AHEAD < len(chosen):
             prefetch(base + 8 * np.int64(hashes[chosen[i + _AHEAD]] & mask))
         slot = _slot_of(hashes[chosen[i]], slots, mask)
-        keys[count], positions[count] = np.int64(slots[slot] & mask) - 1, first + chosen[i]
+        keys[count], positions[count] = np.int64(slots[slot] & mask) - 1, chosen[i]
         count += 1 if slots[slot] != U64(0) else 0
+    return count
+
+
+@kernel
+def _find_runs(chosen, least, runs):
+    """Write the first and the last of each run of at least so many successive numbers; return the number of runs."""
+    num_runs = first = 0
+    for i in range(1, len(chosen) + 1):
+        if i == len(chosen) or chosen[i] != chosen[i - 1] + 1:
+            runs[num_runs, 0], runs[num_runs, 1] = chosen[first], chosen[i - 1]
+            num_runs += 1 if i - first >= least else 0
+            first = i
+    return num_runs
+
+
+@kernel
+def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
+    """Write the hash of each sequence of so many words inside runs of shingles, where it begins; return their number.
+
+    num_tokens : of a shingle. chosen : int32, set to where they begin.
+    """
+    count = 0
+    for i in range(len(runs)):
+        begin, size = np.int64(runs[i, 0]), runs[i, 1] - runs[i, 0] + num_tokens
+        if size >= length:
+            for place in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
+                chosen[count] = place
+                count += 1
     return count
 
 
@@ -80,68 +109,94 @@ def _find(hashes, chosen, first, slots, keys, positions, count):
 def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     """Write the key and the position, a token number, of each shingle and sequence of documents that is in the table.
 
-    spaces : uint64, int32 and int32, for the shingles of a document; the last rise from 0. keys, positions : int32,
-    with room for every shingle and sequence. flagged : see `shingle_document`. Returns where those of each document
-    end, int64.
+    spaces : uint64, int32, and int32 with two columns, for the shingles of a document. keys, positions : int32, with
+    room for every shingle and sequence. flagged : see `shingle_document`. Returns where those of each document end,
+    int64.
     """
     text, tables, mode = scan
     lengths, slots, bits, shift = lookup
-    hashes, chosen, rising = spaces
+    hashes, chosen, runs = spaces
     of_ascii, shortest, count = hash_ascii(mode), lengths[0], 0
     ends = np.empty(len(text.offsets) - 1, np.int64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(data, tables, mode, shortest, buffers, of_ascii, hashes, 0)
-        num_chosen, first = _select(hashes, end, bits, shift, chosen), 0
-        count = _find(hashes, chosen[:num_chosen], 0, slots, keys, positions, count)
-        for i in range(1, num_chosen + 1):
-            if i < num_chosen and chosen[i] == chosen[i - 1] + 1:
-                continue
-            # What is longer consists of the shortest shingles of items, so that little is looked up.
-            size = i - first + shortest - 1
-            for length in lengths[1:]:
-                if size >= length:
-                    begin = chosen[first]
-                    end = roll(buffers.tokens[begin:], size, length, hashes, 0)
-                    count = _find(hashes, rising[:end], begin, slots, keys, positions, count)
-            first = i
+        num_chosen = _select(hashes, end, bits, shift, chosen)
+        count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
+        # What is longer consists of the shortest shingles of items, so that little is looked up.
+        num_runs = _find_runs(chosen[:num_chosen], lengths[1] - shortest + 1, runs)
+        for length in lengths[1:]:
+            num_chosen = _hash_runs(buffers.tokens, runs[:num_runs], shortest, length, hashes, chosen)
+            count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
         ends[document] = count
     return ends
 
 
+@kernel
+def _collect(keys, positions, document, first, end, postings, own, found, count):
+    """Append the document, place and position of the items whose `own` is 1, as long as there is room.
+
+    Returns the first key that is left, and the count.
+    """
+    offsets, places, items = postings
+    for i in range(first, end):
+        begin, stop = offsets[keys[i]], offsets[keys[i] + 1]
+        if count + stop - begin > len(found):
+            return i, count
+        for posting in range(begin, stop):
+            if own[items[posting]] == 1:
+                found[count, 0], found[count, 1], found[count, 2] = document, places[posting], positions[i]
+                count += 1
+    return end, count
+
+
 @kernel(allocates=True)
-def gather(keys, positions, ends, postings, least, workspace):
+def _lengthen(found, count):
+    """Return rows with twice the room, of which the first are as before."""
+    longer = np.empty((2 * len(found), 3), np.int32)
+    for i in range(count):
+        for j in range(3):
+            longer[i, j] = found[i, j]
+    return longer
+
+
+@kernel(allocates=True)
+def gather(keys, positions, ends, postings, least, is_counted, workspace):
     """Return the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
 
     Parameters
     ----------
     postings : offsets by key, places and items by posting.
     least : int32 by item, the fewest of its shingles.
-    workspace : int32, how many of an item were found, zeros by item; stamp by key, 0 or, of those that are not counted,
-        the greatest number; items touched.
+    is_counted : bool by key.
+    workspace : int32, how many of an item were found, zeros by item; by key the number of the last document that has
+        it, and at the end that of the last document of all; items touched.
 
     Returns
     -------
-    keys : int32. matches : three int32 arrays, the document, place and position of each.
+    keys : int32. matches : int32 (num_matches, 3), the document, place and position of each.
     """
     offsets, places, items = postings
-    own, stamps, touched = workspace
-    distinct, num_distinct, num_found, begin = np.empty(len(keys), np.int32), 0, 0, 0
-    documents = np.empty(len(keys) + 1, np.int32)
-    found_places, found_positions = np.empty_like(documents), np.empty_like(documents)
-    bases = address_of(offsets), address_of(stamps), address_of(items)
+    own, seen, touched = workspace
+    distinct, num_distinct, begin = np.empty(len(keys), np.int32), 0, 0
+    found, count = np.empty((_ROOM, 3), np.int32), 0
+    bases = address_of(offsets), address_of(seen), address_of(items)
+    if seen[-1] > _MOST_DOCUMENTS - len(ends):
+        seen[:] = 0
     for document in range(len(ends)):
-        num_touched = 0
+        num_touched, number = 0, seen[-1] + 1
+        seen[-1] = number
         for i in range(begin, ends[document]):
             if i + 2 * _AHEAD < len(keys):
                 prefetch(bases[0] + 4 * np.int64(keys[i + 2 * _AHEAD]))
                 prefetch(bases[1] + 4 * np.int64(keys[i + 2 * _AHEAD]))
                 prefetch(bases[2] + 4 * np.int64(offsets[keys[i + _AHEAD]]))
             key = keys[i]
-            if stamps[key] <= document:
-                stamps[key] = document + 1
-                distinct[num_distinct] = key
-                num_distinct += 1
+            if seen[key] == number:
+                continue
+            seen[key] = number
+            distinct[num_distinct] = key
+            num_distinct += 1 if is_counted[key] else 0
             for posting in range(offsets[key], offsets[key + 1]):
                 item = items[posting]
                 touched[num_touched] = item
@@ -152,23 +207,15 @@ def gather(keys, positions, ends, postings, least, workspace):
             item = touched[i]
             own[item] = 1 if own[item] >= least[item] else 0
             chosen |= own[item] == 1
-        if chosen:
-            for i in range(begin, ends[document]):
-                for posting in range(offsets[keys[i]], offsets[keys[i] + 1]):
-                    if own[items[posting]] == 1:
-                        if num_found == len(documents):
-                            documents, found_places = double(documents), double(found_places)
-                            found_positions = double(found_positions)
-                        documents[num_found], found_places[num_found] = document, places[posting]
-                        found_positions[num_found] = positions[i]
-                        num_found += 1
+        while chosen:
+            begin, count = _collect(keys, positions, document, begin, ends[document], postings, own, found, count)
+            if begin == ends[document]:
+                break
+            found = _lengthen(found, count)
         for i in range(num_touched):
             own[touched[i]] = 0
         begin = ends[document]
-    for i in range(num_distinct):
-        stamps[distinct[i]] = 0
-    matches = documents[:num_found], found_places[:num_found], found_positions[:num_found]
-    return distinct[:num_distinct], matches
+    return distinct[:num_distinct], found[:count]
 
 
 @kernel(allocates=True)
@@ -180,6 +227,14 @@ def greatest(counts, keys, first, sizes):
         for j in range(first[i] + 1, first[i] + sizes[i]):
             result[i] = max(result[i], counts[keys[j]])
     return result
+
+
+@kernel
+def mark_ranges(keys, first, sizes, marks):
+    """Set the marks of the keys from each `first` on, so many; marks : bool by key."""
+    for i in range(len(first)):
+        for j in range(first[i], first[i] + sizes[i]):
+            marks[keys[j]] = True
 
 
 @kernel
