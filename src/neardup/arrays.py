@@ -102,6 +102,11 @@ def offsets_from_lengths(lengths: npt.ArrayLike) -> Ints:
     return offsets
 
 
+def join_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Return one Arrow array or more as one, without a copy if there is but one."""
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
 def arrow_of_bytes(data: Any, offsets: Ints) -> pa.LargeBinaryArray:
     """Return strings of bytes, string i being data[offsets[i]:offsets[i + 1]], as an Arrow array, without a copy."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)]

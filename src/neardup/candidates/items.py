@@ -211,6 +211,7 @@ def build_items(
     low, is_counted = low + offsets_from_lengths(sizes)[fields], np.zeros(num_keys, np.bool_)
     kernels.item_shingles.mark_ranges(numbers, low, size, is_counted)
     by_key, of_key = np.argsort(keys, kind="stable"), np.bincount(keys, minlength=num_keys)
+    kernels.item_shingles.drop_keys(lookup.slots, is_counted | (of_key > 0))
     postings = offsets_from_lengths(of_key), by_key, field_items[fields[by_key]]
     return ItemTable(
         settings,

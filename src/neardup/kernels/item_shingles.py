@@ -13,6 +13,7 @@ from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 U64 = np.uint64
 _AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
 _MOST_DOCUMENTS = 2**31 - 1
+_FARTHEST = 256
 _ROOM = 1 << 12  # for matches; more is made when it is needed
 
 
@@ -38,6 +39,15 @@ def _slot_of(value, slots, mask):
     while slots[slot] != U64(0) and (slots[slot] ^ value) & ~mask != U64(0):
         slot = (slot + U64(1)) & mask
     return slot
+
+
+@kernel
+def drop_keys(slots, is_used):
+    """Have the hashes of keys that are not used found no more; is_used : bool by key."""
+    mask = U64(len(slots) - 1)
+    for i in range(len(slots)):
+        if slots[i] > mask and slots[i] & mask != U64(0) and not is_used[np.int64(slots[i] & mask) - 1]:
+            slots[i] &= ~mask  # not 0, which would end the search for others
 
 
 @kernel
@@ -73,7 +83,7 @@ def _find(hashes, chosen, slots, keys, positions, count):
             prefetch(base + 8 * np.int64(hashes[chosen[i + _AHEAD]] & mask))
         slot = _slot_of(hashes[chosen[i]], slots, mask)
         keys[count], positions[count] = np.int64(slots[slot] & mask) - 1, chosen[i]
-        count += 1 if slots[slot] != U64(0) else 0
+        count += 1 if slots[slot] & mask != U64(0) else 0
     return count
 
 
@@ -280,7 +290,7 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
 
 @kernel
 def extend(words, limits, positions, item_words, item_limits, item_positions, ngrams, edges):
-    """Extend matches over the words beside them that the item has there, too, as far as 256 words.
+    """Extend matches over the words beside them that the item has there, too, as far as `_FARTHEST` words.
 
     A word that differs is passed over if two that agree follow, or the item's first or last one; that may differ.
 
@@ -291,18 +301,32 @@ def extend(words, limits, positions, item_words, item_limits, item_positions, ng
     positions, item_positions : int64 by match, its first word among all. ngrams : its words.
     edges : int64 (num_matches, 2), set to the first and the last word of the document.
     """
-    for match in range(len(positions)):
-        for side in range(2):
-            step, last = (1, ngrams[match] - 1) if side else (-1, 0)
+    num_matches = len(positions)
+    for side in range(2):
+        step = 1 if side else -1
+        for i in range(num_matches):
+            match = num_matches - 1 - i if side else i
+            last, beside = (ngrams[match] - 1) * side, match + step
             here, there, reached, agreed, has_gap = positions[match] + last, item_positions[match] + last, 0, 0, False
             left = abs(item_limits[side, match] - side - there)  # the item's words on this side
-            for i in range(1, min(left, abs(limits[side, match] - side - here), 256) + 1):
-                if words[here + step * i] == item_words[there + step * i]:
+            most = min(left, abs(limits[side, match] - side - here))
+            if (
+                most <= _FARTHEST
+                and 0 <= beside < num_matches
+                and positions[beside] == positions[match] + step
+                and item_positions[beside] == item_positions[match] + step
+                and limits[side, beside] == limits[side, match]
+                and item_limits[side, beside] == item_limits[side, match]
+            ):  # the match one word further reaches as far
+                edges[match, side] = edges[beside, side]
+                continue
+            for far in range(1, min(most, _FARTHEST) + 1):
+                if words[here + step * far] == item_words[there + step * far]:
                     agreed += 1
-                    if not has_gap or agreed >= 2 or i == left:
-                        reached, has_gap = i, False
-                elif i == left and reached == i - 1:
-                    reached = i
+                    if not has_gap or agreed >= 2 or far == left:
+                        reached, has_gap = far, False
+                elif far == left and reached == far - 1:
+                    reached = far
                 elif has_gap:
                     break
                 else:

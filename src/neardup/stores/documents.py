@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Words, flatten_strings
+from neardup.arrays import Bytes, Mask, Rows, Words, flatten_strings, join_arrays
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
@@ -277,7 +277,7 @@ def bits_at(bits: Words, rows: Rows) -> Mask:
 
 def array_of(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+    return join_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
 class Sketched(NamedTuple):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Rows, arrow_of, begins_run, flatten_strings, offsets_from_lengths
+from neardup.arrays import Rows, arrow_of, begins_run, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Kept, decide_hits, keep_matches
 from neardup.documents.batch import Corpus, DocumentBatch
@@ -69,7 +69,7 @@ class _Search:
     def describe(self, batches: list[DocumentBatch]) -> _Batch:
         """Find the items in batches; called by threads."""
         table = self._table
-        texts = extract_text(pa.concat_arrays([batch.text for batch in batches]), table.shingling)
+        texts = extract_text(join_arrays([batch.text for batch in batches]), table.shingling)
         with self._finders.borrow() as finder:
             keys, matches = finder.find(texts)
         # What is common stays so: an answer does not depend on how much is known to be.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels, schemas
-from neardup.arrays import Mask, Words, arrow_of, offsets_from_lengths
+from neardup.arrays import Mask, Words, arrow_of, join_arrays, offsets_from_lengths
 from neardup.candidates.passage_units import Units
 from neardup.candidates.passages import Anchoring, Counts, Selected, group_anchors
 from neardup.decide.outcome import Edits
@@ -183,7 +183,7 @@ def _sites(pieces: Pieces, scratch: Scratch) -> Words:
 
 
 def _texts_of(batches: list[DocumentBatch], shingling: Shingling) -> pa.LargeStringArray:
-    return extract_text(pa.concat_arrays([batch.text for batch in batches]), shingling)
+    return extract_text(join_arrays([batch.text for batch in batches]), shingling)
 
 
 def _select(documents: _Documents, anchoring: Anchoring | Units, scratch: Scratch, progress: Progress) -> Pieces:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import arrow_of, flatten_strings
+from neardup.arrays import arrow_of, flatten_strings, join_arrays
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
 from neardup.engines.base import FirstIds
@@ -211,9 +211,9 @@ def describe_all(
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
         ready()
-        texts = [batch.text for batch in batches]
+        texts = join_arrays([batch.text for batch in batches])
         with workspaces.borrow() as workspace:
-            features = reading.method.describe(texts[0] if len(texts) == 1 else pa.concat_arrays(texts), workspace)
+            features = reading.method.describe(texts, workspace)
             keys = reading.summarise(features)
             if reading.is_within:
                 groups = [batch.values[0].cast(pa.large_string()).fill_null("") for batch in batches]
@@ -278,7 +278,7 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
         ids = arrow_of(np.arange(first, first + len(batch.rows))) if batch.ids is None else batch.ids
         arrays.append(ids.cast(pa.large_string()))
         first += len(batch.rows)
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+    return join_arrays(arrays)
 
 
 def _cut(batch: DocumentBatch, batch_rows: int | None) -> Iterator[DocumentBatch]:
