@@ -200,8 +200,7 @@ def build_items(
     long = np.flatnonzero(ngrams > settings.ngram)
     shortest, _ = _shingles(texts.take(arrow_of(long)), np.full(len(long), settings.ngram), num_tokens[long], shingling)
     shortest = np.append(shortest, hashes[np.repeat(ngrams == settings.ngram, counts)])
-    lookup, numbers = _lookup(np.append(hashes[first], around), np.append(settings.ngram, others), shortest)
-    keys, numbers, num_keys = numbers[: len(first)], numbers[len(first) :], int(numbers.max(initial=-1)) + 1
+    lookup, keys, numbers, num_keys = _lookup(hashes[first], around, np.append(settings.ngram, others), shortest)
     num_different = np.bincount(keys[is_new[field_items[fields]]], minlength=num_keys)[keys]
     own = num_different <= settings.common
     shared = np.stack([fields[~own], positions[~own], num_different[~own]], axis=1)
@@ -210,9 +209,8 @@ def build_items(
     size = np.minimum(positions, sizes.astype(np.int32)[fields] - 1) - low + 1
     low, is_counted = low + offsets_from_lengths(sizes)[fields], np.zeros(num_keys, np.bool_)
     kernels.item_shingles.mark_ranges(numbers, low, size, is_counted)
-    by_key, of_key = np.argsort(keys, kind="stable"), np.bincount(keys, minlength=num_keys)
-    kernels.item_shingles.drop_keys(lookup.slots, is_counted | (of_key > 0))
-    postings = offsets_from_lengths(of_key), by_key, field_items[fields[by_key]]
+    of_key, places = kernels.item_shingles.invert(keys, num_keys)
+    kernels.item_shingles.drop_keys(lookup.slots, is_counted, of_key)
     return ItemTable(
         settings,
         shingling,
@@ -221,12 +219,12 @@ def build_items(
         field_items,
         weights,
         ngrams,
-        Lists(words.hashes.copy(), words.offsets),
+        Lists(words.hashes, words.offsets),
         field_items[fields],
         fields,
         positions,
         shared,
-        tuple(column.astype(np.int32) for column in postings),
+        (of_key, places, field_items[fields[places]]),
         Around(numbers, low, size, is_counted),
         lookup,
     )
@@ -268,17 +266,21 @@ def _shingles(texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingl
     return hashes, sizes
 
 
-def _lookup(every: Words, lengths: Rows, shortest: Words) -> tuple[Lookup, npt.NDArray[np.int32]]:
-    """Return where hashes are found, and the key of each.
+def _lookup(
+    shingles: Words, sequences: Words, lengths: Rows, shortest: Words
+) -> tuple[Lookup, npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+    """Return where hashes are found, the keys of the shingles and of the sequences, and the number of keys.
 
-    every : of shingles and sequences. shortest : of all shingles of lengths[0] words.
+    shortest : of all shingles of lengths[0] words.
     """
-    slots = np.zeros(1 << (len(every) + len(every) // 2 + 16).bit_length(), np.uint64)
-    keys = kernels.item_shingles.number_hashes(every, slots)
+    size = len(shingles) + len(sequences)
+    slots = np.zeros(1 << (size + size // 2 + 16).bit_length(), np.uint64)
+    keys, num_keys = kernels.item_shingles.number_hashes(shingles, slots, 0)
+    numbers, num_keys = kernels.item_shingles.number_hashes(sequences, slots, num_keys)
     bits = np.zeros(min(_MOST_BITS, 1 << (_BITS_PER_SHINGLE * len(shortest) + 64).bit_length()) // 64, np.uint64)
     shift = np.uint64(64 - (len(bits) - 1).bit_length())
     kernels.item_shingles.fill_filter(shortest, bits, shift)
-    return Lookup(lengths, slots, bits, shift), keys
+    return Lookup(lengths, slots, bits, shift), keys, numbers, num_keys
 
 
 class Finder:

@@ -18,9 +18,12 @@ _ROOM = 1 << 12  # for matches; more is made when it is needed
 
 
 @kernel(allocates=True)
-def number_hashes(hashes, slots):
-    """Put hashes into a table, zeros before; see `Lookup`. Returns their numbers, int32, by first occurrence."""
-    base, mask, count, numbers = address_of(slots), U64(len(slots) - 1), 0, np.empty(len(hashes), np.int32)
+def number_hashes(hashes, slots, count):
+    """Put hashes into a table of so many, zeros before; see `Lookup`.
+
+    Returns their numbers, int32, by first occurrence, and how many the table has then.
+    """
+    base, mask, numbers = address_of(slots), U64(len(slots) - 1), np.empty(len(hashes), np.int32)
     for i in range(len(hashes)):
         if i + _AHEAD < len(hashes):
             prefetch(base + 8 * np.int64(hashes[i + _AHEAD] & mask))
@@ -29,7 +32,7 @@ def number_hashes(hashes, slots):
             count += 1
             slots[slot] = (hashes[i] & ~mask) | U64(count)
         numbers[i] = np.int64(slots[slot] & mask) - 1
-    return numbers
+    return numbers, count
 
 
 @kernel
@@ -42,12 +45,27 @@ def _slot_of(value, slots, mask):
 
 
 @kernel
-def drop_keys(slots, is_used):
-    """Have the hashes of keys that are not used found no more; is_used : bool by key."""
+def drop_keys(slots, is_counted, offsets):
+    """Have the hashes of keys found no more that are not counted and have no posting."""
     mask = U64(len(slots) - 1)
     for i in range(len(slots)):
-        if slots[i] > mask and slots[i] & mask != U64(0) and not is_used[np.int64(slots[i] & mask) - 1]:
+        key = np.int64(slots[i] & mask) - 1
+        if key >= 0 and slots[i] > mask and not is_counted[key] and offsets[key] == offsets[key + 1]:
             slots[i] &= ~mask  # not 0, which would end the search for others
+
+
+@kernel(allocates=True)
+def invert(keys, num_keys):
+    """Return where each key occurs, int32: offsets by key, and the places of each, rising."""
+    offsets, places = np.zeros(num_keys + 2, np.int32), np.empty(len(keys), np.int32)
+    for key in keys:
+        offsets[key + 2] += 1
+    for i in range(2, len(offsets)):
+        offsets[i] += offsets[i - 1]
+    for i in range(len(keys)):
+        places[offsets[keys[i] + 1]] = i
+        offsets[keys[i] + 1] += 1
+    return offsets[:-1], places
 
 
 @kernel
