@@ -8,16 +8,18 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 import neardup
-from neardup.candidates.items import LONG, WHOLE
+from neardup.candidates.items import LONG, WHOLE, Finder, build_items
 from neardup.cli.main import cli
 from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 from neardup.settings.contamination import ContaminationSettings
+from neardup.settings.methods import Shingling
 
 SMALL = ContaminationSettings(ngram=2, min_shingles=3, common=4, threshold=0.5)
 
@@ -286,6 +288,59 @@ def test_pages_are_searched_in_their_main_text():
     assert (hit["document_id"], hit["containment"]) == ("0", 1.0)
 
 
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_an_index_that_stores_texts_is_searched_as_the_table_of_its_kept_documents(kind, tmp_path):
+    texts = [f"{one} {ITEM}" if number % 7 == 0 else one for number, one in enumerate(OTHERS)]
+    rows = pa.table({"id": [f"page {number}" for number in range(len(texts))], "text": texts})
+    address = "memory:" if kind == "memory" else tmp_path / "pages.index"
+    with neardup.Index.create(address, storage="text") as index:
+        index.add_many_if_new(rows)
+        copies = rows.set_column(0, "id", pa.array([f"copy {number}" for number in range(len(texts))]))
+        assert not any(index.add_many_if_new(copies)["kept"].to_pylist())
+        index.remove(["page 7"])
+        found = neardup.find_contamination([ITEM], index)
+        documents = pa.concat_tables(index.documents())
+        kept = documents.filter(documents["kept"]).select(["id", "text"])
+        assert 2 < len(kept) < len(texts)
+        expected = neardup.find_contamination([ITEM], kept)
+        assert found.hits.drop_columns("source_file") == expected.hits.drop_columns("source_file")
+        assert found.hits["source_file"].unique().to_pylist() == [str(address)]
+        assert found.report["inputs"][0]["documents"] == len(kept)
+    if kind == "folder":
+        assert neardup.find_contamination([ITEM], address).hits == found.hits
+
+
+def test_the_pages_of_an_index_are_searched_in_their_main_text():
+    page = f"<html><body><p>Some words before it.</p><p>{ITEM}</p></body></html>"
+    with neardup.Index.create("memory:", method="content", storage="text") as index:
+        index.add(page, id="quiz")
+        [hit] = hits_of([ITEM], index)
+    assert (hit["document_id"], hit["containment"]) == ("quiz", 1.0)
+
+
+def test_an_index_without_texts_or_beside_others_is_refused():
+    vectors = neardup.Vectors(dimensions=4, threshold=0.9)
+    with neardup.Index.create("memory:") as index, pytest.raises(SettingError, match="storage='features'"):
+        neardup.find_contamination([ITEM], index)
+    with neardup.Index.create("memory:", method=vectors, storage="text") as index:
+        with pytest.raises(SettingError, match="with vectors"):
+            neardup.find_contamination([ITEM], index)
+        with pytest.raises(SettingError, match="corpus is either one index"):
+            neardup.find_contamination([ITEM], [index, "train.parquet"])
+
+
+def test_documents_are_counted_anew_before_their_numbers_overflow():
+    texts = pa.array([f"{ITEM} {one}" for one in OTHERS], pa.large_string())
+    fields = pa.array([ITEM, LONG_ITEM], pa.large_string()), np.arange(2, dtype=np.int32), np.ones(2), 2
+    table = build_items(*fields, ContaminationSettings(), Shingling())
+    fresh, used = Finder(table), Finder(table)
+    used._workspace[1][:] = 2**31 - 1 - len(texts)
+    for _ in range(3):
+        for expected, found in zip(fresh.find(texts)[1], used.find(texts)[1], strict=True):
+            assert len(found)
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
     items = [ITEM, "", None, "two words", "\0" * 50, "x" * 1_000_000, "🙂" * 100]
     found = neardup.find_contamination(items, [ITEM, "", None])
@@ -341,6 +396,18 @@ def test_the_paths_behind_corpus_are_of_the_corpus_and_a_rate_above_the_limit_en
         ("two-0", "two.parquet", 0),
     ]
     assert "Which planet" in (files / "out" / "report.html").read_text()
+
+
+def test_an_index_is_searched_by_its_path_and_its_documents_are_copied(files):
+    with neardup.Index.create("quiz.index", storage="text") as index:
+        index.add_files("one.parquet")
+    assert run("quiz.jsonl", "--corpus", "quiz.index", "-o", "out", "--write", "corpus").exit_code == 0
+    hits = pq.read_table("out/hits.parquet").to_pylist()
+    assert [(hit["document_id"], hit["source_file"], hit["row"]) for hit in hits] == [("one-0", "quiz.index", 0)]
+    assert pq.read_table("out/kept/index.parquet").to_pylist() == [{"id": "one-1", "text": OTHERS[0]}]
+    ended = run("quiz.jsonl", "--corpus", "quiz.index", "one.parquet", "-o", "other")
+    assert ended.exit_code == 2
+    assert "corpus is either one index" in ended.output
 
 
 @pytest.mark.parametrize(("write", "kept"), [("items", {"quiz.jsonl": ["b"]}), ("corpus", {"one": 1, "two": 1})])

@@ -57,8 +57,9 @@ def find_contamination(
     Parameters
     ----------
     items : the test items, as the source of `dedup`: short texts of one column or of several.
-    corpus : the documents, as the source of `dedup`; read once, however many they are. Default: the items themselves;
-        then the inputs, such as the splits of a DatasetDict, are searched for the items of each other.
+    corpus : the documents, as the source of `dedup`; read once, however many they are. Or an index with storage="text",
+        or its address; its kept documents are read. Default: the items themselves; then the inputs, such as the splits
+        of a DatasetDict, are searched for the items of each other.
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5". Default: the first
         of question, problem, prompt, query, instruction, input, text, content and sentence; and choices, options,
         answer, answers, solution, target, output and canonical_solution where they exist.
@@ -106,33 +107,36 @@ def find_contamination(
         raise SettingError(
             f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
         )
-    run = run_of(items if corpus is None else corpus, options, method=MinHash(ngram=ngram), resume=resume)
-    LOCAL.refuse("find_contamination", run.options)
-    with open_stages(run.progress) as stages:
-        with stages.stage("items"):
-            inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
-            read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
-            if corpus is None and len(read.tasks) == 1:
-                raise SettingError(
-                    f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
-                )
-            found = _find(run, read, between=corpus is None)
-            table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
-        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-        if folder is not None:
-            folder.refuse_inputs_inside([*named_paths(items), *named_paths(corpus)])
-        with workspace(folder) as scratch:
-            result = find_items(run, found, table, folder, scratch, stages)
-            with stages.stage("write"):
-                made = ItemTables(read, table, result, between=corpus is None)
-                rejected = [row._asdict() for row in read.rejected] + writing.read_rejected(scratch.directory)
-                if folder is not None:
-                    made.write(folder, wanted.write, stages, run.threads)
-                    writing.write_rejected(scratch.directory, folder.result / "rejected.jsonl")
-            report = _report(run, read, settings, result, made, stages) | {"rejected": rejected, **asdict(wanted)}
+    from neardup.api.against_index import open_documents  # loads the stores
+
+    with open_documents(corpus, "corpus") as documents:
+        run = run_of(items if corpus is None else documents, options, method=MinHash(ngram=ngram), resume=resume)
+        LOCAL.refuse("find_contamination", run.options)
+        with open_stages(run.progress) as stages:
+            with stages.stage("items"):
+                inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
+                read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
+                if corpus is None and len(read.tasks) == 1:
+                    raise SettingError(
+                        f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
+                    )
+                found = _find(run, read, between=corpus is None)
+                table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
+            folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
             if folder is not None:
-                writing.write_report(report, render_contamination(report, made.examples()), folder.result)
-                folder.finish()
+                folder.refuse_inputs_inside([*named_paths(items), *named_paths(corpus)])
+            with workspace(folder) as scratch:
+                result = find_items(run, found, table, folder, scratch, stages)
+                with stages.stage("write"):
+                    made = ItemTables(read, table, result, between=corpus is None)
+                    rejected = [row._asdict() for row in read.rejected] + writing.read_rejected(scratch.directory)
+                    if folder is not None:
+                        made.write(folder, wanted.write, stages, run.threads)
+                        writing.write_rejected(scratch.directory, folder.result / "rejected.jsonl")
+                report = _report(run, read, settings, result, made, stages) | {"rejected": rejected, **asdict(wanted)}
+                if folder is not None:
+                    writing.write_report(report, render_contamination(report, made.examples()), folder.result)
+                    folder.finish()
     warn_if_incomplete(report, run.settings.on_error)
     return Contamination(made.hits, made.items, made.boilerplate, report, None if folder is None else folder.path)
 

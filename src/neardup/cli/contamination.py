@@ -38,8 +38,8 @@ ABOVE = 3
 @option(
     "--corpus PATH...",
     "Input",
-    "The documents to search: all paths up to the next option; repeatable. Default: the inputs, each searched for the "
-    "items of the others.",
+    "The documents to search: all paths up to the next option; repeatable. Or an index that stores texts. Default: the "
+    "inputs, each searched for the items of the others.",
 )
 @option(
     "--item-columns NAME...",

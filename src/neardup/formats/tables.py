@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -212,15 +212,18 @@ class TablePart:
         repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
         if repeated is not None:
             raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")
-        table = self.table if with_payload else self.table.select(outer_names(self.table.schema, wanted))
         first_row = 0
-        for batch in table.to_batches():
+        for batch in self.batches(self.table.schema.names if with_payload else outer_names(self.table.schema, wanted)):
             for piece in slices_of(batch, columns.text, BLOCK_BYTES):
                 if piece.num_rows == 0:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
                 yield documents_of(piece, rows, columns, self.name, reject, payload=piece if with_payload else None)
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of all rows."""
+        yield from self.table.select(names).to_batches()
 
     replace_texts = staticmethod(replace_column)
 

@@ -40,6 +40,13 @@ def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
         yield with_duplicates(shown(table), removed[table["row"].to_numpy()])
 
 
+def kept_texts(snapshot: StoredSnapshot) -> Iterator[tuple[pa.ChunkedArray, pa.Array]]:
+    """Yield the ids of the kept documents and their texts, empty where the index has none."""
+    for table in snapshot.scan(["id", "state", "text"]):
+        table = _kept(table)
+        yield table["id"], _texts(table)
+
+
 def with_duplicates(table: pa.Table, removed: Ints) -> pa.Table:
     """Return shown documents with the column `duplicates`: how many each removed, null if it was removed itself."""
     counts = pa.array(removed, pa.int64(), mask=~table["kept"].to_numpy())
@@ -126,15 +133,22 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
         )
     details = DETAILS[rules.storage]
     for table in snapshot.scan(("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))):
-        table = table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
+        table = _kept(table)
         if table.num_rows:
             sketched = sketched_of(table, details)
             described = stored_described(sketched, rules.method)
             sketch = stored_sketches(sketched, rules.method)
             keys = rules.method.keys_of(sketch, described.features)._replace(featured=sketched.featured)
-            texts = pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
             ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
-            yield Incoming(ids, texts, payloads, described._replace(keys=keys), sketch)
+            yield Incoming(ids, _texts(table), payloads, described._replace(keys=keys), sketch)
+
+
+def _kept(table: pa.Table) -> pa.Table:
+    return table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
+
+
+def _texts(table: pa.Table) -> pa.Array:
+    return pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
 
 
 def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:

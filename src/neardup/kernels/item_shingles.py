@@ -204,7 +204,7 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
     -------
     keys : int32. matches : int32 (num_matches, 3), the document, place and position of each.
     """
-    offsets, places, items = postings
+    offsets, _, items = postings
     own, seen, touched = workspace
     distinct, num_distinct, begin = np.empty(len(keys), np.int32), 0, 0
     found, count = np.empty((_ROOM, 3), np.int32), 0

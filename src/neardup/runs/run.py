@@ -190,6 +190,8 @@ def parts_of(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[
     if isinstance(source, (Fingerprints, Signatures)):
         kind = type(source).__name__.lower()
         raise InputError(f"{source!r} are {kind}, without texts. {_USES[kind]}")
+    if isinstance(source, TablePart):
+        return [source]
     splits = splits_of(source)
     return [TablePart(source, name)] if splits is None else [TablePart(split, key) for key, split in splits.items()]
 
