@@ -201,6 +201,22 @@ def print_settings(folder: Path, most: int) -> None:
             tell(f"{language.name}, {name}")
 
 
+def print_long(folder: Path, most: int) -> None:
+    """Print what is found among longer texts, joined from passages, that all have 20 % of errors."""
+    print("\n| texts | characters | texts and copies | precision / recall | F1 |\n|---|---:|---:|---:|---:|")
+    for language in LANGUAGES:
+        joined = " ".join(unrelated(folder, language, most))
+        for length in LONG[1:4]:
+            texts = [joined[start : start + length] for start in range(0, len(joined) - length, length)][:4_000]
+            made = noisy(texts[: len(texts) // 10 * 10], 0.2, ALL)
+            found = run(made, setting(0.2, ALL))
+            print(
+                f"| {language.name} | {length:,} | {len(made):,} | "
+                f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | {found.f1:.3f} |"
+            )
+            tell(f"{language.name}, {length} characters with 20 %")
+
+
 def print_unrelated(folder: Path, most: int) -> None:
     """Print how similar unrelated texts are that are as long: passages joined to some length, 30 of each."""
     print("\n| clean texts | characters in a run | " + " | ".join(f"{length:,}" for length in LONG) + " |")
@@ -261,5 +277,5 @@ def tell(done: str) -> None:
 if __name__ == "__main__":
     data = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
     number = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
-    for part in (print_accuracy, print_settings, print_unrelated, print_cost):
+    for part in (print_accuracy, print_settings, print_long, print_unrelated, print_cost):
         part(data, number)

@@ -97,7 +97,7 @@ ERRORS = {
     "no file to compare": (["compare", "nope", "in.jsonl"], "nope cannot be read: No such file or directory"),
     "a folder to compare": (["compare", ".", "in.jsonl"], ". cannot be read: Is a directory"),
     "both standard input": (["compare", "-", "-"], "A and B are both standard input"),
-    "recall out of reach": (["plan", "--documents", "9", "--threshold", "0.001"], "more than 512 bands"),
+    "recall out of reach": (["plan", "--documents", "9", "--threshold", "0.001"], "more than 1024 bands"),
 }
 
 

@@ -93,9 +93,23 @@ def test_the_similarity_of_texts_with_wrong_characters_is_that_of_the_formula():
 
 def test_no_threshold_is_among_the_similarities_of_unrelated_texts():
     for ngram in range(3, 13):
-        thresholds = [noise_threshold(noise, ngram=ngram) for noise in (0.001, 0.01, 0.05, 0.1, 0.2)]
+        thresholds = [noise_threshold(noise, ngram=ngram) for noise in (0.001, 0.01, 0.05, 0.1)]
         assert thresholds == sorted(thresholds, reverse=True)
         assert thresholds[-1] == round(max(0.8 / ngram, 0.1), 3)
+
+
+def test_above_a_tenth_rare_shingles_count_more_at_a_threshold_on_a_line_through_measured_ones():
+    heavy = neardup.method(noise="20%")
+    assert (heavy.boost_rare, heavy.ngram, heavy.threshold, heavy.recall) == (True, 5, 0.055, 0.9)
+    assert [neardup.method(noise=noise).threshold for noise in (0.1, 0.12, 0.15)] == [0.16, 0.095, 0.08]
+    assert not neardup.method(noise=0.1).boost_rare
+    assert neardup.method(noise=0.2, ngram=4).threshold == 0.069
+    for ngram in (6, 12, 64):
+        assert neardup.method(noise=0.2, ngram=ngram).threshold == 0.048
+        assert neardup.plan(documents=9, method=neardup.method(noise=0.2, ngram=ngram)).bands is not None
+    contained = neardup.method(noise=0.2, similarity="containment")
+    assert not contained.boost_rare
+    assert contained.threshold == noise_threshold(0.2, similarity="containment")
 
 
 def test_options_beside_noise_replace_its_values_and_the_threshold_follows():
@@ -183,3 +197,14 @@ def test_copies_are_found_among_5000_unrelated_texts(measuring, language, noise)
     for which in (measuring.ALL, measuring.COPIES):
         texts = measuring.noisy(measuring.unrelated(SHARED_DATA, getattr(measuring, language), 5_000), noise, which)
         assert measuring.run(texts, measuring.setting(noise, which)).f1 >= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the texts of ../shared")
+@pytest.mark.parametrize("noise", [0.12, 0.2])
+@pytest.mark.parametrize("language", ["ENGLISH", "CHINESE"])
+def test_copies_of_texts_with_many_errors_are_found_among_5000(measuring, language, noise):
+    texts = measuring.unrelated(SHARED_DATA, getattr(measuring, language), 5_000)
+    assert (
+        measuring.run(measuring.noisy(texts, noise, measuring.ALL), measuring.setting(noise, measuring.ALL)).f1 >= 0.95
+    )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neardup.arrays import Floats, Ints, Positions, Words
 from neardup.errors import SettingError
 
-MAX_BANDS, MAX_ROWS = 512, 64
+MAX_BANDS, MAX_ROWS = 1024, 64
 MAX_RECALL = 0.999999
 # The plan weighs the hashes of a signature against false candidates. A pair compared costs about as much as 60
 # hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model corpus, _DENSITY * exp(-_DECAY * s)

@@ -177,7 +177,7 @@ class MinHash(TextSettings):
         "documents contain them, three times if at most the fourth root. Takes one more pass.",
     )
     num_bands: int | None = parameter(
-        None, "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=512
+        None, "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=1024
     )
     rows_per_band: int | None = parameter(
         None, "Hashes per band. Default: chosen from threshold and recall.", int, low=1, high=64

@@ -17,7 +17,7 @@ PRESET = Constraint("Settings for a kind of texts: source code (code).", str, ch
 NOISE = Constraint(
     "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; half of it where the "
     "other text of a pair is clean. Compares letters without spaces and signs, and sets the threshold that such errors "
-    "leave. Above 0.08 the threshold falls no further: unrelated texts are as similar.",
+    "leave. Above 0.1 rare shingles count more, and both texts of a pair must have errors.",
     float,
     exclusive_min=0.0,
     high=0.2,
@@ -28,6 +28,9 @@ _LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal dist
 # Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and 0.10 of those of 6.
 _UNRELATED, _LEAST = 0.8, 0.1
 _TWO_ROWS = 0.45
+# Texts with more errors share so little by chance that their threshold may fall: along a line through measured ones.
+_HEAVY, _AT_NONE = 0.1, 0.155
+_REACHED, _HEAVY_RECALL = 0.048, 0.9  # what the most bands find, of two rows
 
 
 def preset_settings(preset: str | None, noise: float | str | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +68,8 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
     if similarity == "containment" or given.get("threshold", threshold) > _TWO_ROWS:
         return settings
+    if similarity == "jaccard" and share > _HEAVY:
+        settings |= {"boost_rare": True, "recall": _HEAVY_RECALL}
     # The costs of choose_bands are those of words. Of letters, bands of one row took 1.7 times the processor time.
     return settings | {"rows_per_band": 2}
 
@@ -81,7 +86,9 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     Returns
     -------
     float
-        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts do not reach, and 0.1.
+        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts do not reach, and 0.1. Of
+        more than a tenth of wrong characters, it is (0.155 - noise / 2) * 5 / ngram and at least 0.048, with rare
+        shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
 
     Notes
     -----
@@ -95,6 +102,8 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     >>> noise_threshold(0.05), noise_threshold(0.05, ngram=7), noise_threshold(0.05, similarity="containment")
     (0.271, 0.165, 0.426)
     """
+    if similarity == "jaccard" and noise > _HEAVY:
+        return max(_REACHED, round((_AT_NONE - noise / 2.0) * _NGRAM / ngram, 3))
     right = (1.0 - noise) ** 2
     same = right**ngram
     together = sum(right ** (ngram + apart) - same * same for apart in range(1, ngram))
