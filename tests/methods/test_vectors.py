@@ -418,9 +418,7 @@ def test_bands_are_the_cheapest_that_reach_the_recall():
             assert method.hit_probability(np.array([threshold]))[0] >= recall - 1e-9
             fewer = method.bands._replace(num_bands=method.bands.num_bands - 1)
             assert threshold == 1.0 or candidate_probability(same_side(threshold), fewer) < recall
-    with pytest.raises(
-        SettingError, match=r"recall=0.99 at threshold=0.5 needs more than 1024 bands of 20 hyperplanes"
-    ):
+    with pytest.raises(SettingError, match=r"recall=0.99 at threshold=0.5 needs more than 512 bands of 20 hyperplanes"):
         neardup.dedup(LISTS, method=Vectors(threshold=0.5, planes=20))
 
 

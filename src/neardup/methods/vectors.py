@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import Array, Floats, Integers, Ints, read_only
-from neardup.candidates.bands import MAX_BANDS, Bands, candidate_probability
+from neardup.candidates.bands import Bands, candidate_probability
 from neardup.candidates.lookups import BandLookup
 from neardup.decide.outcome import Totals
 from neardup.errors import SettingError
@@ -30,7 +30,7 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import Vectors
 from neardup.verify.measured import Measured
 
-_MAX_PLANES = int(constraints_of(Vectors)["planes"].high or 0)
+_MAX_PLANES, _MAX_BANDS = int(constraints_of(Vectors)["planes"].high or 0), 512
 # A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before a
 # vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20 planes of 256 numbers.
 _UNRELATED = 300_000
@@ -55,14 +55,14 @@ class VectorsMethod(Method):
         Raises
         ------
         SettingError
-            If MAX_BANDS bands do not reach it.
+            If _MAX_BANDS bands do not reach it.
         """
         planes = self.settings.planes
         choices = [self._bands_of(num) for num in (range(1, _MAX_PLANES + 1) if planes is None else (planes,))]
-        fitting = [bands for bands in choices if bands.num_bands <= MAX_BANDS]
+        fitting = [bands for bands in choices if bands.num_bands <= _MAX_BANDS]
         if not fitting:
             raise SettingError(
-                f"recall={self.settings.recall} at threshold={self.settings.threshold} needs more than {MAX_BANDS} "
+                f"recall={self.settings.recall} at threshold={self.settings.threshold} needs more than {_MAX_BANDS} "
                 f"bands of {planes} hyperplanes. Set fewer planes (--planes), or leave planes unset."
             )
         return min(fitting, key=lambda bands: bands.num_bands * (1.0 + _UNRELATED * 0.5**bands.rows_per_band))
@@ -70,7 +70,7 @@ class VectorsMethod(Method):
     def _bands_of(self, planes: int) -> Bands:
         shared = float(same_side(self.settings.threshold)) ** planes
         needed = math.log1p(-self.settings.recall) / math.log1p(-shared) if shared < 1.0 else 1.0
-        return Bands(max(1, math.ceil(min(needed, MAX_BANDS + 1) - 1e-12)), planes)
+        return Bands(max(1, math.ceil(min(needed, _MAX_BANDS + 1) - 1e-12)), planes)
 
     @property
     def lookup(self) -> BandLookup:
