@@ -213,7 +213,7 @@ class TablePart:
         if repeated is not None:
             raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")
         first_row = 0
-        for batch in self.batches(self.table.schema.names if with_payload else outer_names(self.table.schema, wanted)):
+        for batch in self.batches(None if with_payload else outer_names(self.table.schema, wanted)):
             for piece in slices_of(batch, columns.text, BLOCK_BYTES):
                 if piece.num_rows == 0:
                     continue
@@ -221,9 +221,9 @@ class TablePart:
                 first_row += piece.num_rows
                 yield documents_of(piece, rows, columns, self.name, reject, payload=piece if with_payload else None)
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all rows."""
-        yield from self.table.select(names).to_batches()
+    def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yield columns of all rows; names : None for all."""
+        yield from (self.table if names is None else self.table.select(names)).to_batches()
 
     replace_texts = staticmethod(replace_column)
 

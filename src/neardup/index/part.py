@@ -41,8 +41,9 @@ class IndexPart(TablePart):
         """Return the number of documents."""
         return self.identity()[1]
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of all documents, of one state of the index."""
+    def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yield columns of all documents, of one state of the index; names : None for all."""
         with self._store.reading() as snapshot:
             for columns in maintenance.kept_texts(snapshot):
-                yield from pa.table(columns, schema=self.table.schema).select(names).to_batches()
+                table = pa.table(columns, schema=self.table.schema)
+                yield from table.select(names or table.schema.names).to_batches()
