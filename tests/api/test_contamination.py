@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 from collections import Counter
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 import neardup
 from neardup.candidates.items import LONG, WHOLE, Finder, build_items
 from neardup.cli.main import cli
-from neardup.errors import ColumnError, InputError, NeardupError, SettingError
+from neardup.errors import ColumnError, InputError, NeardupError, OutputError, ResumeError, SettingError
 from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling
 
@@ -308,6 +309,44 @@ def test_an_index_that_stores_texts_is_searched_as_the_table_of_its_kept_documen
         assert found.report["inputs"][0]["documents"] == len(kept)
     if kind == "folder":
         assert neardup.find_contamination([ITEM], address).hits == found.hits
+
+
+@pytest.mark.parametrize("kept", ["out/pages.index", "pages.index"])
+def test_an_index_is_not_overwritten_by_the_search_for_items_in_it(kept, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    output = {"out/pages.index": "out", "pages.index": "pages.index"}[kept]
+    with neardup.Index.create(kept, storage="text") as index:
+        index.add(ITEM)
+        for corpus in (index, [index], kept, [kept]):
+            for folder in (output, f"{kept}/out"):
+                with pytest.raises(OutputError, match="overlap"):
+                    neardup.find_contamination([ITEM], corpus, output=folder, overwrite=True)
+        assert len(index) == 1
+
+
+def test_a_folder_with_the_name_of_a_kind_of_server_is_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "page.txt").write_text(ITEM)
+    assert len(hits_of([ITEM], "redis")) == 1
+
+
+def test_a_search_does_not_resume_in_another_index_of_the_same_name(tmp_path, monkeypatch):
+    from neardup.engines.local import contamination
+
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(contamination._Search, "finish", lambda *_: 1 / 0)
+        with neardup.Index.create("pages.index", storage="text") as index:
+            index.add(ITEM, id="a")
+            with pytest.raises(ZeroDivisionError):
+                neardup.find_contamination([ITEM], index, output="out")
+    shutil.rmtree("pages.index")
+    with neardup.Index.create("pages.index", storage="text") as index:
+        index.add(LONG_ITEM, id="a")
+        with pytest.raises(ResumeError, match="other inputs"):
+            neardup.find_contamination([ITEM], index, output="out", resume=True)
 
 
 def test_the_pages_of_an_index_are_searched_in_their_main_text():

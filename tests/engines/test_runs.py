@@ -271,3 +271,20 @@ def test_a_misspelt_path_among_others_is_no_text(tmp_path: Path) -> None:
     source = corpus(tmp_path / "in.parquet", 3)
     with pytest.raises(neardup.InputError, match=r"missing\.parquet"):
         neardup.dedup([str(source), "missing.parquet"])
+
+
+_FEW_FILES = """
+import resource
+import neardup
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+texts = [f"a text of words and the number {number} and {number * 7919}" for number in range(40)]
+result = neardup.dedup([*texts, texts[3]], method=neardup.MinHash(num_bands=400, rows_per_band=5))
+print(result.report["counts"]["kept"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_search_with_more_bands_than_a_process_may_open_files_raises_the_limit():
+    ended = subprocess.run([sys.executable, "-c", _FEW_FILES], capture_output=True, text=True)
+    assert ended.stdout.split() == ["40"], ended.stderr

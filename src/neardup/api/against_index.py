@@ -37,7 +37,7 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
     found += [path for path in named_paths(source) if is_index(path)]
     if found and len(items) > 1:
         raise SettingError(
-            f"{name} is either one index or an earlier collection: got {len(items)} names, with the index "
+            f"{name} is either one index or files and tables: got {len(items)} names, with the index "
             f"{shown_address(found[0])}. Add the others to the index first."
         )
     if not found:

@@ -15,6 +15,7 @@ from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.engines.local.scratch import workspace
 from neardup.errors import ColumnError, SettingError
+from neardup.formats.tables import TablePart
 from neardup.output import write as writing
 from neardup.output.contamination import Found, ItemTables
 from neardup.output.directory import OutputDirectory
@@ -124,7 +125,8 @@ def find_contamination(
                 table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
             folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
             if folder is not None:
-                folder.refuse_inputs_inside([*named_paths(items), *named_paths(corpus)])
+                searched = [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
+                folder.refuse_inputs_inside([*named_paths(items), *searched])
             with workspace(folder) as scratch:
                 result = find_items(run, found, table, folder, scratch, stages)
                 with stages.stage("write"):

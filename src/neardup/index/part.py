@@ -33,9 +33,10 @@ class IndexPart(TablePart):
         self.format, self.relative_name, self._store = "index", "index.parquet", index.store
 
     def identity(self) -> tuple[str, int, float]:
-        """Return name, number of documents, and how many were ever added."""
+        """Return the name with the time when the index was made; its documents; and how many were ever added."""
+        created = self._store.settings.meta["created"]
         with self._store.reading() as snapshot:
-            return self.name, snapshot.count().kept, float(snapshot.num_rows)
+            return f"{self.name} {created}", snapshot.count().kept, float(snapshot.num_rows)
 
     def num_rows(self) -> int:
         """Return the number of documents."""

@@ -202,8 +202,8 @@ def named_paths(source: Source) -> list[str]:
         return [os.fspath(source)]
     if not isinstance(source, (list, tuple)) or not all(isinstance(item, (str, os.PathLike)) for item in source):
         return []
-    named = [isinstance(item, os.PathLike) or looks_like_path(item) for item in source]
-    return [os.fspath(item) for item in source] if source and all(named) else []
+    named = all(isinstance(item, os.PathLike) or looks_like_path(item) for item in source)
+    return [os.fspath(item) for item in source] if named else []
 
 
 def looks_like_path(text: str) -> bool:

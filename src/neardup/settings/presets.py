@@ -17,7 +17,7 @@ PRESET = Constraint("Settings for a kind of texts: source code (code).", str, ch
 NOISE = Constraint(
     "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; half of it where the "
     "other text of a pair is clean. Compares letters without spaces and signs, and sets the threshold that such errors "
-    "leave. Above 0.1 rare shingles count more, and both texts of a pair must have errors.",
+    "leave. Above 0.1 all texts must have errors, or clean ones are removed wrongly; rare shingles count more.",
     float,
     exclusive_min=0.0,
     high=0.2,
@@ -29,7 +29,7 @@ _LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal dist
 _UNRELATED, _LEAST = 0.8, 0.1
 _TWO_ROWS = 0.45
 # Texts with more errors share so little by chance that their threshold may fall: along a line through measured ones.
-_HEAVY, _AT_NONE = 0.1, 0.155
+_HEAVY, _LEAST_NGRAM, _AT_NONE = 0.1, 4, 0.155
 _REACHED, _HEAVY_RECALL = 0.048, 0.9  # what the most bands find, of two rows
 
 
@@ -68,14 +68,16 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
     if similarity == "containment" or given.get("threshold", threshold) > _TWO_ROWS:
         return settings
-    if similarity == "jaccard" and share > _HEAVY:
-        settings |= {"boost_rare": True, "recall": _HEAVY_RECALL}
+    if _is_heavy(share, ngram, similarity):
+        settings["boost_rare"] = True
+        if "threshold" not in given:
+            settings["recall"] = _HEAVY_RECALL
     # The costs of choose_bands are those of words. Of letters, bands of one row took 1.7 times the processor time.
     return settings | {"rows_per_band": 2}
 
 
 def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jaccard") -> float:
-    """Return the similarity that 99 % of the pairs of texts with a share of wrong characters in each reach.
+    """Return the similarity that texts with a share of wrong characters in each reach, 99 % of their pairs up to 0.1.
 
     Parameters
     ----------
@@ -87,8 +89,8 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     -------
     float
         Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts do not reach, and 0.1. Of
-        more than a tenth of wrong characters, it is (0.155 - noise / 2) * 5 / ngram and at least 0.048, with rare
-        shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
+        more than a tenth of wrong characters, and shingles of 4 or more, it is (0.155 - noise / 2) * 5 / ngram and at
+        least 0.048, with rare shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
 
     Notes
     -----
@@ -102,7 +104,7 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     >>> noise_threshold(0.05), noise_threshold(0.05, ngram=7), noise_threshold(0.05, similarity="containment")
     (0.271, 0.165, 0.426)
     """
-    if similarity == "jaccard" and noise > _HEAVY:
+    if _is_heavy(noise, ngram, similarity):
         return max(_REACHED, round((_AT_NONE - noise / 2.0) * _NGRAM / ngram, 3))
     right = (1.0 - noise) ** 2
     same = right**ngram
@@ -111,6 +113,11 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     unrelated = max(_UNRELATED / ngram, _LEAST)
     least = max(same - _DEVIATIONS * math.sqrt(variance), 2.0 * unrelated / (1.0 + unrelated))
     return round(least / (2.0 - least) if similarity == "jaccard" else least, 3)
+
+
+def _is_heavy(noise: float, ngram: int, similarity: str) -> bool:
+    """Return whether the threshold is below what clean texts share. Shingles of 3 are too short for it."""
+    return noise > _HEAVY and ngram >= _LEAST_NGRAM and similarity == "jaccard"
 
 
 def _share_of(noise: Any) -> Any:

@@ -92,11 +92,16 @@ def _module_of(address: str) -> Any:
 
 def is_index(address: str) -> bool:
     """Return whether an address is one of an index: of a server, or a folder that has one."""
-    if address.startswith(_MEMORY) or address.partition("://")[0] in _SERVERS:
+    if address.startswith(_MEMORY) or _is_server(address):
         return True
     return "\0" not in address and os.path.isfile(os.path.join(address, _DATABASE))
 
 
 def shown_address(address: str) -> str:
     """Return an address without passwords, for messages and reports."""
-    return parse_server_address(address).shown if address.partition("://")[0] in _SERVERS else address
+    return parse_server_address(address).shown if _is_server(address) else address
+
+
+def _is_server(address: str) -> bool:
+    scheme, separator, _ = address.partition("://")
+    return bool(separator) and scheme in _SERVERS

@@ -105,7 +105,8 @@ class IndexEngine(Engine):
         tasks = [task.identified() for task in found]
         selection, run_settings = self.run.selection, self.run.settings
         resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)
-        state, note = [self.index.address, snapshot.num_rows, *snapshot.count()], scratch.directory / "index.json"
+        created, note = self.index.store.settings.meta["created"], scratch.directory / "index.json"
+        state = [self.index.address, created, snapshot.num_rows, *snapshot.count()]
         if resuming and not (note.exists() and json.loads(note.read_text()) == state):
             warnings.append("The index has changed since the run was interrupted: all documents were decided again.")
             resuming = prepare(scratch, tasks, method.all_settings(selection), resume=False)

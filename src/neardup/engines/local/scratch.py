@@ -28,6 +28,11 @@ from neardup.output.directory import OutputDirectory
 from neardup.schemas import KEYS, Column
 from neardup.version import __version__
 
+resource: Any
+try:
+    import resource
+except ImportError:  # on Windows, which has no such limit
+    resource = None
 
 def prepare(scratch: Scratch, tasks: Sequence[Task], settings: dict[str, Any], resume: bool) -> bool:
     """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
@@ -79,6 +84,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 
 _MAX_MAPPED_BYTES = 192 << 20
+_MANY_FILES, _ALLOWED_FILES = 128, 4096  # a process starts with 256 on macOS, and 1,024 on Linux
 _NOT_COLUMNS = (".json", ".parquet")
 
 
@@ -111,6 +117,7 @@ class Scratch:
         assert values.dtype == column.dtype, (column, values.dtype)
         file = self._open.get(column.name)
         if file is None:
+            self._allow_files()
             file = self._open[column.name] = open(self.directory / column.name, "ab", buffering=0)  # noqa: SIM115
         _write(file, values)
 
@@ -186,10 +193,19 @@ class Scratch:
         path = self.directory / column.name
         if not path.exists() or path.stat().st_size == 0:
             return np.empty(0, column.dtype).reshape(shape)
+        self._allow_files()
         with open(path, "rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self._maps.append(mapped)
         return np.frombuffer(mapped, column.dtype).reshape(shape)
+
+    def _allow_files(self) -> None:
+        """Raise the limit of open files before it is reached: each band is a column, and a mapped one stays open."""
+        if resource is not None and len(self._open) + len(self._maps) == _MANY_FILES:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            wanted = _ALLOWED_FILES if hard == resource.RLIM_INFINITY else min(_ALLOWED_FILES, hard)
+            if soft != resource.RLIM_INFINITY and soft < wanted:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
     def release_pages(self, allowed_bytes: int = 0) -> None:
         """Release the pages of all mapped columns to the system's cache once they reach _MAX_MAPPED_BYTES.
