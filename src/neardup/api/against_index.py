@@ -11,52 +11,13 @@ from neardup.api.index import Index
 from neardup.engines.base import Engine
 from neardup.engines.capabilities import index_of
 from neardup.engines.index.engine import IndexEngine
-from neardup.errors import SchemeError, SettingError
+from neardup.errors import SchemeError
 from neardup.index import meta
 from neardup.index.open_index import OpenIndex
-from neardup.index.part import IndexPart
-from neardup.runs.run import Run, named_paths
+from neardup.runs.run import Run
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import MethodSettings, method_named
-from neardup.stores.addresses import is_index, shown_address
 from neardup.stores.base import StoredSnapshot
-
-
-def index_in(source: Any, name: str = "against") -> Index | str | None:
-    """Return the index that a source is, or its address; None if it is a collection, or nothing. name : of the source.
-
-    Raises
-    ------
-    SettingError
-        If it lists an index beside something else.
-    """
-    if isinstance(source, Index):
-        return source
-    items = list(source) if isinstance(source, (list, tuple)) else []
-    found = [item.address for item in items if isinstance(item, Index)]
-    found += [path for path in named_paths(source) if is_index(path)]
-    if found and len(items) > 1:
-        raise SettingError(
-            f"{name} is either one index or files and tables: got {len(items)} names, with the index "
-            f"{shown_address(found[0])}. Add the others to the index first."
-        )
-    if not found:
-        return None
-    return items[0] if items and isinstance(items[0], Index) else found[0]
-
-
-@contextmanager
-def open_documents(source: Any, name: str) -> Iterator[Any]:
-    """Open the index that a source is, as an input that has its documents; any other source is an input already.
-
-    Raises SettingError as `index_in`, or if the index stores no texts.
-    """
-    found = index_in(source, name)
-    if found is None:
-        yield source
-        return
-    with nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=True) as index:
-        yield IndexPart(index.opened)
 
 
 @contextmanager
@@ -67,7 +28,7 @@ def open_engine(
 
     Parameters
     ----------
-    found : as `index_in` returns it.
+    found : as `index_sources.index_in` returns it.
     method, threshold, max_distance : the index must have been made with these, unless they are None.
     run : to perform, by the method of the index.
 

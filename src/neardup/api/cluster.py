@@ -89,7 +89,7 @@ def cluster(
     [{'size': 2, 'name': 'the quick brown fox jumps over it', 'example_ids': ['2']}]
     """
     if against is not None:
-        from neardup.api.against_index import index_in  # loads the stores
+        from neardup.api.index_sources import index_in  # loads addresses of stores
 
         if index_in(against) is not None:
             INDEX.refuse("cluster", {})

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from neardup.api.index_sources import open_documents
 from neardup.candidates.items import build_items
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
@@ -108,8 +109,6 @@ def find_contamination(
         raise SettingError(
             f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
         )
-    from neardup.api.against_index import open_documents  # loads the stores
-
     with open_documents(corpus, "corpus") as documents:
         run = run_of(items if corpus is None else documents, options, method=MinHash(ngram=ngram), resume=resume)
         LOCAL.refuse("find_contamination", run.options)

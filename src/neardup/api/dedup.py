@@ -270,12 +270,14 @@ def _performer(
     """Open the engine of a run: that on top of an index, or the one that is named; named : the method."""
     index = None
     if run.inputs.against is not None:
-        from neardup.api import against_index  # loads the stores
+        from neardup.api.index_sources import index_in  # loads addresses of stores
 
-        index = against_index.index_in(run.inputs.against)
+        index = index_in(run.inputs.against)
     if index is not None:
         if is_spark(engine, master):
             SPARK.refuse("dedup", run.options | {"against": "an index"})
+        from neardup.api import against_index  # loads the stores
+
         run = replace(run, inputs=run.inputs._replace(against=None))
         opened = against_index.open_engine(index, *named, run)
     else:

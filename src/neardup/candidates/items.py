@@ -32,7 +32,8 @@ class Lookup(NamedTuple):
     """Where hashes of shingles and sequences are found.
 
     lengths : int64, in words, of the shortest shingles, and then of longer ones and of sequences.
-    slots : uint64, open addressing, of a hash the first bits, and instead of the others the number of its key plus 1.
+    slots : uint64, open addressing, of a hash the first bits, and instead of the others the number of its key plus 1,
+    or 0 if no document needs the key.
     bits : uint64, a filter: two bits, of the word hash >> shift, of each of the shortest shingles of any field.
     """
 
@@ -322,4 +323,4 @@ class Finder:
             table.around.is_counted,
             self._workspace,
         )
-        return distinct, Matches(*found.T), flagged
+        return distinct, Matches(*found.reshape(-1, 3).T), flagged

@@ -8,13 +8,14 @@ import numpy as np
 
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, prefetch
+from neardup.kernels.mixing import double
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
 U64 = np.uint64
 _AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
 _MOST_DOCUMENTS = 2**31 - 1
 _FARTHEST = 256
-_ROOM = 1 << 12  # for matches; more is made when it is needed
+_ROOM = 1 << 14  # for the numbers of matches; more is made when it is needed
 
 
 @kernel(allocates=True)
@@ -164,28 +165,18 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
 def _collect(keys, positions, document, first, end, postings, own, found, count):
     """Append the document, place and position of the items whose `own` is 1, as long as there is room.
 
-    Returns the first key that is left, and the count.
+    found : int32, `count` numbers. Returns the first key that is left, and the count.
     """
     offsets, places, items = postings
     for i in range(first, end):
         begin, stop = offsets[keys[i]], offsets[keys[i] + 1]
-        if count + stop - begin > len(found):
+        if count + 3 * (stop - begin) > len(found):
             return i, count
         for posting in range(begin, stop):
             if own[items[posting]] == 1:
-                found[count, 0], found[count, 1], found[count, 2] = document, places[posting], positions[i]
-                count += 1
+                found[count], found[count + 1], found[count + 2] = document, places[posting], positions[i]
+                count += 3
     return end, count
-
-
-@kernel(allocates=True)
-def _lengthen(found, count):
-    """Return rows with twice the room, of which the first are as before."""
-    longer = np.empty((2 * len(found), 3), np.int32)
-    for i in range(count):
-        for j in range(3):
-            longer[i, j] = found[i, j]
-    return longer
 
 
 @kernel(allocates=True)
@@ -202,12 +193,12 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
 
     Returns
     -------
-    keys : int32. matches : int32 (num_matches, 3), the document, place and position of each.
+    keys : int32. matches : int32, the document, place and position of each, one after the other.
     """
     offsets, _, items = postings
     own, seen, touched = workspace
     distinct, num_distinct, begin = np.empty(len(keys), np.int32), 0, 0
-    found, count = np.empty((_ROOM, 3), np.int32), 0
+    found, count = np.empty(_ROOM, np.int32), 0
     bases = address_of(offsets), address_of(seen), address_of(items)
     if seen[-1] > _MOST_DOCUMENTS - len(ends):
         seen[:] = 0
@@ -239,7 +230,7 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
             begin, count = _collect(keys, positions, document, begin, ends[document], postings, own, found, count)
             if begin == ends[document]:
                 break
-            found = _lengthen(found, count)
+            found = double(found)
         for i in range(num_touched):
             own[touched[i]] = 0
         begin = ends[document]

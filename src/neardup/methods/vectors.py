@@ -30,7 +30,7 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import Vectors
 from neardup.verify.measured import Measured
 
-_MAX_PLANES, _MAX_BANDS = int(constraints_of(Vectors)["planes"].high or 0), 512
+_MAX_PLANES, _MAX_BANDS = int(constraints_of(Vectors)["planes"].high or 0), 512  # more were not measured
 # A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before a
 # vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20 planes of 256 numbers.
 _UNRELATED = 300_000

@@ -34,6 +34,7 @@ try:
 except ImportError:  # on Windows, which has no such limit
     resource = None
 
+
 def prepare(scratch: Scratch, tasks: Sequence[Task], settings: dict[str, Any], resume: bool) -> bool:
     """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
 
