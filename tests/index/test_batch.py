@@ -251,7 +251,7 @@ def test_a_command_may_name_the_threshold_of_the_index_alone(make, tmp_path):
 
 
 def test_an_index_beside_files_is_refused(make):
-    with pytest.raises(SettingError, match="either one index or an earlier collection"):
+    with pytest.raises(SettingError, match="either one index or files and tables"):
         neardup.dedup(["five six"], against=[make(table("a", ["one two"])), str(OLD)])
     with Index.create("memory:", method=METHOD) as index, pytest.raises(SettingError, match="either one index"):
         neardup.dedup(["five six"], against=[index, "five six"])
