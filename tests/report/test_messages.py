@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 import neardup
-from neardup import InputError
+from neardup import Index, InputError
 from neardup.cli.main import cli, every_command
 from neardup.report import wording
 from neardup.report.clusters_html import render_clusters
@@ -276,6 +276,7 @@ def catalogue_of(name: str) -> list[str]:
     return [english for english, _ in _table("tables.toml" if name == "tables" else "errors.toml")[name]]
 
 
+TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
 FAILURES = [
     *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
     *(["dedup", name, "-o", name[:2]] for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "cut.jsonl.gz")),
@@ -321,6 +322,50 @@ FAILURES = [
     ["passages", "in.jsonl", "-o", "new", "--normalise"],
     ["index", "add", "nope.index", "in.jsonl"],
     ["index", "create", "folder"],
+    *(
+        ["dedup", "in.jsonl", "-o", "new", *options.split()]
+        for options in (
+            "--noise 50%",
+            "--noise 5% --preset code",
+            "--noise 5% --tokens words",
+            "--config nope.toml",
+            "--config page.html",
+            "--config report.json",
+            "--group-by id --keep none",
+            "--keep none,longest",
+            "--keep max:text",
+            "--master local",
+            "--passages 50 --write annotated",
+            "--jieba-mode full",
+            "--scratch nope",
+            "--text-column number",
+        )
+    ),
+    ["dedup", "in.jsonl", "-o", "-", "--resume"],
+    ["dedup", "in.jsonl", "broken.jsonl", "-o", "-"],
+    ["dedup", "broken.jsonl", "-o", "new", "--on-error", "stop"],
+    ["cluster", "in.jsonl", "-o", "new", "--keep", "longest:3"],
+    ["passages", "in.jsonl", "-o", "new", "--min-length", "50", "--bridge", "60"],
+    ["passages", "in.jsonl", "-o", "new", "--within", "id"],
+    ["passages", "in.jsonl", "-o", "new", "--unit", "line", "--bridge", "3"],
+    ["compare", "-", "-"],
+    ["contamination", "empty.jsonl", "--corpus", "in.jsonl", "-o", "new"],
+    ["contamination", "in.jsonl", "--corpus", "in.jsonl", "-o", "new", "--config", "report.json"],
+    ["evaluate", "in.jsonl", "--label", "empty"],
+    ["evaluate", "in.jsonl", "--compare-methods", "minhash"],
+    ["evaluate", "in.jsonl", "--errors", "e.html", *TWO_METHODS],
+    ["evaluate", "in.jsonl", "--method", "minhash", *TWO_METHODS],
+    *(["evaluate", "in.jsonl", "--pairs", name] for name in ("other.csv", "none.csv", "odd.csv")),
+    ["sweep", "in.jsonl", "--threshold", "0.5"],
+    ["sweep", "in.jsonl", "--answers", "no.jsonl"],
+    ["sweep", "in.jsonl", "--ask", "3", "--answers", "no.jsonl"],
+    ["sweep", "in.jsonl", "--thresholds", "abc"],
+    ["sweep", "in.jsonl", "--thresholds", "0.5,0.6", "--ask", "3"],
+    ["index", "remove", "an.index"],
+    ["index", "expire", "an.index"],
+    ["index", "add-if-new", "an.index", "in.jsonl", "--stream"],
+    ["index", "add-if-new", "an.index", "in.jsonl", "--print-kept"],
+    ["index", "imports", "commit", "an.index", "monday"],
     ["sign", "in.jsonl", "-o", "new/signed.parquet", "--lang", "en"],
     ["sign", "in.jsonl", "--lang=en", "--qqqqqq"],
 ]
@@ -328,7 +373,8 @@ FAILURES = [
 
 def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch, met):
     monkeypatch.chdir(tmp_path)
-    documents = "".join(json.dumps({"id": "1", "text": text}) + "\n" for text in ("a b c", "x y z"))
+    rows = [{"id": "1", "text": text, "number": 3, "empty": None} for text in ("a b c", "x y z")]
+    documents = "".join(json.dumps(row) + "\n" for row in rows)
     for name, content in {
         "in.jsonl": documents,
         "no.jsonl": '{"foo": 1}\n',
@@ -339,6 +385,12 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "run.toml": "tresh = 1\n",
         "file": "x",
         "p.csv": "",
+        "broken.jsonl": documents + "{\n",
+        "empty.jsonl": "",
+        "report.json": json.dumps({"version": "1", "command": "contamination", "settings": {}}),
+        "other.csv": "a,b\n1,2\n",
+        "none.csv": "left_id,right_id,duplicate\n",
+        "odd.csv": "left_id,right_id,duplicate\n1,1,maybe\n",
     }.items():
         Path(name).write_text(content)
     Path("bad.txt").write_bytes(b"a\xff\xfeb\n")
@@ -347,13 +399,15 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Path("cut.jsonl.gz").write_bytes(gzip.compress(documents.encode())[:-12])
     Path("folder").mkdir()
     Path("folder/full").touch()
+    Index.create("an.index").close()
+    system_words = "Compressed file ended|Expecting property name"  # of Python
     for arguments in FAILURES:
         said = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).stderr.splitlines()[-1]
         if {"--lang", "--lang=en"} & set(arguments):
             assert said.startswith("neardup: error: ")
             continue
         assert re.match("neardup: (错误|不完整)：", said)
-        assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", said.replace("Compressed file ended", "")), said
+        assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", re.sub(system_words, "", said)), said
     system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
     by_version = {sentence for sentence in catalogue_of("errors") if re.match("No such (option|command) ", sentence)}
     assert met | system | by_version >= set(catalogue_of("errors"))  # click 8.3 has other words for those

@@ -37,7 +37,8 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"--config {name} cannot be read: {error}. Name a TOML file or a report.json.") from error
+        reason = getattr(error, "strerror", error)
+        raise SettingError(f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json.") from error
     try:
         values = _of_report(json.loads(text), ctx, name) if path.suffix == ".json" else _of_toml(text, ctx, name)
     except SettingError:
