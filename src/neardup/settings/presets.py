@@ -27,10 +27,13 @@ _NGRAM = 5
 _LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
 # Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and 0.10 of those of 6.
 _UNRELATED, _LEAST = 0.8, 0.1
-_TWO_ROWS = 0.45
+# The costs of choose_bands are those of words. Of letters, bands of one row took 1.7 times the processor time. Few of
+# these pairs are at the threshold, so that 0.9 of those are enough. Bands of three rows find them in half
+# the time; below _THREE_ROWS they are too many.
+_FEW_ROWS, _THREE_ROWS, _FEW_AT_THRESHOLD = 0.45, 0.25, 0.9
 # Texts with more errors share so little by chance that their threshold may fall: along a line through measured ones.
 _HEAVY, _LEAST_NGRAM, _AT_NONE = 0.1, 4, 0.155
-_REACHED, _HEAVY_RECALL = 0.048, 0.9  # what the most bands find, of two rows
+_REACHED = 0.048  # what the most bands find, of two rows
 
 
 def preset_settings(preset: str | None, noise: float | str | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -66,14 +69,16 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
     threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
     settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
-    if similarity == "containment" or given.get("threshold", threshold) > _TWO_ROWS:
+    least = given.get("threshold", threshold)
+    if similarity == "containment" or least > _FEW_ROWS:
         return settings
-    if _is_heavy(share, ngram, similarity):
+    settings["rows_per_band"] = 3 if least > _THREE_ROWS else 2
+    is_heavy = _is_heavy(share, ngram, similarity)
+    if is_heavy:
         settings["boost_rare"] = True
-        if "threshold" not in given:
-            settings["recall"] = _HEAVY_RECALL
-    # The costs of choose_bands are those of words. Of letters, bands of one row took 1.7 times the processor time.
-    return settings | {"rows_per_band": 2}
+    if "threshold" not in given and (is_heavy or least > _THREE_ROWS):
+        settings["recall"] = _FEW_AT_THRESHOLD
+    return settings
 
 
 def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jaccard") -> float:
