@@ -429,7 +429,7 @@ TABLE_COMMANDS = [
     ["evaluate", "in.jsonl", "--pairs", "judged.csv"],
     ["evaluate", "in.jsonl", "--pairs", "judged-twice.csv"],
     ["evaluate", "one.jsonl", "--label", "one"],
-    ["contamination", "items.jsonl", "--corpus", "in.jsonl", "-o", "found"],
+    ["contamination", "items.jsonl", "--corpus", "in.jsonl", "-o", "found", "--fail-above", "0"],
     ["contamination", "many.jsonl", "--benchmark-column", "id", "--corpus", "in.jsonl", "-o", "many"],
     ["passages", "in.jsonl", "-o", "cut"],
     ["passages", "damaged.jsonl", "-o", "cut2"],
@@ -483,7 +483,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     known = {*known.split(), *" ".join(texts).split()}
     for arguments in TABLE_COMMANDS:
         result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
-        assert result.exit_code in (0, 1), result.output
+        assert result.exit_code in (0, 1, 3), result.output
         printed = "\n".join(line for line in result.stdout.splitlines() if line.startswith("  "))
         english = set(re.findall("[A-Za-z]{3,}", re.sub("[0-9a-f]{12,}", "", printed))) - known
         assert not english, (arguments, printed)

@@ -13,6 +13,7 @@ from neardup.cli.config import config_option
 from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, show
 from neardup.cli.settings import SettingType, command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
+from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.run import RunSettings
@@ -88,9 +89,9 @@ def contamination(
     exit_if_incomplete(report["incomplete"], values["on_error"])
     row = report["benchmarks"][0]  # the most contaminated
     if fail_above is not None and row["rate"] > fail_above:
-        click.echo(
-            f"neardup: contaminated: {row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}, above "
-            f"--fail-above {fail_above:g}.",
-            err=True,
+        told = (
+            f"contaminated: {row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}, above --fail-above "
+            f"{fail_above:g}."
         )
+        click.echo(f"neardup: {translated(told)}", err=True)
         raise click.exceptions.Exit(ABOVE)

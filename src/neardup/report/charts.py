@@ -64,7 +64,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
         gap = min(1.5, step / 8)
         x = _LEFT + index * step
         bar = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
-        parts.append(_hover(x, step, f"{edges[index]:.4g} to {edges[index + 1]:.4g}: {count:,}", bar))
+        parts.append(_hover(x, step, say("charts.bar", low=edges[index], high=edges[index + 1], count=count), bar))
     if high > low:
         parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in _ticks(low, high, 5)]
     else:
