@@ -89,9 +89,7 @@ def contamination(
     exit_if_incomplete(report["incomplete"], values["on_error"])
     row = report["benchmarks"][0]  # the most contaminated
     if fail_above is not None and row["rate"] > fail_above:
-        told = (
-            f"contaminated: {row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}, above --fail-above "
-            f"{fail_above:g}."
-        )
-        click.echo(f"neardup: {translated(told)}", err=True)
+        counts = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
+        message = f"contaminated: {counts}, above --fail-above {fail_above:g}."
+        click.echo(f"neardup: {translated(message)}", err=True)
         raise click.exceptions.Exit(ABOVE)
