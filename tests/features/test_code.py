@@ -29,7 +29,7 @@ int main() { char c = '\\''; // it's
     return a->b >= 2; }
 """
 PIECES = [*"a1.:()[]\"'`\\#*/=!>-é{;}", "==", "x1", "1.5", "//", "/*", "*/", "'''"]
-PIECES += ['"""', " ", "\n", "\n  ", "\n\t", ":\n", "{\n", ";\n", "\u2028", "\r\n"]
+PIECES += ['"""', " ", "\n", "\n  ", "\n\t", ":\n", "{\n", ";\n", "\u2028", "\r\n", "\r", "\u200d", "\ufeff"]
 
 
 def tokens_of(text: str, tokens: str = "code") -> list[str]:
@@ -73,11 +73,24 @@ def test_spans_of_code_are_its_tokens():
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [("a + b", "a - b"), ("x == 1", "x != 1"), ("class Foo", "class foo"), ("if a:\n  b\nc", "if a:\n  b\n  c")],
+    [
+        ("a + b", "a - b"),
+        ("x == 1", "x != 1"),
+        ("class Foo", "class foo"),
+        ("if a:\n  b\nc", "if a:\n  b\n  c"),
+        ("x = 'a\u202eb'", "x = 'ab'"),  # a sign that changes the direction of writing
+    ],
 )
 def test_programs_that_differ_in_a_token_are_no_copies(left, right):
     assert neardup.dedup([left, right], method=CODE).mask.all()
     assert neardup.compare(left, right, method="minhash").similarity == 1.0  # words see no difference
+
+
+def test_lines_may_end_in_cr_lf_or_lf_and_a_file_may_begin_with_a_byte_order_mark():
+    lines = "\ufeff" + PYTHON.replace('"Add."', '"Add.\n  Two."').replace("\n", "\r\n")
+    assert neardup.dedup([lines[1:].replace("\r\n", "\n"), lines], method=CODE).report["counts"]["removed_exact"] == 1
+    spans = token_spans(lines, CODE)
+    assert [lines[start:end].replace("\r\n", "\n") for start, end, _ in spans] == [token for *_, token in spans]
 
 
 def test_white_space_inside_a_line_does_not_count():
@@ -122,6 +135,7 @@ def test_the_source_of_a_notebook_is_that_of_its_cells():
     cells = [{"source": ["a = 1\n", "b"]}, {"input": "c"}, {"outputs": []}, 3]
     assert source_of(json.dumps({"cells": cells})) == source_of(json.dumps({"worksheets": [{"cells": cells}]}))
     assert source_of(json.dumps({"cells": cells})) == "a = 1\nb\n\nc"
+    assert source_of(json.dumps({"cells": cells, "worksheets": []})) == "a = 1\nb\n\nc"
     assert source_of('{"cells": [{"source": "\\ud800"}]}') == "?"
     for wrong in ("[]", "{}", '{"cells": 1}', "{", '{"worksheets": [1]}', "1"):
         with pytest.raises(ValueError, match=r"cells|Expecting"):

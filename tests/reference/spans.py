@@ -110,7 +110,7 @@ def joined(run: list[Character]) -> Iterator[Span]:
 
 def letters(characters: Iterable[Character]) -> Iterator[Span]:
     for item in characters:
-        if reference.class_of(item.character) in (reference.WORD, reference.SINGLE):
+        if reference.class_of(item.character) in (reference.WORD, reference.SINGLE) and item.character != "_":
             yield item.start, item.end, item.character
 
 

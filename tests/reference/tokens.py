@@ -82,7 +82,7 @@ def characters(text: str) -> list[str]:
 
 def letters(text: str) -> list[str]:
     """Return the letters and digits of a normalised text, those that are mistaken for each other as one."""
-    return list("".join(words(text)).translate(str.maketrans("012589i", "olzsbgl")))
+    return list("".join(words(text)).replace("_", "").translate(str.maketrans("012589i", "olzsbgl")))
 
 
 def code(text: str) -> list[str]:
@@ -106,7 +106,8 @@ _BLANK = r"[\0-\x20]+"
 
 def _code(text: str, with_comments: bool) -> list[str]:
     """Read code kind by kind, with a regular expression each."""
-    text = "".join("\0" if one.isspace() and one > "\x7f" else one for one in without_transparent(text))
+    text = text.lstrip("\ufeff").replace("\r\n", "\n")
+    text = "".join("\0" if one.isspace() and one > "\x7f" else one for one in text)
     lines = [re.sub(rf"{_BLANK}\Z", "", line) for line in text.split("\n")]
     braces = sum(line.endswith(("{", "}", ";")) for line in lines)
     colons = sum(line.endswith(":") for line in lines)

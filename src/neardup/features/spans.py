@@ -89,6 +89,8 @@ def token_spans(text: str, shingling: Shingling) -> list[TokenSpan]:
         # Tokens with weights are pairs.
         located = _find(normalised, (token if isinstance(token, str) else token[0] for token in cut(normalised)))
     elif shingling.tokens in CODE_TOKENS:
+        kept = [i for i in range(len(normalised)) if not normalised.startswith("\r\n", i)]  # as kernels end lines
+        starts, ends, normalised = [starts[i] for i in kept], [ends[i] for i in kept], normalised.replace("\r\n", "\n")
         strings = token_strings(arrow_of_strings([text]), shingling)
         located = _find(normalised, Strings(strings.data, strings.offsets).to_list())
     else:
@@ -181,6 +183,7 @@ def _align(normalised: str, tokens: str) -> Iterator[_Located]:
     kinds = classes_of(entries)
     is_space = entries & np.uint32(WHITESPACE) != 0
     is_dropped = (kinds == SEPARATOR) if tokens in ("words", "letters") else is_space
+    is_dropped |= (tokens == "letters") & (code_points(normalised) == ord("_"))
     kept = np.flatnonzero(~is_dropped & (kinds != TRANSPARENT)).tolist()
     spaces = np.flatnonzero(is_space).tolist()
     strings = token_strings(arrow_of_strings([normalised]), Shingling(tokens=tokens, nfkc=False, case_fold=False))

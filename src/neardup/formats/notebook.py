@@ -37,7 +37,7 @@ def source_of(notebook: str) -> str:
         If it is not the JSON of a notebook.
     """
     content = json.loads(notebook)
-    sheets = content.get("worksheets", [content]) if isinstance(content, dict) else None
+    sheets = (content.get("worksheets") or [content]) if isinstance(content, dict) else None
     if not isinstance(sheets, list) or not all(isinstance(_field(sheet, "cells"), list) for sheet in sheets):
         raise ValueError("it has no list of cells")
     sources = [_field(cell, "source", "input") for sheet in sheets for cell in sheet["cells"]]

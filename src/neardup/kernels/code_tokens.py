@@ -28,6 +28,16 @@ def kind_of(stream, length):
     return BRACES if braces > colons else INDENTED if colons > braces else PLAIN
 
 
+@kernel
+def end_lines(stream, length):
+    """Leave out the carriage return of each CR LF, also inside a string; return the new length."""
+    end = 0
+    for i in range(length):
+        stream[end] = stream[i]
+        end += 0 if stream[i] == 13 and i + 1 < length and stream[i + 1] == _LINE_END else 1
+    return end
+
+
 @kernel(inline="always")
 def _is_word(byte):
     """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character beyond ASCII."""

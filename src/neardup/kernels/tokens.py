@@ -6,7 +6,7 @@ tokens) and its token hashes. From the hashes come its shingles: token n-grams, 
 
 import numpy as np
 
-from neardup.kernels.code_tokens import find_code_tokens
+from neardup.kernels.code_tokens import end_lines, find_code_tokens
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
@@ -22,6 +22,7 @@ _EXPAND, _SPACE, _COMPOSE = np.uint32(1 << 23), np.uint32(1 << 24), np.uint32(1 
 _COMBINING_SHIFT = np.uint32(26)
 _SEPARATOR, _WORD, _SINGLE, _TRANSPARENT = 0, 1, 2, 3
 _SINGLE_ENTRY = np.uint32(_SINGLE << 21)
+_BYTE_ORDER_MARK, _UNDERSCORE = np.uint32(0xFEFF), np.uint8(95)
 
 _HIGH_BITS = U64(0x8080808080808080)
 _ALIKE = np.array([[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], np.uint8)
@@ -35,9 +36,10 @@ _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 def _append(entry, mode, stream, length):
     """Append one normalised code point to the stream as its class demands; return the new length."""
     kind = (entry >> _CLASS_SHIFT) & np.uint32(3)
-    if mode != WORDS and kind != _TRANSPARENT:
-        kind = np.uint32(_SEPARATOR) if entry & _SPACE else np.uint32(_WORD)
     code = entry & _CODE_POINT
+    is_written = mode >= CODE and (code != _BYTE_ORDER_MARK or length > 0)  # what is invisible in code, too
+    if is_written or (mode != WORDS and kind != _TRANSPARENT):
+        kind = np.uint32(_SEPARATOR) if entry & _SPACE else np.uint32(_WORD)
     if kind == _WORD:
         return encode(code, stream, length)
     if kind == _SINGLE:
@@ -149,7 +151,7 @@ def _fold(data, tables, mode, stream):
                 length = _append(tables.expansions[i], mode, stream, length)
         else:
             length = _append(entry, mode, stream, length)
-    return length, False
+    return end_lines(stream, length) if mode >= CODE else length, False
 
 
 @kernel
@@ -221,7 +223,7 @@ def _hash_characters(stream, length, ascii_hashes, tokens):
 
 @kernel
 def _hash_letters(stream, length, hashes, tokens):
-    """Hash every code point of a stream but zeros; return their number."""
+    """Hash every code point of a stream but zeros and underscores; return their number."""
     count, position = 0, 0
     while position < length:
         byte = stream[position]
@@ -230,7 +232,7 @@ def _hash_letters(stream, length, hashes, tokens):
             tokens[count] = hashes[byte]
         else:
             tokens[count] = mix(_CHAIN ^ (load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))))
-        count += 1 if byte != 0 else 0
+        count += 1 if byte != 0 and byte != _UNDERSCORE else 0
         position += width
     return count
 
@@ -362,7 +364,7 @@ def _copy_tokens(stream, length, mode, tokens, count):
     first, end, space = count, tokens.offsets[count], False
     for i in range(length):
         byte, following = stream[i], stream[i + 1]
-        if byte == 0:
+        if byte == 0 or (mode == LETTERS and byte == _UNDERSCORE):
             space = mode == CHARACTERS and count > first
             continue
         if space:

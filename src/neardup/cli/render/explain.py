@@ -73,7 +73,7 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
     order = range(len(found.features))
     shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
     columns = {
-        say("explain.feature"): [shortened(visible(found.features[i]), _MAX_NAME) for i in shown],
+        say("explain.feature"): [_shown(found.features[i]) for i in shown],
         say("explain.count"): [str(found.counts[i]) for i in shown],
         "idf": [] if found.idf is None else [f"{found.idf[i]:.2f}" for i in shown],
         say("explain.weight"): [_number(found.weights[i]) for i in shown],
@@ -112,7 +112,7 @@ def _signature_lines(
     for side, one in enumerate(found):
         minima = Counter(one.minima)
         for index, (feature, value) in enumerate(zip(one.features, one.hashes, strict=True)):
-            row = rows.setdefault(value, [shortened(visible(feature), _MAX_NAME), f"{value:016x}", "-", "-"])
+            row = rows.setdefault(value, [_shown(feature), f"{value:016x}", "-", "-"])
             row[2 + side] = str(minima[index])
     shared, union = sum("-" not in row[2:] for row in rows.values()), len(rows)
     a, b = map(visible, names)
@@ -167,3 +167,8 @@ def _hash(value: int, bits: int) -> str:
 def _number(value: float, *, signed: bool = False) -> str:
     sign = "+" if signed else ""
     return f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.2f}"
+
+
+def _shown(feature: str) -> str:
+    """Return a feature for a line of a table, with the ends of lines and the tabs of code by their names."""
+    return shortened(visible(feature).replace("\n", "[LF]").replace("\t", "[TAB]"), _MAX_NAME)
