@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,6 @@ from neardup.features.boundaries import boundary_classes
 from neardup.features.shingles import shingle_documents
 from neardup.settings.methods import Shingling
 from neardup.settings.passages import PassageSettings, Unit
-
-if TYPE_CHECKING:
-    from neardup.kernels.passages import Pieces
 
 _KINDS: dict[Unit, int] = {"sentence": 2, "line": 3, "paragraph": 4}  # numbered as in kernels/passages.py
 _STRETCH = 1 << 16  # units that are hashed at a time
@@ -72,7 +69,7 @@ class Units:
         nothing = np.empty(0, np.int64), np.empty(0, np.uint32)
         return Selected(text, np.stack(columns, axis=1).astype(np.int64), *nothing, np.diff(before[first]))
 
-    def first_equal(self, pieces: Pieces, threads: int) -> Ints:
+    def first_equal(self, pieces: kernels.passages.Pieces, threads: int) -> Ints:
         """Return the first piece with the text of each: equal bytes, or with `normalise` equal hashes of 128 bits."""
         count = len(pieces.documents)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +10,6 @@ from neardup import kernels
 from neardup.arrays import Bytes, Ints, Mask, arrow_of_bytes, flatten_strings, offsets_from_lengths, read_only
 from neardup.documents.page_content import PageParts, contents_of, extractor, find_contents
 from neardup.kernels.token_arrays import Text
-
-if TYPE_CHECKING:
-    from neardup.kernels.html_tokens import Tags
 
 # Limits of what goes to resiliparse. It takes 2 microseconds for an element, and as much again for each 24 levels that
 # it is deep. So no page takes more than 0.2 microseconds a byte. Of 1,809 real pages the deepest has 73 levels, and
@@ -63,7 +58,7 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
     return pc.if_else(pages.is_null(), None, texts) if pages.null_count else texts
 
 
-def _write(data: Bytes, offsets: Ints, tags: Tags, *, short: bool) -> Text:
+def _write(data: Bytes, offsets: Ints, tags: kernels.html_tokens.Tags, *, short: bool) -> Text:
     """Return the visible text of pages, or reduced pages."""
     capacity = len(data) + 3 * len(tags.names) if short else len(data)
     text = Text(np.empty(capacity, np.uint8), np.empty(len(offsets), np.int64))

@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
 from neardup.features.page_structure import read_tags
-
-if TYPE_CHECKING:
-    from neardup.kernels.html_tokens import Tags
-    from neardup.kernels.html_tree import Elements
 
 
 def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -173,7 +169,7 @@ def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
     return hidden, inline, {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
 
 
-def _shown(elements: Elements, max_elements: int) -> tuple[list[int], list[int]]:
+def _shown(elements: kernels.html_tree.Elements, max_elements: int) -> tuple[list[int], list[int]]:
     """Return the elements to show, and how many shown ones contain each."""
     num_elements = min(int(elements.offsets[-1]), max_elements)
     names = elements.names[:num_elements]
@@ -198,7 +194,9 @@ def _shown(elements: Elements, max_elements: int) -> tuple[list[int], list[int]]
     return shown, depths
 
 
-def _labels(page: bytes, tags: Tags, elements: Elements, shown: list[int]) -> list[str]:
+def _labels(
+    page: bytes, tags: kernels.html_tokens.Tags, elements: kernels.html_tree.Elements, shown: list[int]
+) -> list[str]:
     """Return the labels of elements. Those of one token are alike but for numbers, so that one tag tells for all."""
     num_tags = int(tags.offsets[-1])
     wanted = np.isin(tags.tokens[:num_tags], elements.tokens[shown])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,6 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Floats, Ints, Words, flatten_strings
 from neardup.kernels.token_arrays import Shingles, make_shingles
-
-if TYPE_CHECKING:
-    from neardup.kernels.html_tokens import Tags
 
 _START = 1  # START of kernels/html_tokens.py
 
@@ -93,6 +90,6 @@ def start_tags(page: str) -> tuple[list[int], list[int]]:
     return characters[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
 
 
-def read_tags(pages: pa.Array) -> Tags:
+def read_tags(pages: pa.Array) -> kernels.html_tokens.Tags:
     """Return the start and end tags of pages."""
     return kernels.html_tokens.tags_of(*flatten_strings(pages))

@@ -6,7 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,10 @@ from neardup.executor import count_processors, map_all
 from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
 
-if TYPE_CHECKING:
-    from neardup.kernels.matches import Found
-
 _BLOCK = 1 << 14  # signatures worked on at once
 
 SearcherT = TypeVar("SearcherT", bound="Searcher")
-SearchBlock = Callable[[int, "Found"], int]
+SearchBlock = Callable[[int, "kernels.matches.Found"], int]
 """Searches for the queries of a block from a number on; returns the query that did not fit into the buffers, or their
 number."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,6 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.simhash import num_words
 from neardup.fingerprints.sketches import UNKNOWN, Sketches, require_same
-
-if TYPE_CHECKING:
-    from neardup.kernels.ids import Ids
-    from neardup.kernels.matches import Stored
 
 _LEAST_SLOTS = 1 << 10
 _FREE = 0xFFFFFFFF
@@ -129,7 +125,7 @@ class IdTable:
         buffers = [None, pa.py_buffer(stored.offsets), pa.py_buffer(stored.data)]
         return pa.Array.from_buffers(pa.large_string(), self.num_rows, buffers).take(pa.array(rows))
 
-    def _stored(self) -> Ids:
+    def _stored(self) -> kernels.ids.Ids:
         return kernels.ids.Ids(self._data, self._offsets[: self.num_rows + 1])
 
     def _find_slots(self, ids: pa.Array) -> Ints:
@@ -175,7 +171,7 @@ def grow(array: Array, size: int) -> Array:
     return grown
 
 
-def _flatten(ids: pa.Array) -> Ids:
+def _flatten(ids: pa.Array) -> kernels.ids.Ids:
     """Return ids as bytes; copies, so that the compiler meets one type of array."""
     if ids.type == pa.int64():
         data = np.array(ids.to_numpy(zero_copy_only=False), np.int64).view(np.uint8)
@@ -298,7 +294,7 @@ class RowStore(ABC):
         """Return the ids of some rows: int64, or large_string."""
         return self._ids.take(rows)
 
-    def stored(self) -> Stored:
+    def stored(self) -> kernels.matches.Stored:
         """Return the values and which rows were removed, as kernels read them."""
         return kernels.matches.Stored(self.values, self.forgotten)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from neardup.arrays import Rows, Words
 from neardup.candidates.lookups import Found
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
-
-if TYPE_CHECKING:
-    from neardup.kernels.key_tables import Parts, States, Tables, Tail
 
 GROWTH = 2
 """The least ratio of the sizes of a run and the next. Of 47 equal runs each is written four times; with 4, six."""
@@ -80,11 +77,11 @@ class KeyView(NamedTuple):
 
     prefix_bits: Rows
     max_distance: int
-    parts: Parts
-    tail: Tail
+    parts: kernels.key_tables.Parts
+    tail: kernels.key_tables.Tail
     runs: tuple[KeyRun, ...]
 
-    def find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> Found:
+    def find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States) -> Found:
         """Return the rows in the buckets of keys, as `Snapshot.find` defines it.
 
         Parameters
@@ -102,7 +99,7 @@ class KeyView(NamedTuple):
             return self._find_sorted(table, key, limit, states)
         return self._find(table, key, limit, states)
 
-    def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> Found:
+    def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States) -> Found:
         rules = (self.prefix_bits, self.max_distance, limit)
         found = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
         if found[-1] >= 0:
@@ -110,7 +107,9 @@ class KeyView(NamedTuple):
             raise damaged_keys(places[found[-1]].name)
         return Found(*found[:-1])
 
-    def _find_sorted(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: States) -> Found:
+    def _find_sorted(
+        self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States
+    ) -> Found:
         """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
         order = np.lexsort((key, table))
         found = self._find(table[order], key[order], limit, states)
@@ -120,7 +119,7 @@ class KeyView(NamedTuple):
         truncated[order] = found.truncated
         return Found(entry[back], found.row[back], found.kept[back], truncated)
 
-    def tables(self, limit: int) -> Tables:
+    def tables(self, limit: int) -> kernels.key_tables.Tables:
         """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""
         rules = kernels.key_tables.Rules(self.prefix_bits, self.max_distance, limit)
         return kernels.key_tables.Tables(self.parts, self.tail, rules)
@@ -139,7 +138,7 @@ class KeyTables:
         self.max_distance = max_distance
         self.runs: list[KeyRun] = []
         self.first = self.stop = 0
-        self._parts: Parts | None = None
+        self._parts: kernels.key_tables.Parts | None = None
         self._merged: KeyRun | None = None  # the last run when runs were merged
         self._sizes: Rows
         self._clear_tail()
@@ -309,7 +308,7 @@ def with_cells(keys: Words, rows: npt.NDArray[np.uint32], prefix_bits: int) -> S
     return SortedTable(keys, rows, np.cumsum(counts, dtype=np.uint32), shift)
 
 
-def parts_of(runs: Sequence[KeyRun], num_tables: int) -> Parts:
+def parts_of(runs: Sequence[KeyRun], num_tables: int) -> kernels.key_tables.Parts:
     """Return where the tables of runs lie; those without entries are left out."""
     fields, ends = [], [0]
     for table in range(num_tables):

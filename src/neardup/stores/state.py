@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,6 @@ from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_ch
 from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
 from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
-
-if TYPE_CHECKING:
-    from neardup.kernels.key_tables import States
 
 
 class State:
@@ -136,7 +133,7 @@ class Moment(NamedTuple):
     num_rows: int
     keys: KeyView
     documents: DocumentsView
-    states: States
+    states: kernels.key_tables.States
     counts: Counts
 
 

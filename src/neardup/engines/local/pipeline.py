@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,9 +44,6 @@ from neardup.settings.passages import PassageSettings
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.measured import measured_of_copies
 from neardup.verify.recall import Recall, audit_recall, estimate_recall
-
-if TYPE_CHECKING:
-    from neardup.kernels.sieve import Compared
 
 _AUDIT_SEED = 20261121  # fixed: the same corpus and settings draw the same documents
 _AUDITED_AT_ONCE = 8192
@@ -300,7 +297,7 @@ def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, *, by
     return Queue(order, representative, featured, corpus.num_against), short
 
 
-def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Progress) -> Compared:
+def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Progress) -> kernels.sieve.Compared:
     """Return the sets of the documents in candidate pairs, and those of their structure, or the same sets again."""
     sets = build_sets(source, search.wanted, threads, progress, "sets")
     rule = source.method.rule
@@ -309,7 +306,7 @@ def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Pr
     return kernels.sieve.Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
 
 
-def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: Compared) -> Recall | None:
+def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: kernels.sieve.Compared) -> Recall | None:
     """Estimate the recall of a run from its found pairs, without copies, which are always found.
 
     None if full buckets may have hidden pairs, whose number is not known.
