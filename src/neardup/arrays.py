@@ -124,6 +124,15 @@ def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
     return arrow_of_bytes(b"".join(strings), offsets).view(pa.large_string())
 
 
+def grow(array: Array, size: int) -> Array:
+    """Return an array of at least `size` rows that begins as the one given, the rest zeros; itself if it is so long."""
+    if size <= len(array):
+        return array
+    grown = np.zeros((max(size, len(array) + len(array) // 2), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
 def ranges(starts: Integers | int, sizes: Integers) -> Ints:
     """Return the numbers from each start on, as many as its size, one list after the other."""
     ends = np.cumsum(sizes, dtype=np.int64)

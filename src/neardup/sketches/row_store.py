@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Integers, Ints, Words, arrow_of, arrow_of_strings, flatten_strings
+from neardup.arrays import Array, Integers, Ints, Words, arrow_of, arrow_of_strings, flatten_strings, grow
 from neardup.errors import InputError, SchemeError
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
@@ -160,15 +160,6 @@ def _from_list(ids: list[Any]) -> pa.Array:
     if all(type(id) is str for id in ids):
         return arrow_of_strings(ids)
     return pa.array(ids)
-
-
-def grow(array: Array, size: int) -> Array:
-    """Return an array of at least `size` rows that begins as the one given, the rest zeros."""
-    if size <= len(array):
-        return array
-    grown = np.zeros((max(size, len(array) + len(array) // 2), *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
 
 
 def _flatten(ids: pa.Array) -> kernels.ids.Ids:

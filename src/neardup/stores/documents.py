@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Words, flatten_strings, join_arrays
+from neardup.arrays import Bytes, Mask, Rows, Words, flatten_strings, grow, join_arrays
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
@@ -456,10 +456,7 @@ class Documents:
     def view(self) -> DocumentsView:
         """Return the documents of this moment."""
         size = len(self.chunks)
-        if len(self._places) < size:
-            longer = np.zeros((2 * size, 4), np.int64)
-            longer[: self._num_placed] = self._places[: self._num_placed]
-            self._places = longer
+        self._places = grow(self._places, size)
         for number in range(self._num_placed, size):
             self._places[number] = self.chunks[number].place
         self._num_placed = size

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, Words, writable
+from neardup.arrays import Mask, Rows, Words, grow, writable
 from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
@@ -248,9 +248,4 @@ class StateWriter(View, Writer):
 
 def lengthen(bits: Words, num_rows: int) -> Words:
     """Return bits of so many rows or more, the same array if it is long enough."""
-    needed = (num_rows >> 6) + 1
-    if needed <= len(bits):
-        return bits
-    longer = np.zeros(max(needed, 2 * len(bits)), np.uint64)
-    longer[: len(bits)] = bits
-    return longer
+    return grow(bits, (num_rows >> 6) + 1)

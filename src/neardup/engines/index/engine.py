@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Mask, Positions, Rows, arrow_of_strings
+from neardup.arrays import Mask, Positions, Rows, arrow_of_strings, grow
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Rejected
 from neardup.engines.base import Decided, Engine, count_by_value
@@ -163,10 +163,7 @@ class IndexEngine(Engine):
             incoming = incoming.numbered(self._prefix, first + tally.documents)
         for step in collection.steps(self.index.rules, self._overlay, incoming, now()):
             self._refuse_replaced(step.changes.forgotten)
-            if len(self._was_read) < self._overlay.num_rows:
-                longer = np.zeros(2 * self._overlay.num_rows, np.bool_)
-                longer[: len(self._was_read)] = self._was_read
-                self._was_read = longer
+            self._was_read = grow(self._was_read, self._overlay.num_rows)
             self._was_read[step.rows] = True
             self._scratch.append(schemas.INDEX_ROWS, step.rows)
 

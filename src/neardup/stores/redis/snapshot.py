@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Words, begins_run, rank_in_run
+from neardup.arrays import Bytes, Mask, Rows, Words, begins_run, grow, rank_in_run
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
@@ -115,8 +115,7 @@ class KnownRows:
         new = states[self._num_rows - known :] if self._num_rows >= known else states[:0]
         if len(new):
             end = self._num_rows + len(new)
-            if end > len(self._states):
-                self._states = np.concatenate([self._states[: self._num_rows], np.zeros(end, np.uint8)])
+            self._states = grow(self._states, end)
             self._states[self._num_rows : end] = new
             self._num_rows = end
         later = rows[self._num_forgotten - forgotten :] if self._num_forgotten >= forgotten else rows[:0]
