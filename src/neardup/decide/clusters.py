@@ -11,21 +11,15 @@ from neardup import kernels
 from neardup.arrays import Ints, offsets_from_lengths, ranges
 
 
-def connect(parents: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]) -> None:
-    """Join the clusters of each pair, in place.
+def first_members(
+    num_positions: int, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
+    """Return the first member of each position's cluster, shape (num_positions,).
 
-    Parameters
-    ----------
-    parents : uint32 array of shape (num_positions,), a forest in which the root of a cluster is its first member.
-        Initially each position is its own parent.
-    left, right : uint32 arrays of shape (num_pairs,), positions.
+    left, right : uint32 arrays of shape (num_pairs,), positions that are in one cluster.
     """
-    kernels.decisions.connect(parents, left, right)
-
-
-def roots(parents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return the first member of each position's cluster, shape (num_positions,)."""
-    firsts = parents.copy()
+    firsts = np.arange(num_positions, dtype=np.uint32)
+    kernels.decisions.connect(firsts, left, right)
     kernels.decisions.flatten(firsts)
     return firsts
 
@@ -33,9 +27,7 @@ def roots(parents: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return the distinct ends of pairs, any numbers, and the first member of the cluster of each."""
     ends, edges = number_ends(left, right)
-    parents = np.arange(len(ends), dtype=np.uint32)
-    connect(parents, *edges)
-    return ends, ends[roots(parents)]
+    return ends, ends[first_members(len(ends), *edges)]
 
 
 def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:

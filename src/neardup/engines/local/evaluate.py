@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings
-from neardup.decide.clusters import connect, roots
+from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Outcome, Removals
 from neardup.engines.base import find_repeated_id
 from neardup.engines.local import pipeline, reading
@@ -163,12 +163,10 @@ def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -
     removals = next(sieves).removals
     sieved = np.arange(len(truth.codes))
     sieved[removals.documents] = removals.kept
-    parents = np.arange(len(truth.codes), dtype=np.uint32)
-    connect(parents, outcome.pairs.left, outcome.pairs.right)
+    connected = first_members(len(truth.codes), outcome.pairs.left, outcome.pairs.right)
     known = truth.codes >= 0
     of_sieve, of_chains = (
-        scores.adjusted_rand(clusters.astype(np.int64)[known], truth.codes[known])
-        for clusters in (sieved, roots(parents))
+        scores.adjusted_rand(clusters.astype(np.int64)[known], truth.codes[known]) for clusters in (sieved, connected)
     )
     return of_sieve, of_chains
 

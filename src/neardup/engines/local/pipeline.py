@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import Floats, Ints, Positions
 from neardup.candidates.sorted_members import find_copies
-from neardup.decide.clusters import connect, roots
+from neardup.decide.clusters import first_members
 from neardup.decide.copies import keep_copies
 from neardup.decide.groups import Groups, decide_groups, order_by_group
 from neardup.decide.outcome import SHORT, Edits, Outcome, Pairs, Removals, count_decisions
@@ -324,9 +324,7 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: kernel
     similarity = confirmed.measured[schemas.SIMILARITY.name][near]
     similarity = method.proposed_similarity(similarity, sizes_at(left), sizes_at(right))
     # Pairs of one cluster share signatures: they are found or missed together.
-    parents = np.arange(len(confirmed.kept), dtype=np.uint32)
-    connect(parents, left, right)
-    return estimate_recall(similarity, roots(parents)[left], probability)
+    return estimate_recall(similarity, first_members(len(confirmed.kept), left, right)[left], probability)
 
 
 def _sieve_removals(order: Positions, confirmed: Confirmed | Sifted, method: Method) -> Removals:
@@ -339,11 +337,10 @@ def _sieve_removals(order: Positions, confirmed: Confirmed | Sifted, method: Met
 def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed) -> Removals:
     """Remove all but the first of each cluster; the measures compare each with the first, which may be dissimilar."""
     order, representative = queue.order, queue.representative
-    parents = np.arange(len(order), dtype=np.uint32)
-    connect(parents, representative, parents.copy())
-    connect(parents, confirmed.left, confirmed.right)
-    first = roots(parents)
-    removed = np.flatnonzero(first != np.arange(len(order)))
+    positions = np.arange(len(order), dtype=np.uint32)
+    ends = np.append(representative, confirmed.left), np.append(positions, confirmed.right)
+    first = first_members(len(order), *ends)
+    removed = np.flatnonzero(first != positions)
     removed = removed[removed >= queue.num_against]
     removed = removed[np.argsort(order[removed], kind="stable")]
     documents, kept = order[removed], order[first[removed]]

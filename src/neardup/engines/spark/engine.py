@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from neardup import schemas
 from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begins_run, ranges
-from neardup.decide.clusters import connect, roots
+from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, Totals, count_decisions
 from neardup.decide.sieve import decide
 from neardup.documents.batch import Corpus, Rejected
@@ -210,9 +210,8 @@ def _recall(found: _Found, exact: Mask, expected: Floats, num_documents: int, me
     if method.hit_probability is None:
         return None
     left, right = (end[~exact].astype(np.uint32) for end in (found.left, found.right))
-    parents = np.arange(num_documents, dtype=np.uint32)
-    connect(parents, left, right)
-    return estimate_recall(expected[found.row[~exact]], roots(parents)[left], method.hit_probability)
+    clusters = first_members(num_documents, left, right)[left]
+    return estimate_recall(expected[found.row[~exact]], clusters, method.hit_probability)
 
 
 def _values(column: pa.Array, corpus: Corpus) -> Words:

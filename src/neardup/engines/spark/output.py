@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from neardup.arrays import Ints, Positions, arrow_of
-from neardup.decide.clusters import first_connected
+from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Removals, Totals
 from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, Tally
 from neardup.documents.sources import resolve
@@ -97,8 +97,8 @@ def _recall(found: DataFrame, count: int, method: Method) -> Recall | None:
     near = _sample(found.filter("not exact"), count, _RECALL_AMONG, "left").select("left", "right", "expected")
     left, right, similarity = (column.to_numpy() for column in near.toArrow().columns)
     order = np.lexsort((left, right))  # that of a local run: sums of floats depend on it
-    ends, firsts = first_connected(left, right)
-    clusters = np.searchsorted(ends, firsts[np.searchsorted(ends, left[order])]).astype(np.uint32)
+    ends, edges = number_ends(left, right)
+    clusters = first_members(len(ends), *edges)[edges[0][order]]
     return estimate_recall(similarity[order], clusters, method.hit_probability)
 
 
