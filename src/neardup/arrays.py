@@ -141,6 +141,14 @@ def ranges(starts: Integers | int, sizes: Integers) -> Ints:
     return numbers
 
 
+def find_in(known: Array, values: Array) -> tuple[Ints, Mask]:
+    """Return the place of each value in a rising array, and whether it is there; the place of others has no meaning."""
+    if not len(known):
+        return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return places, known[places] == values
+
+
 def begins_run(*columns: Array) -> Mask:
     """Return whether each row differs from the row before it. columns : one or more, of one length, any types."""
     begins = np.ones(len(columns[0]), np.bool_)

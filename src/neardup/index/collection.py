@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schemas
-from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, numpy_type, rank_in_run
+from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, find_in, numpy_type, rank_in_run
 from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
 from neardup.index.decisions import Rules, Verdicts, are_kept, judge, keep_all, measure_stored, stored_representatives
@@ -151,9 +151,7 @@ def _first_conflict(
         rows += [found.row, stored_representatives(snapshot, incoming)]
     position = np.flatnonzero(replacing)[np.argsort(existing[replacing])]
     row = np.concatenate(rows)
-    place = np.searchsorted(existing[position], row)
-    is_replaced = place < len(position)
-    is_replaced[is_replaced] = existing[position[place[is_replaced]]] == row[is_replaced]
+    place, is_replaced = find_in(existing[position], row)
     replacer = position[place[is_replaced]]
     return int(replacer[np.concatenate(queries)[is_replaced] < replacer].min(initial=len(incoming)))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Ints, Rows, arrow_of
+from neardup.arrays import Ints, Rows, arrow_of, find_in
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
 from neardup.index.decisions import Rules
@@ -160,12 +160,8 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
     for table in snapshot.scan(indexed_schema(rules.method.measures).names):
         rows = table["row"].to_numpy().astype(np.int64)
         old = np.concatenate([old, rows])
-        remover = table["kept_row"].to_numpy(zero_copy_only=False)
-        known = table["kept_row"].is_valid().to_numpy()
-        place = np.searchsorted(old, np.where(known, remover, 0).astype(np.int64))
-        there = known & (place < len(old))
-        there[there] = old[place[there]] == remover[there]
-        moved = pa.array(np.where(there, place, 0).astype(np.uint32), mask=~there)
+        place, there = find_in(old, table["kept_row"].cast(pa.int64()).fill_null(-1).to_numpy())
+        moved = pa.array(place.astype(np.uint32), mask=~there)
         new_rows = arrow_of((writer.num_rows + np.arange(len(rows))).astype(np.uint32))
         for name, column in (("row", new_rows), ("kept_row", moved)):
             at = table.schema.get_field_index(name)

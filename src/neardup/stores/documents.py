@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Words, flatten_strings, grow, join_arrays
+from neardup.arrays import Bytes, Mask, Rows, Words, find_in, flatten_strings, grow, join_arrays
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
@@ -415,9 +415,8 @@ class DocumentsView(NamedTuple):
     def _correct_times(self, times: Rows, rows: npt.NDArray[np.uint32]) -> None:
         """Replace the times of rows that changed."""
         for run in self.seen:
-            if len(run.rows):
-                at = np.minimum(np.searchsorted(run.rows, rows), len(run.rows) - 1)
-                np.copyto(times, run.times[at], where=run.rows[at] == rows)
+            at, changed = find_in(run.rows, rows)
+            times[changed] = run.times[at[changed]]
 
 
 class Documents:

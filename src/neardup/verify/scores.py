@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, rank_in_run
+from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, find_in, rank_in_run
 
 SAME, DIFFERENT, UNKNOWN = 1, 0, -1
 _LISTED_PAIRS = 2_000_000  # of more duplicate pairs, as many are drawn
@@ -113,11 +113,8 @@ class Judgements(NamedTuple):
     def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
         verdicts = np.full(len(left), UNKNOWN, np.int8)
-        if len(self.left):
-            keys, requested = pair_keys(self.left, self.right), pair_keys(left, right)
-            index = np.minimum(np.searchsorted(keys, requested), len(keys) - 1)
-            known = keys[index] == requested
-            verdicts[known] = self.same[index[known]]
+        index, known = find_in(pair_keys(self.left, self.right), pair_keys(left, right))
+        verdicts[known] = self.same[index[known]]
         return verdicts
 
     def count_positives(self, classes: Ints) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings
+from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings, find_in
 from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Outcome, Removals
 from neardup.engines.base import find_repeated_id
@@ -196,9 +196,7 @@ def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome
     for task, end in zip(tasks, outcome.corpus.part_ends.tolist(), strict=True):
         read = read_labels(task.part, task.columns, column)
         # The first pass may have rejected other rows than this pass.
-        index = np.searchsorted(read.rows, rows[first:end])
-        there = index < len(read.rows)
-        there[there] = read.rows[index[there]] == rows[first:end][there]
+        index, there = find_in(read.rows, rows[first:end])
         lengths[first:end][there] = read.lengths[index[there]]
         if read.labels is not None:
             labels.append(read.labels.take(pa.array(index, mask=~there)))

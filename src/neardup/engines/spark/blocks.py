@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from neardup import schemas
-from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run
+from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run, find_in
 from neardup.methods.stages import batch_of
 
 Place = Callable[[pa.RecordBatch], tuple[Integers, Integers]]
@@ -67,9 +67,8 @@ class Cells(NamedTuple):
     def of(self, positions: Integers) -> Integers:
         """Return the cell of each position."""
         found = cells_of(positions, self.num_cells)
-        if len(self.known):
-            at = np.minimum(np.searchsorted(self.known, positions), len(self.known) - 1)
-            found = np.where(self.known[at] == positions, self.cells[at], found)
+        at, is_known = find_in(self.known, positions)
+        found[is_known] = self.cells[at[is_known]]
         return found
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup import schemas
-from neardup.arrays import Integers, arrow_of, begins_run
+from neardup.arrays import Integers, arrow_of, begins_run, find_in
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import sort_keys
@@ -65,10 +65,8 @@ def place_documents(batches: Batches, method: Method) -> Iterator[pa.RecordBatch
     for rows in (_featured(table) for table in tables if table.schema != schemas.COPIES):
         position = _positions(rows)
         firsts, lasts = position.copy(), position.copy()
-        if len(position):
-            at = np.minimum(np.searchsorted(position, copied), len(position) - 1)
-            here = position[at] == copied
-            firsts[at[here]], lasts[at[here]] = first[here], last[here]
+        at, here = find_in(position, copied)
+        firsts[at[here]], lasts[at[here]] = first[here], last[here]
         columns = [*rows.columns, *map(arrow_of, (position, firsts, lasts))]
         yield pa.RecordBatch.from_arrays(columns, schema=PLACED)
 
