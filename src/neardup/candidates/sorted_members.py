@@ -119,18 +119,6 @@ def _pack(left: Integers, right: Integers) -> Ints:
 NO_BUCKET = np.uint32(0xFFFFFFFF)
 
 
-class Buckets(NamedTuple):
-    """The buckets of one band.
-
-    first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET. members : uint32, the earliest
-    `max_bucket_size` positions of each bucket, rising, and one more if the bucket has more;
-    kernels.bands.LAST_MEMBER marks the last entry of a bucket.
-    """
-
-    first: Positions
-    members: Positions
-
-
 def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
     """Return for each position the first position with the same content; itself for documents without features.
 
@@ -147,7 +135,9 @@ def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
     return representative
 
 
-def fill_buckets(keys: Words, positions: Positions, num_positions: int, max_bucket_size: int) -> Buckets:
+def fill_buckets(
+    keys: Words, positions: Positions, num_positions: int, max_bucket_size: int
+) -> tuple[Positions, Positions]:
     """Group positions by the key of a band.
 
     Parameters
@@ -156,12 +146,18 @@ def fill_buckets(keys: Words, positions: Positions, num_positions: int, max_buck
     positions : uint32 (num_members,), rising.
     num_positions : the number of all documents, members or not.
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
+
+    Returns
+    -------
+    first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET.
+    members : uint32, the earliest `max_bucket_size` positions of each bucket, rising, and one more if the bucket has
+        more; kernels.bands.LAST_MEMBER marks the last entry of a bucket.
     """
     packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
     first = np.full(num_positions, NO_BUCKET, np.uint32)
     members = np.empty(kernels.bands.count_members(packed, bits, max_bucket_size), np.uint32)
     kernels.bands.list_members(packed, bits, max_bucket_size, first, members)
-    return Buckets(first, members)
+    return first, members
 
 
 _PAIRS_AT_ONCE = 1 << 18

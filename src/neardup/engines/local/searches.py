@@ -198,12 +198,12 @@ class BandSearch(LocalSearch):
 
         def fill(band: int) -> Positions:
             keys = scratch.column(schemas.KEYS.at(band))
-            buckets = fill_buckets(keys[documents], positions, len(order), scope.max_bucket_size)
-            self.wanted[order[buckets.first != NO_BUCKET]] = True
+            first, listed = fill_buckets(keys[documents], positions, len(order), scope.max_bucket_size)
+            self.wanted[order[first != NO_BUCKET]] = True
             if not (scope.all_pairs or scope.connected):  # a copy queries like its representative
-                buckets.first[copies] = buckets.first[representative[copies]]
-            scratch.write(schemas.BUCKETS, buckets.first, band * len(order))
-            return buckets.members
+                first[copies] = first[representative[copies]]
+            scratch.write(schemas.BUCKETS, first, band * len(order))
+            return listed
 
         most = scope.threads * _BYTES_OF_BANDS // (_BYTES_OF_BAND * max(1, len(order)))
         at_once = max(1, min(scope.threads, num_bands, most))

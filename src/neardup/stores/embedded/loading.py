@@ -31,15 +31,6 @@ _ROW, _TABLE, _KEY, _BITS = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<u8"), n
 _ENTRY: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY)
 
 
-class Replayed(NamedTuple):
-    """Several changes as one, in the arguments of `State.apply_all`."""
-
-    documents: pa.Table | None
-    entries: Entries | None
-    seen: Seen
-    forgotten: Rows
-
-
 def encode(changes: Changes) -> bytes:
     """Return the record of a change: the documents as a message of Arrow IPC without the schema, then arrays.
 
@@ -67,8 +58,8 @@ def _encode_rows(rows: Rows) -> Array:
     return np.packbits(bits, bitorder="little")
 
 
-def replay(records: Iterable[bytes], schema: pa.Schema) -> Replayed:
-    """Return the changes of records as one.
+def replay(records: Iterable[bytes], schema: pa.Schema) -> tuple[pa.Table | None, Entries, Seen, Rows]:
+    """Return the changes of records as one, in the arguments of `State.apply_all`.
 
     Parameters
     ----------
@@ -102,7 +93,7 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> Replayed:
         np.concatenate(column) if column else np.empty(0, kind)
         for column, kind in zip(columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True)
     )
-    return Replayed(
+    return (
         pa.Table.from_batches(batches) if batches else None,
         Entries(document, table, key),
         seen_at(seen, times),
