@@ -95,7 +95,8 @@ def find_passages(
             first, num_against = anchoring.first_equal(pieces, run.threads), corpus.num_against
             passages = decide_units(pieces, first, _sites(pieces, scratch), settings, num_against)
         elif settings.keep == "none":
-            passages = _decide_common(pieces, scratch, settings, anchoring)
+            places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
+            passages = decide_common(pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size)
         else:
             passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, run.threads, progress)
     edits = passages.edits(corpus.num_documents, marked=marked)
@@ -170,11 +171,6 @@ def _decide(
         done = count
     assert found is not None  # the last one
     return found
-
-
-def _decide_common(pieces: Pieces, scratch: Scratch, settings: PassageSettings, anchoring: Anchoring) -> Passages:
-    places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
-    return decide_common(pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size)
 
 
 def _sites(pieces: Pieces, scratch: Scratch) -> Words:

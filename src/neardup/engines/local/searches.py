@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -279,13 +280,11 @@ class DistanceSearch(LocalSearch):
         members = queue.featured[queue.order]
         if self.scope.connected:
             members &= queue.representative == np.arange(len(queue.order))
+        collect = partial(collect_near, self.scratch)
         self.near = find_neighbours(
-            read_keys(self.scratch), queue.order, members, radius, threads=self.scope.threads, collect=self._collect
+            read_keys(self.scratch), queue.order, members, radius, threads=self.scope.threads, collect=collect
         )
         self.wanted = self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
-
-    def _collect(self, batches: Iterable[NearPairs]) -> NearPairs:
-        return collect_near(self.scratch, batches)
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         near, rules = self.near.neighbours, self._rules()
@@ -406,11 +405,6 @@ def measure_pairs(method: Method, documents: Described, left: Positions, right: 
         method.measure(documents, documents, left[part], right[part])
         for part in stretches(max(1, len(left)), _PAIRS_AT_ONCE)
     ]
-    return join_measured(*parts)
-
-
-def join_measured(*parts: Measured) -> Measured:
-    """Return the concatenation of tables of measures."""
     return Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
 
 

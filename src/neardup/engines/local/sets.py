@@ -61,8 +61,7 @@ def build_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress
     """
     scratch, tally = source.scratch, source.corpus.tally
     lengths = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=tally.shingles)
-    room = _Room(scratch, schemas.SET_HASHES.of(name), lengths, wanted)
-    room.take_memory(source.tasks[0].cache if source.tasks else None)
+    room = _Room(scratch, schemas.SET_HASHES.of(name), lengths, wanted, source.tasks[0].cache if source.tasks else None)
     if source.stored or not wanted.any():
         sets = _from_columns(source, room, threads, (schemas.SHINGLES, schemas.SHINGLE_STARTS), tally.shingles)
     else:
@@ -82,20 +81,17 @@ def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress
 class _Room:
     """Where all sets go: a scratch column, or memory. Each stretch of documents has room for the longest sets.
 
-    lengths : of the lists, by document.
+    lengths : of the lists, by document. cache : whose memory is used if it has enough left.
     """
 
-    def __init__(self, scratch: Scratch, column: Column, lengths: Ints, wanted: Mask) -> None:
+    def __init__(
+        self, scratch: Scratch, column: Column, lengths: Ints, wanted: Mask, cache: BatchCache | None = None
+    ) -> None:
         self.scratch, self.column, self.wanted, self._lengths = scratch, column, wanted, lengths
-        self.memory: Words | None = None
+        most = _most_words(lengths[wanted])
+        self.memory = np.empty(most, np.uint64) if cache is not None and cache.take(8 * most) else None
         self._used = 0
         scratch.append(column, np.empty(0, column.dtype))
-
-    def take_memory(self, cache: BatchCache | None) -> None:
-        """Use memory if a cache has enough left."""
-        most = _most_words(self._lengths[self.wanted])
-        if cache is not None and cache.take(8 * most):
-            self.memory = np.empty(most, np.uint64)
 
     def take(self, these: slice) -> slice:
         """Return the words for the next documents."""
