@@ -61,14 +61,6 @@ def shown(table: pa.Table) -> pa.Table:
     return table.set_column(_SHOWN.index("text"), "text", texts)
 
 
-def forget(writer: Writer, rows: Rows) -> int:
-    """Forget rows, of which -1 is none; return their number."""
-    rows = rows[rows >= 0]
-    if len(rows):
-        writer.write(Changes(forgotten=rows))
-    return len(rows)
-
-
 def rows_of_import(snapshot: StoredSnapshot, import_name: str) -> Rows:
     """Return the rows of the documents that an import brought."""
     found = [

@@ -114,7 +114,7 @@ def rules_of(meta: Mapping[str, Any], idf: IdfTable | None, address: str) -> Rul
     settings = IndexSettings(**meta["index"])
     method = with_table(method_of(settings_from_json(meta["method"])), idf)
     require_same(meta["scheme"], json.loads(json.dumps(method.scheme())), f"the index {address}", "this version")
-    return rules_for(method, settings)
+    return Rules(method, method.lookup, settings.storage, settings.max_bucket_size or method.max_bucket_size)
 
 
 def with_table(method: Method, idf: IdfTable | None) -> Method:
@@ -151,11 +151,6 @@ def with_table(method: Method, idf: IdfTable | None) -> Method:
     if getattr(method.settings, "idf", None) is not None:
         method = dataclasses.replace(method, settings=dataclasses.replace(method.settings, idf=table))
     return method.with_idf(table)
-
-
-def rules_for(method: Method, settings: IndexSettings) -> Rules:
-    """Return the rules of a method whose bands or blocks are fixed."""
-    return Rules(method, method.lookup, settings.storage, settings.max_bucket_size or method.max_bucket_size)
 
 
 def require_method(meta: Mapping[str, Any], given: Any, address: str) -> None:

@@ -163,7 +163,11 @@ class OpenIndex:
     def forget(self, choose: Callable[[Writer], Rows]) -> int:
         """Forget the rows that a function chooses, of which -1 is none; return their number."""
         with self.store.writing() as writer:
-            return maintenance.forget(writer, choose(writer))
+            rows = choose(writer)
+            rows = rows[rows >= 0]
+            if len(rows):
+                writer.write(Changes(forgotten=rows))
+            return len(rows)
 
     def merge(self, other: OpenIndex) -> pa.Table:
         """Add the kept documents of another index of the same method that are new here; return the answers."""
