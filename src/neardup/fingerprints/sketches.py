@@ -45,24 +45,16 @@ def make_table(column: str, rows: Rows, scheme: Mapping[str, Any], *, with_hex: 
     column : the name of the column of bytes.
     with_hex : adds a column `hex`, the bytes as hexadecimal digits.
     """
-    schema = make_schema(column, rows.data.shape[1], scheme, rows.ids.type, with_hex=with_hex)
+    binary = pa.binary(rows.data.shape[1])
+    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", pa.string())][: 2 + with_hex]
     valid = pa.py_buffer(np.packbits(~rows.empty, bitorder="little")) if rows.empty.any() else None
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(rows.data))]
-    column_bytes = pa.FixedSizeBinaryArray.from_buffers(schema.field(column).type, len(rows.ids), buffers)
+    column_bytes = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
     columns = [rows.ids, column_bytes]
     if with_hex:
         digits = [None if value is None else value.hex() for value in column_bytes.to_pylist()]
         columns.append(pa.array(digits, pa.string()))
-    return pa.table(columns, schema=schema)
-
-
-def make_schema(
-    column: str, num_bytes: int, scheme: Mapping[str, Any], id_type: pa.DataType, *, with_hex: bool = False
-) -> pa.Schema:
-    """Return the schema of `make_table`."""
-    fields = [pa.field("id", id_type), pa.field(column, pa.binary(num_bytes)), pa.field("hex", pa.string())]
-    fields = fields if with_hex else fields[:2]
-    return pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
+    return pa.table(columns, schema=pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()}))
 
 
 def read_rows(table: pa.Table, column: str, name: str) -> Rows:

@@ -61,7 +61,7 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
     """
     rest = dict(values)
     name = rest.pop("method", None)
-    kinds = {kind.__name__: kind for kind in settings_types()}
+    kinds = {kind.__name__: kind for kind in _METHODS}
     for key, value in rest.items():
         if isinstance(value, dict) and "jieba" in value:
             words: Any = {
@@ -104,11 +104,6 @@ def register(
             )
         METHODS[name] = named
     _METHODS[settings] = method
-
-
-def settings_types() -> tuple[type, ...]:
-    """Return the types of settings that have a method."""
-    return tuple(_METHODS)
 
 
 def method_of(settings: Any) -> Method:
