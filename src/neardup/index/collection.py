@@ -22,7 +22,7 @@ from neardup.index.incoming import Incoming, stored_columns
 from neardup.index.overlay import Overlay
 from neardup.schemas import KEPT, REMOVED, TIME
 from neardup.stores.base import MAX_ROWS, Changes, Snapshot, Writer
-from neardup.stores.hashed import contents_of
+from neardup.stores.documents import contents_of
 from neardup.verify.measured import Measured
 
 _TIMESTAMPS = ("first_seen", "last_seen", "payload")

@@ -146,15 +146,10 @@ def selection_of(schema: pa.Schema, names: Sequence[str]) -> Selection:
     return Selection(
         pa.schema([schema.field(name) for name in names]),
         np.array([schema.get_field_index(name) for name in names], np.int64),
-        np.array([_width_of(kind) for kind in kinds], np.int64),
+        np.array([1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8 for kind in kinds], np.int64),
         kinds,
         names.index("last_seen") if "last_seen" in names else -1,
     )
-
-
-def _width_of(kind: pa.DataType) -> int:
-    """Return the bytes of a value of a column, 0 if they vary."""
-    return 1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8
 
 
 class Gathered(NamedTuple):
@@ -280,6 +275,12 @@ def array_of(column: pa.ChunkedArray) -> pa.Array:
     return join_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
+def contents_of(column: pa.ChunkedArray) -> Words:
+    """Return a column of binary(16) as uint64 (n, 2)."""
+    array = array_of(column)
+    return np.frombuffer(array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset).reshape(-1, 2)
+
+
 class Sketched(NamedTuple):
     """What documents are compared by, row by row.
 
@@ -299,11 +300,10 @@ SKETCHED = ("content", "featured", "sketch")
 
 def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
     """Return SKETCHED of a table, and other columns of bytes, as numbers."""
-    content, featured, sketch = (array_of(table.column(name)) for name in SKETCHED)
+    featured, sketch = (array_of(table.column(name)) for name in SKETCHED[1:])
     more = {name: array_of(table.column(name)) for name in details if table.column(name).null_count < len(table)}
-    words = np.frombuffer(content.buffers()[1] or b"", np.uint64)[2 * content.offset :][: 2 * len(content)]
     return Sketched(
-        words.reshape(-1, 2),
+        contents_of(table.column("content")),
         np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
         _rows_of(_binaries(sketch).data, len(sketch)),
         {name: _binaries(array) for name, array in more.items()},

@@ -14,7 +14,7 @@ from neardup.candidates.lookups import Entries
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
 from neardup.stores.base import Counts, StoredSnapshot
-from neardup.stores.documents import array_of
+from neardup.stores.documents import array_of, contents_of
 from neardup.stores.key_tables import ALL, KeyEntries
 
 NUM_HASHED = 2
@@ -84,12 +84,6 @@ def hash_ids(ids: pa.Array) -> Words:
     hashes = np.empty(len(ids), np.uint64)
     kernels.strings.hash_strings(data, offsets, hashes)
     return hashes
-
-
-def contents_of(column: pa.ChunkedArray) -> Words:
-    """Return a column of binary(16) as uint64 (n, 2)."""
-    array = array_of(column)
-    return np.frombuffer(array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset).reshape(-1, 2)
 
 
 def check_rows(snapshot: HashedSnapshot) -> list[str]:

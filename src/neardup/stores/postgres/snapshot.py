@@ -181,9 +181,8 @@ class PostgresWriter(PostgresSnapshot, Writer):
         """Insert the lasting documents and their keys; return the number of kept and of removed ones."""
         kept = documents.column("state").to_numpy() == KEPT
         if entries is not None and len(entries.key):
-            chosen = lasting[entries.document]
-            chosen_entries = Entries(entries.document[chosen], entries.table[chosen], entries.key[chosen])
-            self._copy(entry_rows(chosen_entries, kept, self.num_rows, len(self.layout.prefix_bits)), "entries")
+            chosen = entries.take(lasting[entries.document])
+            self._copy(entry_rows(chosen, kept, self.num_rows, len(self.layout.prefix_bits)), "entries")
         self._copy(documents if lasting.all() else documents.filter(pa.array(lasting)), "documents")
         return int((kept & lasting).sum()), int((~kept & lasting).sum())
 
