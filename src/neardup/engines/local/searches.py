@@ -371,8 +371,7 @@ def read_keys(scratch: Scratch) -> Words:
     """Return the keys of all documents, uint64 (num_documents, num_keys)."""
     columns = key_columns(scratch)
     if len(columns) == 1:
-        only: Words = columns[0].reshape(-1, 1)
-        return only
+        return columns[0].reshape(-1, 1)
     return np.stack(columns, axis=1) if columns else np.empty((0, 0), np.uint64)
 
 
