@@ -103,7 +103,7 @@ class IndexEngine(Engine):
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
         tasks = [task.identified() for task in found]
-        selection, run_settings = self.run.selection, self.run.settings
+        selection = self.run.selection
         resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)
         created, note = self.index.store.settings.meta["created"], scratch.directory / "index.json"
         state = [self.index.address, created, snapshot.num_rows, *snapshot.count()]
@@ -113,14 +113,12 @@ class IndexEngine(Engine):
         note.write_text(json.dumps(state))
         if folder is not None:
             folder.begin(resume=resuming)
-        self._reading = Reading(tasks, method, scratch, selection, run_settings.on_error, stores_sets=False)
+        self._reading = Reading(tasks, method, scratch, selection, self.run.settings, stores_sets=False)
         if resuming:
             self._reading.resume()
         self._open(scratch)
         with stages.stage("read", known_total(tasks)) as progress:
-            corpus = read_all(
-                self._reading, self.run.threads, run_settings.batch_rows, progress, self._describe, self._decide
-            )
+            corpus = read_all(self._reading, progress, self._describe, self._decide)
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
         self._seen, self._num_repeated = decisions.seen, decisions.num_repeated

@@ -144,11 +144,11 @@ def find_items(
     resuming = prepare(scratch, tasks, asdict(table.settings) | {"items": digest.hexdigest()}, run.resume)
     if folder is not None:
         folder.begin(resume=resuming)
-    reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings.on_error, stores_sets=False)
+    reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings, stores_sets=False)
     if resuming:
         reading.resume()
     search = _Search(table, reading)
     with stages.stage("search", known_total(tasks)) as progress:
-        corpus = read_all(reading, run.threads, run.settings.batch_rows, progress, search.describe, search.use)
+        corpus = read_all(reading, progress, search.describe, search.use)
     with stages.stage("decide"):
         return search.finish(corpus)

@@ -75,21 +75,19 @@ def find_passages(
     if folder is not None:
         folder.begin(resume=resuming)
     anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
-    reading = Reading(tasks, method, scratch, run.selection, run.settings.on_error, stores_sets=False)
+    reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
     if resuming:
         reading.resume()
     with stages.stage("read", known_total(tasks)) as progress:
         corpus = read_all(
             reading,
-            run.threads,
-            run.settings.batch_rows,
             progress,
             lambda batches: anchoring.hashes(_texts_of(batches, method.settings.shingling)),
             lambda hashes: scratch.append(schemas.ANCHOR_HASHES, hashes),
         )
-    documents = _Documents(tasks, corpus, method.settings.shingling, run.threads)
+    documents = _Documents(tasks, corpus, scratch, method.settings.shingling, run.threads)
     with stages.stage("propose", corpus.num_documents) as progress:
-        pieces = _select(documents, anchoring, scratch, progress)
+        pieces = _select(documents, anchoring, progress)
     with stages.stage("decide", corpus.num_documents) as progress:
         if isinstance(anchoring, Units):
             first, num_against = anchoring.first_equal(pieces, run.threads), corpus.num_against
@@ -98,7 +96,7 @@ def find_passages(
             places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
             passages = decide_common(pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size)
         else:
-            passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, run.threads, progress)
+            passages = _decide(documents, pieces, settings, anchoring, progress)
     edits = passages.edits(corpus.num_documents, marked=marked)
     return Cleaned(tasks, corpus, locations(tasks, corpus, scratch), passages, pieces, edits)
 
@@ -108,7 +106,7 @@ def find_among_kept(
 ) -> Cleaned:
     """Find the repeated passages of the documents that a run kept, and decide which are cut."""
     tasks, corpus, kept = decided.tasks, decided.outcome.corpus, decided.outcome.edits.kept
-    documents = _Documents(tasks, corpus, decided.method.settings.shingling, threads, kept)
+    documents = _Documents(tasks, corpus, scratch, decided.method.settings.shingling, threads, kept)
     anchoring = Anchoring(settings.min_length, settings.bridge)
     scratch.remove(schemas.ANCHOR_HASHES)  # of a run that was interrupted here
     with stages.stage("passages", 3 * corpus.num_documents) as progress:
@@ -116,8 +114,8 @@ def find_among_kept(
             scratch.append(schemas.ANCHOR_HASHES, hashes)
             progress.advance(count, num_bytes)
         scratch.close_columns()
-        pieces = _select(documents, anchoring, scratch, progress)
-        passages = _decide(pieces, scratch, settings, anchoring, corpus.num_against, threads, progress)
+        pieces = _select(documents, anchoring, progress)
+        passages = _decide(documents, pieces, settings, anchoring, progress)
     edits = passages.edits(corpus.num_documents, marked=False)
     return Cleaned(tasks, corpus, decided.locations, passages, pieces, edits)
 
@@ -127,6 +125,7 @@ class _Documents(NamedTuple):
 
     tasks: list[Task]
     corpus: Corpus
+    scratch: Scratch
     shingling: Shingling
     threads: int
     kept: Mask | None = None
@@ -154,16 +153,11 @@ def _bytes_of(group: list[tuple[slice, DocumentBatch]]) -> int:
 
 
 def _decide(
-    pieces: Pieces,
-    scratch: Scratch,
-    settings: PassageSettings,
-    anchoring: Anchoring,
-    num_against: int,
-    threads: int,
-    progress: Progress,
+    documents: _Documents, pieces: Pieces, settings: PassageSettings, anchoring: Anchoring, progress: Progress
 ) -> Passages:
+    scratch, num_against = documents.scratch, documents.corpus.num_against
     places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
-    groups = group_anchors(pieces, places, hashes, settings.min_length, anchoring.size, num_against, threads)
+    groups = group_anchors(pieces, places, hashes, settings.min_length, anchoring.size, num_against, documents.threads)
     lengths, done = scratch.column(schemas.LENGTHS), 0
     found = None
     for count, found in decide_passages(pieces, places, groups, settings, anchoring.size, num_against):  # noqa: B007
@@ -182,8 +176,9 @@ def _texts_of(batches: list[DocumentBatch], shingling: Shingling) -> pa.LargeStr
     return extract_text(join_arrays([batch.text for batch in batches]), shingling)
 
 
-def _select(documents: _Documents, anchoring: Anchoring | Units, scratch: Scratch, progress: Progress) -> Pieces:
+def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progress) -> Pieces:
     """Read the documents again, and store the text around the anchors that may repeat."""
+    scratch = documents.scratch
     for column in _SCRATCH:
         scratch.remove(column)  # of a run that was interrupted here
     all_hashes = scratch.column(schemas.ANCHOR_HASHES)
@@ -214,13 +209,6 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, scratch: Scratc
     scratch.close_columns()
     columns = np.ascontiguousarray(scratch.column(schemas.PIECES).T)
     owners, lengths, offsets, before, up_to, bounded = columns
-    return kernels.passages.Pieces(
-        scratch.column(schemas.PIECE_TEXTS),
-        offsets_from_lengths(lengths),
-        owners,
-        offsets,
-        before,
-        up_to,
-        bounded.astype(np.uint8),
-        scratch.column(schemas.CHARACTERS),
-    )
+    text, characters = scratch.column(schemas.PIECE_TEXTS), scratch.column(schemas.CHARACTERS)
+    starts, is_bounded = offsets_from_lengths(lengths), bounded.astype(np.uint8)
+    return kernels.passages.Pieces(text, starts, owners, offsets, before, up_to, is_bounded, characters)

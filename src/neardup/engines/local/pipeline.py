@@ -267,7 +267,7 @@ def _read(
         method,
         scratch,
         selection,
-        run_settings.on_error,
+        run_settings,
         stores_sets=stored,
         summarise=summarise if limits else None,
         first_ids=first_ids,
@@ -278,7 +278,7 @@ def _read(
     with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
         is_needed = searches.search_of(method).compiles_first
         compiled = beside.submit(lambda: is_needed and kernels.first_run.compile_kernels())  # files are decoded already
-        corpus = describe_all(reading, threads, run_settings.batch_rows, progress, compiled.result)
+        corpus = describe_all(reading, progress, compiled.result)
     return SetSource(tasks, corpus, method, scratch, stored)
 
 

@@ -17,7 +17,7 @@ from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, DocumentBatch, Rej
 from neardup.engines.base import FirstIds
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
-from neardup.executor import group_small, map_ordered
+from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
 from neardup.features.grouping import hash_strings, hash_values
 from neardup.features.idf import DocumentCounts, IdfTable
@@ -28,7 +28,7 @@ from neardup.methods.stages import set_apart
 from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress
 from neardup.settings.methods import Shingling
-from neardup.settings.run import SelectionSettings
+from neardup.settings.run import RunSettings, SelectionSettings
 
 MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
@@ -54,7 +54,7 @@ class Reading:
         method: Method,
         scratch: Scratch,
         selection: SelectionSettings,
-        on_error: str,
+        settings: RunSettings,
         *,
         stores_sets: bool,
         summarise: Callable[[Features], Keys] | None = None,
@@ -67,7 +67,7 @@ class Reading:
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
-        self.on_error, self.first_ids, self.max_values = on_error, first_ids, max_values
+        self.settings, self.first_ids, self.max_values = settings, first_ids, max_values
         self.tally = Tally()
 
     def resume(self) -> None:
@@ -80,11 +80,11 @@ class Reading:
         """Write a checkpoint."""
         self.scratch.checkpoint({"tally": asdict(self.tally)})
 
-    def pieces(self, batch_rows: int | None, threads: int) -> Iterator[Piece]:
+    def pieces(self, threads: int) -> Iterator[Piece]:
         """Yield the pieces that are still to be read."""
         documents, old, seen = self.tally.part_documents, self.tally.part_rejected, 0
         rejected: list[Rejected] = []
-        reject = rejecter(self.on_error, rejected.append)
+        reject = rejecter(self.settings.on_error, rejected.append)
         tasks = self.tasks[self.tally.part :]
         for number, entry in read_tasks(tasks, threads):
             if isinstance(entry, Rejected):
@@ -96,7 +96,7 @@ class Reading:
             else:
                 if self.first_ids is not None and not tasks[number].against:
                     self.first_ids.add(tasks[number].part.name, entry)
-                for piece in _cut(entry, batch_rows):
+                for piece in _cut(entry, self.settings.batch_rows):
                     seen += len(piece.rows)
                     if seen <= documents:
                         continue
@@ -203,9 +203,7 @@ class Reading:
         return Corpus(ends, rejected, num_against, self.tally)
 
 
-def describe_all(
-    reading: Reading, threads: int, batch_rows: int | None, progress: Progress, ready: Callable[[], object]
-) -> Corpus:
+def describe_all(reading: Reading, progress: Progress, ready: Callable[[], object]) -> Corpus:
     """Read all parts, and store the features and keys of their documents; ready : waits for what is needed to do so."""
     workspaces = Workspaces(Workspace)
 
@@ -222,16 +220,11 @@ def describe_all(
             hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
             return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)
 
-    return read_all(reading, threads, batch_rows, progress, describe, lambda found: reading.store_features(*found))
+    return read_all(reading, progress, describe, lambda found: reading.store_features(*found))
 
 
 def read_all(
-    reading: Reading,
-    threads: int,
-    batch_rows: int | None,
-    progress: Progress,
-    describe: Callable[[list[DocumentBatch]], T],
-    use: Callable[[T], None],
+    reading: Reading, progress: Progress, describe: Callable[[list[DocumentBatch]], T], use: Callable[[T], None]
 ) -> Corpus:
     """Read all parts, a mebibyte or more at a time, and store the documents in order.
 
@@ -240,6 +233,7 @@ def read_all(
     describe : is called with batches on a pool of threads.
     use : is called in order with what it returned, before the documents are stored.
     """
+    threads, batch_rows = count_threads(reading.settings.threads), reading.settings.batch_rows
 
     def work(pieces: list[Piece]) -> T | None:
         batches = [piece.batch for piece in pieces if piece.batch is not None]
@@ -248,7 +242,7 @@ def read_all(
     def fits(group: list[Piece], piece: Piece) -> bool:
         return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
 
-    groups = group_small(reading.pieces(batch_rows, threads), _bytes_of, fits=fits)
+    groups = group_small(reading.pieces(threads), _bytes_of, fits=fits)
     described = map_ordered(groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
     for number, (pieces, found) in enumerate(described, 1):
         if found is not None:
