@@ -74,8 +74,8 @@ def buckets_of(
         keys = np.array([documents[i].asks[band][1] * 0x9E3779B97F4A7C15 % 2**64 for i in members], np.uint64)
         packed, bits = pack_keys(keys, np.array(members, np.uint32), max(1, count)), bits_for(max(1, count))
         column = np.full(count, bands.NO_BUCKET, np.uint32)
-        own = np.empty(bands.count_members(packed, bits, max_bucket_size), np.uint32)
-        bands.list_members(packed, bits, max_bucket_size, column, own)
+        own = np.empty(len(packed), np.uint32)
+        own = own[: bands.list_members(packed, bits, max_bucket_size, column, own)]
         first.append(column if copies_are_members else column[order.representative])
         starts.append(sum(len(one) for one in listed))
         listed.append(own)

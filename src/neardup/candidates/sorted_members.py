@@ -155,9 +155,8 @@ def fill_buckets(
     """
     packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
     first = np.full(num_positions, NO_BUCKET, np.uint32)
-    members = np.empty(kernels.bands.count_members(packed, bits, max_bucket_size), np.uint32)
-    kernels.bands.list_members(packed, bits, max_bucket_size, first, members)
-    return first, members
+    members = np.empty(len(packed), np.uint32)  # memory is taken for those that are written
+    return first, members[: kernels.bands.list_members(packed, bits, max_bucket_size, first, members)]
 
 
 _PAIRS_AT_ONCE = 1 << 18

@@ -11,24 +11,12 @@ LAST_MEMBER = np.uint32(0x80000000)  # set in the last entry of a bucket
 
 
 @kernel
-def count_members(packed, position_bits, max_bucket_size):
-    """Return how many entries `list_members` fills."""
-    shift, entries, first = U64(position_bits), 0, 0
-    for stop in range(1, len(packed) + 1):
-        if stop == len(packed) or packed[stop] >> shift != packed[first] >> shift:
-            if stop - first > 1:
-                entries += min(stop - first, max_bucket_size + 1)
-            first = stop
-    return entries
-
-
-@kernel
 def list_members(packed, position_bits, max_bucket_size, buckets, members):
     """Give each run of equal keys a bucket, and list its first `max_bucket_size` positions, and one more if there is.
 
     packed : uint64, rising, key in the upper bits, position in the lower `position_bits`; buckets : uint32 by
     position, set to the bucket's first entry in `members`, or unchanged if no other row has the key; members : uint32,
-    as many as `count_members` returns, positions, rising in each bucket, the last one marked.
+    as long as `packed`, positions, rising in each bucket, the last one marked. Returns how many there are.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
     entries, first = 0, 0
@@ -44,6 +32,7 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
                 entries += 1
             members[entries - 1] |= LAST_MEMBER
         first = stop
+    return entries
 
 
 @kernel(allocates=True)

@@ -103,7 +103,6 @@ def _of_search() -> _Kernels:
         (sorted_sets.write_sets, (u64, i64, i64, flags, u64, i64, u32)),
         (decisions.flatten, (u32,)),
         (decisions.connect, (u32, u32, u32)),
-        (bands.count_members, (u64, 0, 0)),
         (bands.list_members, (u64, 0, 0, u32, u32)),
         (bands.find_copies, (u64, 0, u64_rows, u32, u32)),
     ]
