@@ -95,9 +95,16 @@ class KeyView(NamedTuple):
         StoreError
             If a part that is needed is damaged.
         """
-        if len(key) >= _MANY_LOOKUPS and self.parts.fields[:, kernels.key_tables.SIZE].sum() >= _MANY_ENTRIES:
-            return self._find_sorted(table, key, limit, states)
-        return self._find(table, key, limit, states)
+        if len(key) < _MANY_LOOKUPS or self.parts.fields[:, kernels.key_tables.SIZE].sum() < _MANY_ENTRIES:
+            return self._find(table, key, limit, states)
+        # In the order of the tables: neighbours share pages, which takes two thirds of the time.
+        order = np.lexsort((key, table))
+        found = self._find(table[order], key[order], limit, states)
+        entry = order[found.entry]
+        back = np.argsort(entry, kind="stable")
+        truncated = np.empty_like(found.truncated)
+        truncated[order] = found.truncated
+        return Found(entry[back], found.row[back], found.kept[back], truncated)
 
     def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States) -> Found:
         rules = (self.prefix_bits, self.max_distance, limit)
@@ -106,18 +113,6 @@ class KeyView(NamedTuple):
             places = [run for i in range(len(self.prefix_bits)) for run in self.runs if len(run.tables[i].keys)]
             raise damaged_keys(places[found[-1]].name)
         return Found(*found[:-1])
-
-    def _find_sorted(
-        self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States
-    ) -> Found:
-        """Look keys up in the order of the tables: neighbours share pages, which takes two thirds of the time."""
-        order = np.lexsort((key, table))
-        found = self._find(table[order], key[order], limit, states)
-        entry = order[found.entry]
-        back = np.argsort(entry, kind="stable")
-        truncated = np.empty_like(found.truncated)
-        truncated[order] = found.truncated
-        return Found(entry[back], found.row[back], found.kept[back], truncated)
 
     def tables(self, limit: int) -> kernels.key_tables.Tables:
         """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""
