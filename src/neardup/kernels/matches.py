@@ -85,7 +85,19 @@ def find_near(queries, keys, begin, tables, stored, masks, found):
     there was no space for, or the number of queries.
     """
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
-    _keep_near(queries, stored.values, masks, tables.rules.max_distance, found)
+    used, bits = 0, 64 * queries.shape[1]
+    for i in range(found.used[0]):  # a row is kept in the first table whose bits it shares with the query
+        query, row, table = np.int64(found.query[i]), np.int64(found.row[i]), np.int64(found.equal[i])
+        distance = row_distance(queries, query, stored.values, row)
+        if distance > tables.rules.max_distance:
+            continue
+        first = 0
+        while first < table and not _agrees(queries, query, stored.values, row, masks[first]):
+            first += 1
+        if first == table:
+            found.query[used], found.row[used], found.equal[used] = query, row, bits - distance
+            used += 1
+    found.used[0] = used
     return reached
 
 
@@ -96,24 +108,3 @@ def _agrees(lefts, left, rights, right, mask):
         if (lefts[left, word] ^ rights[right, word]) & mask[word] != U64(0):
             return False
     return True
-
-
-@kernel
-def _keep_near(queries, values, masks, max_distance, found):
-    """Keep the listed rows within the distance, each in the first table whose bits it shares with the query.
-
-    queries, values : uint64 (any, num_words); masks : uint64 (num_tables, num_words), the bits of each table.
-    """
-    used, bits = 0, 64 * queries.shape[1]
-    for i in range(found.used[0]):
-        query, row, table = np.int64(found.query[i]), np.int64(found.row[i]), np.int64(found.equal[i])
-        distance = row_distance(queries, query, values, row)
-        if distance > max_distance:
-            continue
-        first = 0
-        while first < table and not _agrees(queries, query, values, row, masks[first]):
-            first += 1
-        if first == table:
-            found.query[used], found.row[used], found.equal[used] = query, row, bits - distance
-            used += 1
-    found.used[0] = used
