@@ -324,21 +324,11 @@ READ = _schema(
     _field("document", pa.int64(), "The number of the input, shifted by 32 bits, and that of the document in it."),
     _AGAINST,
     _nullable("text", pa.large_string(), "The text or page."),
-    _ID,
-    _ROW,
-    _RANKS,
-    _WITHIN,
-    _COUNT_BY,
-    _UNREAD,
+    *(_ID, _ROW, _RANKS, _WITHIN, _COUNT_BY, _UNREAD),
 )
 """Documents and rejected rows as they are read."""
 DESCRIBED = _schema(
-    _AGAINST,
-    _ID,
-    _ROW,
-    _RANKS,
-    _COUNT_BY,
-    _UNREAD,
+    *(_AGAINST, _ID, _ROW, _RANKS, _COUNT_BY, _UNREAD),
     _field("bytes", pa.int64(), "The bytes of its text."),
     _HASH,
     _field("size", pa.int32(), "The number of its features; 0 of a rejected row."),

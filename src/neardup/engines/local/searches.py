@@ -420,13 +420,9 @@ def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
 def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
     """Return the result of the sieve from the scratch files."""
     scratch.close_columns()
-    left, right, similarity, distance, structure, exact, best = (scratch.column(column) for column in schemas.PAIR)
-    measured = {
-        schemas.SIMILARITY.name: similarity,
-        schemas.DISTANCE.name: distance,
-        schemas.STRUCTURE.name: structure,
-        schemas.EXACT.name: exact.view(np.bool_),
-    }
+    left, right, *columns, exact, best = (scratch.column(column) for column in schemas.PAIR)
+    measures = schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT
+    measured = {each.name: values for each, values in zip(measures, (*columns, exact.view(np.bool_)), strict=True)}
     counters = map(int, found.counters[1:])
     return Confirmed(kept.view(np.bool_), left, right, Measured(measured), best.view(np.bool_), *counters)
 
