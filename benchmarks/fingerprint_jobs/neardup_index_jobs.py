@@ -176,7 +176,7 @@ def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix:
     for incoming in singles:
         begun = time.perf_counter()
         with index.opened.store.reading() as snapshot:
-            hits = collection.query(index.opened.rules, snapshot, incoming, 10).hits
+            hits = collection.query(index.opened.rules, snapshot, incoming, 10)
         took.append(time.perf_counter() - begun)
         if len(hits):
             hit.append(took[-1])
@@ -205,7 +205,7 @@ def _answers(index: Index, documents: Callable[..., Incoming], queries: Any, opt
     """Return for the first queries the rows found, as pairs of query and number of the document."""
     batch = documents(queries[:20_000], 0, "q")
     with index.opened.store.reading() as snapshot:
-        hits = collection.query(index.opened.rules, snapshot, batch, 1_000).hits
+        hits = collection.query(index.opened.rules, snapshot, batch, 1_000)
     rows = np.array([int(id[1:]) for id in hits["id"].to_pylist()], np.int64)
     return {"query": hits["query"].to_numpy(), "row": rows}
 

@@ -28,15 +28,6 @@ from neardup.verify.measured import Measured
 _TIMESTAMPS = ("first_seen", "last_seen", "payload")
 
 
-class Hits(NamedTuple):
-    """Kept documents that are similar to queries. hits : `schemas.hits_schema`, by query, the most similar first.
-    truncated : bool (num_queries,), whether a bucket had more documents than were compared.
-    """
-
-    hits: pa.Table
-    truncated: Mask
-
-
 class Step(NamedTuple):
     """The answers and changes for the first documents of a batch.
 
@@ -255,8 +246,10 @@ def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Ro
     return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 
-def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> Hits:
+def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> pa.Table:
     """Return the kept documents that would remove each document; at most `limit` of them, the most similar.
+
+    The table is of `schemas.hits_schema`, by query, the most similar first.
 
     Parameters
     ----------
@@ -266,14 +259,12 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
     probes = take_entries(rules.lookup.probes(described.keys), incoming.featured)
     found = snapshot.find(probes, rules.max_bucket_size)
     candidates = rules.lookup.select(probes, found)
-    truncated = np.zeros(len(incoming), np.bool_)
     pairs = candidates.take(candidates.kept)
     if found.truncated.any():
-        truncated[probes.document[found.truncated]] = True
         pairs = _with_copies(snapshot, incoming, pairs)
     measures = rules.method.measures
     if not len(pairs.row):
-        return Hits(_no_hits(measures), truncated)
+        return _no_hits(measures)
     measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_TIMESTAMPS)
     chosen = _best(rules, pairs, measured, limit)
     if len(chosen) != len(position) or len(chosen) > 1:
@@ -281,7 +272,7 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> H
         stored = [column.take(where) for column in stored]
     measures_of = [arrow_of(measured[measure.name][chosen]) for measure in measures]
     columns = [arrow_of(pairs.query[chosen]), stored[0], *measures_of, *stored[1:]]
-    return Hits(pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures)), truncated)
+    return pa.Table.from_arrays(columns, schema=schemas.hits_schema(measures))
 
 
 @cache

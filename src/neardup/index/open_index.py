@@ -133,7 +133,7 @@ class OpenIndex:
     def query(self, incoming: Incoming, limit: int) -> pa.Table:
         """Return the kept documents that are similar to each document, at most `limit`: `schemas.hits_schema`."""
         with self.store.reading() as snapshot:
-            return collection.query(self.rules, snapshot, incoming, limit).hits
+            return collection.query(self.rules, snapshot, incoming, limit)
 
     def collect(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Return answers as one table, of no rows if there are none."""
