@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from neardup import kernels, schemas
 from neardup.arrays import Mask, Words, arrow_of, join_arrays, offsets_from_lengths
 from neardup.candidates.passage_units import Units
-from neardup.candidates.passages import Anchoring, Counts, Selected, group_anchors
+from neardup.candidates.passages import Anchoring, Counts, group_anchors
 from neardup.decide.outcome import Edits
 from neardup.decide.passages import Passages, decide_common, decide_passages, decide_units
 from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
@@ -186,12 +186,8 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
     for first in range(0, len(all_hashes), _HASHES):
         counts.add(all_hashes[first : first + _HASHES])
         scratch.release_pages()
-
-    def select(texts: pa.LargeStringArray) -> Selected:
-        return anchoring.select(texts, counts.table)
-
     text_bytes = num_documents = num_anchors = 0
-    for count, num_bytes, found in documents.map(select):
+    for count, num_bytes, found in documents.map(lambda texts: anchoring.select(texts, counts.table)):
         scratch.append(schemas.PIECES, found.pieces + np.array([num_documents, 0, 0, 0, num_anchors, 0]))
         scratch.append(schemas.PIECE_ANCHORS, found.places + text_bytes)
         scratch.append(schemas.PIECE_TEXTS, found.text)
