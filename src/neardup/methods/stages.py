@@ -162,10 +162,8 @@ def merge_pairs(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
 def earliest_candidates(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
     """Return each later document of pairs, schemas.CANDIDATES, with its earliest candidate, as schemas.NEAR."""
     for pairs in batches:
-        right = pairs["right"].to_numpy()
-        yield pa.RecordBatch.from_arrays([pairs["left"], pairs["right"]], schema=schemas.NEAR).filter(
-            arrow_of(begins_run(right))
-        )
+        is_first = arrow_of(begins_run(pairs["right"].to_numpy()))
+        yield pa.RecordBatch.from_arrays([pairs["left"], pairs["right"]], schema=schemas.NEAR).filter(is_first)
 
 
 def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[pa.RecordBatch]:

@@ -131,9 +131,8 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
     verdicts = truth.judge(pairs.left, pairs.right)
     known = np.flatnonzero(verdicts != scores.UNKNOWN)
     values = pairs.measured[method.limit.measure]
-    return _Pairs(
-        pairs.left[known], pairs.right[known], verdicts[known] == scores.SAME, values[known].astype(np.float64)
-    )
+    same = verdicts[known] == scores.SAME
+    return _Pairs(pairs.left[known], pairs.right[known], same, values[known].astype(np.float64))
 
 
 def _score_curve(

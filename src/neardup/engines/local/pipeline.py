@@ -389,9 +389,8 @@ def _audit(source: SetSource, threshold: float, num_documents: int, threads: int
     sampled = kernels.audit.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
     for first in range(0, total, _AUDITED_AT_ONCE):
         stop = min(total, first + _AUDITED_AT_ONCE)
-        stretch = kernels.audit.Stretch(
-            first, content[first:stop], np.stack([column[first:stop] for column in columns])
-        )
+        keys = np.stack([column[first:stop] for column in columns])
+        stretch = kernels.audit.Stretch(first, content[first:stop], keys)
         kernels.audit.compare(postings, sampled, stretch, sets, threshold, kernels.audit.Counts(found, true))
         progress.advance(stop - first, 0)
         scratch.release_pages()

@@ -193,9 +193,8 @@ def _with_copies(found: _Found, kept: Mask, queue: _Queue) -> _Found:
 def _num_overflows(search: Search, queue: _Queue, removed: Ints) -> int:
     """Return the same as `output.num_overflows`."""
     hidden = collect(search.hidden, CANDIDATES)
-    left, right = (
-        np.searchsorted(queue.positions, end) for end in (~hidden["left"].to_numpy(), hidden["right"].to_numpy())
-    )
+    ends = ~hidden["left"].to_numpy(), hidden["right"].to_numpy()
+    left, right = (np.searchsorted(queue.positions, end) for end in ends)
     if search.clusters is not None:
         return len(np.unique(right))
     unlisted = np.full(len(queue.first), len(queue.first))

@@ -148,9 +148,8 @@ def _by_inputs(outcome: Outcome) -> Ints:
     parts = located(outcome, outcome.removed).groupBy(
         F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
     )
-    cells = (
-        parts.agg(F.count("*").alias("documents"), F.sum("bytes").alias("bytes")).orderBy("removed", "kept").toArrow()
-    )
+    totals = F.count("*").alias("documents"), F.sum("bytes").alias("bytes")
+    cells = parts.agg(*totals).orderBy("removed", "kept").toArrow()
     return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
 
 
@@ -299,9 +298,7 @@ def show_examples(
 
 def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
     for texts in read(batches):
-        yield pa.RecordBatch.from_arrays(
-            [texts["document"], texts_of(texts["text"]).cast(pa.string())], ["document", "text"]
-        )
+        yield pa.record_batch({"document": texts["document"], "text": texts_of(texts["text"]).cast(pa.string())})
 
 
 class Written(NamedTuple):
