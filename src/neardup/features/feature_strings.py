@@ -158,22 +158,22 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     )
 
 
-def strings_of(tokens: TokenStrings, ngram: int, separated: bool, places: DistinctFeatures, offsets: Any) -> Strings:
+def strings_of(tokens: TokenStrings, shingling: Shingling, places: DistinctFeatures, offsets: Any) -> Strings:
     """Return distinct features as strings.
 
     Parameters
     ----------
     tokens : the tokens of the documents.
-    ngram : tokens in a feature; all of a document that has fewer.
-    separated : whether a space separates the tokens of a feature.
+    shingling : with the number of tokens in a feature, which has all of a document with fewer; a space separates them
+        unless they are characters.
     places : the distinct features, with where each occurs first.
     offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
     """
     documents = np.repeat(np.arange(len(offsets) - 1), np.diff(places.offsets))
     firsts = places.firsts - offsets[documents] + tokens.document_offsets[documents]
-    sizes = np.minimum(ngram, np.diff(tokens.document_offsets))[documents]
+    sizes = np.minimum(shingling.ngram, np.diff(tokens.document_offsets))[documents]
     strings = Strings(tokens.data, tokens.offsets)
-    return _join(strings, firsts, sizes, _SPACE if separated else _NOTHING)
+    return _join(strings, firsts, sizes, _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE)
 
 
 def _join(strings: Strings, firsts: Ints, sizes: Ints, separator: int) -> Strings:

@@ -160,14 +160,14 @@ def explain_signature(
     if isinstance(given, str):
         texts = extract_text(pa.array([given], pa.large_string()), method)
         method = replace(method, html=None)
-        tokens, shingles, ngram = token_strings(texts, method), shingle_documents(texts, method), method.ngram
+        tokens, shingles = token_strings(texts, method), shingle_documents(texts, method)
     else:
-        tokens, ngram = pack_tokens([given]), 1
-        shingles = shingle_strings(tokens, ngram)
+        tokens, method = pack_tokens([given]), replace(method, ngram=1)
+        shingles = shingle_strings(tokens, 1)
     if not len(shingles.hashes):
         raise _no_features(text)
     found = distinct_features(shingles.hashes, shingles.offsets)
-    strings = strings_of(tokens, ngram, method.tokens not in ("chars", "letters"), found, shingles.offsets).to_list()
+    strings = strings_of(tokens, method, found, shingles.offsets).to_list()
     order = np.argsort(found.firsts)
     each = np.arange(len(order) + 1)  # as if each shingle was a document
     values = sign(found.hashes[order], each, num_bands * rows_per_band, method.seed)

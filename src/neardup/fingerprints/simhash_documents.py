@@ -153,9 +153,7 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
     strings = None
     if with_strings or method.hash != "native":
         assert described.tokens is not None
-        strings = strings_of(
-            described.tokens, method.ngram, method.tokens not in ("chars", "letters"), features, shingles.offsets
-        )
+        strings = strings_of(described.tokens, method, features, shingles.offsets)
     if method.hash == "native":
         words = extend(features.hashes, method.bits)
     else:
