@@ -86,7 +86,7 @@ def choose_bands(
             raise SettingError(f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change {name}.")
     best: tuple[float, Bands] | None = None
     for rows in range(1, MAX_ROWS + 1) if rows_per_band is None else (rows_per_band,):
-        needed = _bands_needed(threshold, recall, rows)
+        needed = bands_needed(threshold**rows, recall)
         if needed > MAX_BANDS:
             break
         bands = Bands(needed, rows)
@@ -109,11 +109,14 @@ def choose_bands(
     return best[1]
 
 
-def _bands_needed(threshold: float, recall: float, rows: int) -> int:
-    row = threshold**rows
-    if row >= 1.0:
+def bands_needed(agreement: float, recall: float) -> int:
+    """Return the fewest bands of which one agrees with probability `recall`, above MAX_BANDS at most by one.
+
+    agreement : the probability that one band agrees.
+    """
+    if agreement >= 1.0:
         return 1
-    needed = math.log1p(-recall) / math.log1p(-row) if row > 0 else math.inf
+    needed = math.log1p(-recall) / math.log1p(-agreement) if agreement > 0 else math.inf
     return MAX_BANDS + 1 if needed > MAX_BANDS else max(1, math.ceil(needed - 1e-12))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import Array, Floats, Integers, Ints, read_only
-from neardup.candidates.bands import Bands, candidate_probability
+from neardup.candidates.bands import Bands, bands_needed, candidate_probability
 from neardup.candidates.lookups import BandLookup
 from neardup.decide.outcome import Totals
 from neardup.errors import SettingError
@@ -58,7 +58,9 @@ class VectorsMethod(Method):
             If _MAX_BANDS bands do not reach it.
         """
         planes = self.settings.planes
-        choices = [self._bands_of(num) for num in (range(1, _MAX_PLANES + 1) if planes is None else (planes,))]
+        side = float(same_side(self.settings.threshold))
+        numbers = range(1, _MAX_PLANES + 1) if planes is None else (planes,)
+        choices = [Bands(bands_needed(side**num, self.settings.recall), num) for num in numbers]
         fitting = [bands for bands in choices if bands.num_bands <= _MAX_BANDS]
         if not fitting:
             raise SettingError(
@@ -66,11 +68,6 @@ class VectorsMethod(Method):
                 f"bands of {planes} hyperplanes. Set fewer planes (--planes), or leave planes unset."
             )
         return min(fitting, key=lambda bands: bands.num_bands * (1.0 + _UNRELATED * 0.5**bands.rows_per_band))
-
-    def _bands_of(self, planes: int) -> Bands:
-        shared = float(same_side(self.settings.threshold)) ** planes
-        needed = math.log1p(-self.settings.recall) / math.log1p(-shared) if shared < 1.0 else 1.0
-        return Bands(max(1, math.ceil(min(needed, _MAX_BANDS + 1) - 1e-12)), planes)
 
     @property
     def lookup(self) -> BandLookup:
