@@ -30,7 +30,6 @@ from neardup.settings.passages import CutAt, PassageSettings
 if TYPE_CHECKING:
     from neardup.kernels.passages import Pieces, Rule
 
-Ints = Ints
 _ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")  # numbered as in kernels/passages.py
 _ANCHORS = 1 << 18  # decided about at a time
 
