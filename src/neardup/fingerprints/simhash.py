@@ -15,7 +15,6 @@ from neardup import kernels
 from neardup.arrays import Floats, Ints, Words
 
 SCHEME = {"name": "simhash", "version": 2}
-Fingerprints = Words
 
 BITS = (32, 64, 128, 256)
 """The lengths of fingerprints."""
@@ -26,7 +25,7 @@ def num_words(bits: int) -> int:
     return (bits + 63) // 64
 
 
-def summarise(hashes: Fingerprints, offsets: Ints, bits: int, *, tie: int = 1) -> Fingerprints:
+def summarise(hashes: Words, offsets: Ints, bits: int, *, tie: int = 1) -> Words:
     """Return the fingerprints of documents; each feature has one vote, with repeats.
 
     Parameters
@@ -54,11 +53,11 @@ def summarise(hashes: Fingerprints, offsets: Ints, bits: int, *, tie: int = 1) -
 class Sums(NamedTuple):
     """Fingerprints, and the sum of the votes of each bit of the last document: float64 (64 * num_words,)."""
 
-    fingerprints: Fingerprints
+    fingerprints: Words
     last_sums: Floats
 
 
-def summarise_weighted(words: Fingerprints, weights: Floats, offsets: Ints, bits: int, *, tie: int = 1) -> Sums:
+def summarise_weighted(words: Words, weights: Floats, offsets: Ints, bits: int, *, tie: int = 1) -> Sums:
     """Return the fingerprints of documents from weighted features.
 
     Parameters
@@ -75,19 +74,19 @@ def summarise_weighted(words: Fingerprints, weights: Floats, offsets: Ints, bits
     return Sums(_trim(fingerprints, bits), sums)
 
 
-def _trim(fingerprints: Fingerprints, bits: int) -> Fingerprints:
+def _trim(fingerprints: Words, bits: int) -> Words:
     """Clear the unused upper bits of a fingerprint."""
     if bits % 64:
         fingerprints[:, -1] &= np.uint64((1 << bits % 64) - 1)
     return fingerprints
 
 
-def to_integers(fingerprints: Fingerprints) -> list[int]:
+def to_integers(fingerprints: Words) -> list[int]:
     """Return each fingerprint as one integer."""
     return [sum(word << 64 * index for index, word in enumerate(words)) for words in fingerprints.tolist()]
 
 
-def extend(hashes: Fingerprints, bits: int) -> Fingerprints:
+def extend(hashes: Words, bits: int) -> Words:
     """Return native feature hashes with the number of words of a fingerprint, shape (num_features, num_words)."""
     if num_words(bits) == 1:
         return hashes[:, None]
