@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -18,37 +18,26 @@ from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.engines.local.scratch import workspace
 from neardup.errors import SettingError
-from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
 from neardup.output.passages import examples_of, passage_batches
 from neardup.output.tables import group_table, id_batches, mask_batches, removed_batches
-from neardup.progress import Progress, Stages
+from neardup.progress import Stages
 from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
-from neardup.runs.run import Inputs, Run, Source
+from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
 from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, passages_schema, removed_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
-from neardup.settings.run import (
-    GroupSettings,
-    Keep,
-    Language,
-    Linkage,
-    OnError,
-    OutputKind,
-    OutputSettings,
-    RunSettings,
-    SelectionSettings,
-    TextUnit,
-)
+from neardup.settings.run import GroupSettings, Keep, Language, Linkage, OutputKind, OutputSettings, SelectionSettings
 
 
+@spelled_out(CacheOptions)
 def dedup(
     source: Source,
     *,
@@ -69,23 +58,14 @@ def dedup(
     linkage: Linkage = "sieve",
     max_bucket_size: int | None = None,
     audit_sample: int = 0,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | Sequence[str] | None = None,
-    text_unit: TextUnit = "auto",
-    in_format: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     tables: bool = True,
     rethreshold: bool = False,
     overwrite: bool = False,
     scratch: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    threads: int | None = None,
-    batch_rows: int | None = None,
-    cache_bytes: int | None = None,
-    on_error: OnError = "reject",
-    progress: bool | Progress = False,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
+    **options: Unpack[CacheOptions],
 ) -> Deduplication:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
@@ -189,11 +169,11 @@ def dedup(
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
     wanted = _wanted(output_settings, groups, selection, output, scratch)
-    inputs = Inputs(source, against, text_column, id_column, text_unit, in_format, max_document_bytes)
-    run = Run(
-        inputs._replace(reserved=ANNOTATIONS if wanted == "annotated" else (), count_by=group_by or count_by),
+    run = run_of(
+        source,
+        options,
+        against=against,
         selection=selection,
-        settings=RunSettings(threads=threads, batch_rows=batch_rows, cache_bytes=cache_bytes, on_error=on_error),
         resume=resume,
         update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
@@ -201,6 +181,8 @@ def dedup(
         groups=groups,
         rethreshold=rethreshold,
     )
+    reserved = ANNOTATIONS if wanted == "annotated" else ()
+    run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
     named = method, threshold, max_distance
     with _performer(run, named, engine, master) as performer:
         folder = (
@@ -209,11 +191,11 @@ def dedup(
         if engine == "spark" and folder is not None and not tables and wanted in ("kept", "removed"):
             from neardup.engines.spark.engine import dedup_files
 
-            with open_stages(progress) as stages:
+            with open_stages(run.progress) as stages:
                 report = dedup_files(performer, folder, wanted, lang, scratch, stages)
-            warn_if_incomplete(report, on_error)
+            warn_if_incomplete(report, run.settings.on_error)
             return Deduplication(None, None, None, report, folder.path, None)
-        with open_stages(progress) as stages, workspace(folder, scratch) as files:
+        with open_stages(run.progress) as stages, workspace(folder, scratch) as files:
             decided = performer.decide(folder, files, stages)
             shown = None if folder is None else _write(folder, decided, wanted, stages, run.threads)
             report = _report(run, decided, stages) | {"write": wanted, "lang": lang}
@@ -230,7 +212,7 @@ def dedup(
             files.close()
             if folder is not None:
                 folder.clear()
-    warn_if_incomplete(report, on_error)
+    warn_if_incomplete(report, run.settings.on_error)
     return result
 
 
