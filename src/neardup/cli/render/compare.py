@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +12,7 @@ from rich.text import Text
 from neardup.cli.render.table import Rows, are_columns, is_plain, is_unicode, print_names, two_columns
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
+from neardup.report.items import MarkedPair
 from neardup.report.wording import percent, say, visible, what_copies_share
 from neardup.results import Comparison
 from neardup.schemas import DISTANCE
@@ -161,21 +162,8 @@ def print_comparison(
     print_differences(result, names, marks, console, same_text=result.measures.same_text)
 
 
-class Marked(Protocol):
-    """Two texts, and the passages that they share."""
-
-    @property
-    def left(self) -> str: ...
-    @property
-    def right(self) -> str: ...
-    @property
-    def left_passages(self) -> Sequence[Passage]: ...
-    @property
-    def right_passages(self) -> Sequence[Passage]: ...
-
-
 def print_differences(
-    result: Marked, names: tuple[str, str], marks: Marks, console: Console, *, same_text: bool = False
+    result: Comparison | MarkedPair, names: tuple[str, str], marks: Marks, console: Console, *, same_text: bool = False
 ) -> None:
     """Print the passages of two texts that differ, and what is around them.
 
