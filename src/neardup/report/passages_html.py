@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from neardup.report.items import Example, passage_list
-from neardup.report.page import Report, render_fragment, render_page, table
-from neardup.report.sections import settings_tables
-from neardup.report.wording import document_id, percent, say, speaking
+from neardup.report.page import Report, render_fragment, render_page
+from neardup.report.sections import inputs_table, settings_tables
+from neardup.report.wording import percent, say, speaking
 
 
 def render_passages(report: dict[str, Any], examples: Sequence[tuple[Example, int]]) -> str:
@@ -23,7 +23,7 @@ def render_passages(report: dict[str, Any], examples: Sequence[tuple[Example, in
         sections = [
             ("passages", _passages(report, examples)),
             ("meaning", _rule(report["settings"])),
-            ("inputs", _inputs(report)),
+            ("inputs", inputs_table(report)),
             ("settings", settings_tables(report)),
         ]
         return render_page(report, headline(report), "", sections)
@@ -63,17 +63,3 @@ def _rule(settings: Report) -> str:
     if settings["keep"] == "none":
         return say("passages.rule_none", min_length=settings["min_length"], and_share=share, ends=ends)
     return say("passages.rule", min_length=settings["min_length"], ends=ends)
-
-
-def _inputs(report: Report) -> str:
-    rows = [
-        (
-            document_id(row["name"]),
-            row["format"],
-            say(f"roles.{row['role']}"),
-            *(f"{row[name]:,}" for name in ("documents", "rejected", "characters")),
-        )
-        for row in report["inputs"][:500]
-    ]
-    titles = [say(f"passages.{name}") for name in ("input", "format", "role", "read", "rejected", "characters")]
-    return table(say("titles.inputs"), titles, rows, numbers=(3, 4, 5))

@@ -254,7 +254,8 @@ def _grams(scheme: Report) -> str:
 def inputs_table(report: Report) -> str:
     """Return the tables of the inputs, and of the values of a column."""
     inputs = report.get("inputs") or []
-    counts = [name for name in ("documents", "removed", "rejected") if any(name in entry for entry in inputs)]
+    names = ("documents", "removed", "rejected", "characters")
+    counts = [name for name in names if any(name in entry for entry in inputs)]
     roles = ["role"] if any("role" in entry for entry in inputs) else []
     rows = [
         (
