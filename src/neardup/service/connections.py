@@ -136,15 +136,7 @@ class Guarded(_Base):  # type: ignore[misc]
 
 
 # What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is public.
-_METHODS = (
-    "connection_made",
-    "data_received",
-    "connection_lost",
-    "pause_writing",
-    "resume_writing",
-    "timeout_keep_alive_handler",
-    "send_400_response",
-)
+_METHODS = [name for name in vars(Guarded) if not name.startswith("_")]
 _ATTRIBUTES, _OF_CYCLE = ("connections", "cycle", "loop", "transport"), ("more_body", "response_complete")
 
 

@@ -375,8 +375,6 @@ def resident_bytes() -> int:
 @_at("GET", "/openapi.json", "open")
 async def openapi(service: Service, call: Call) -> Reply:
     """Return the OpenAPI document of this service."""
-    from neardup.service.operations import document
-
     return Reply(_ENCODER.encode(document(OPERATIONS, __version__, service.settings)))
 
 

@@ -20,7 +20,6 @@ class Problem(Exception):
     ) -> None:
         super().__init__(detail)
         self.status = status
-        self.detail = detail
         self.setting = setting
         self.headers = headers or {}
 
