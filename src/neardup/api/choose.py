@@ -17,7 +17,7 @@ from neardup.decide.outcome import Pairs
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline, reading
 from neardup.engines.local.scratch import workspace
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.formats.reading import Task
 from neardup.methods.registry import method_of
@@ -28,6 +28,7 @@ from neardup.report.items import Marker
 from neardup.report.questions_html import Question
 from neardup.report.wording import plural
 from neardup.schemas import SIMILARITY
+from neardup.settings.constraints import check_limit
 from neardup.settings.methods import MinHash
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.suggestion import Suggestion, SweepPair
@@ -204,8 +205,7 @@ class _Chooser:
 
     def _begin(self, count: int, file: Path | None) -> tuple[list[dict[str, Any]], Iterator[_Drawn]]:
         """Return the answers of a file, and the pairs that it does not have."""
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise SettingError(f"count must be a whole number of 1 or more: got {count!r}. Change count (--ask).")
+        check_limit(count, "count", option="--ask")
         if file is not None:
             check_output(file, (".jsonl",), overwrite=True)
         known = {} if file is None or not file.exists() else _read_answers(file)

@@ -16,7 +16,7 @@ from neardup.arrays import flatten_strings
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import Columns, Rejected, rejecter
 from neardup.documents.pages import TEXT_COLUMN
-from neardup.errors import ColumnError, InputError, SettingError
+from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
@@ -28,6 +28,7 @@ from neardup.methods.registry import method_of
 from neardup.progress import Progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
+from neardup.settings.constraints import check_limit
 from neardup.settings.methods import DocumentSettings, MinHash
 from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
 
@@ -63,7 +64,7 @@ class Inputs(NamedTuple):
 def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
     """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
     skipped: dict[str, list[str]] = {}
-    _check_limit(inputs.max_document_bytes)
+    check_limit(inputs.max_document_bytes, "max_document_bytes", option="--max-document-bytes")
     ranks = rank_columns(keep)
     values = {False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]}
     values[True] = [name for name in values[False] if name == within]
@@ -137,14 +138,6 @@ def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
 def _warn_of_skipped(reason: str, names: list[str]) -> str:
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     return f"Left out {len(names):,} file{'s' * (len(names) > 1)} {reason}: {shown}."
-
-
-def _check_limit(max_document_bytes: int) -> None:
-    if isinstance(max_document_bytes, bool) or not isinstance(max_document_bytes, int) or max_document_bytes < 1:
-        raise SettingError(
-            f"max_document_bytes must be a whole number of 1 or more: got {max_document_bytes!r}. Change "
-            "max_document_bytes (--max-document-bytes)."
-        )
 
 
 def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:

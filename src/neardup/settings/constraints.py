@@ -182,8 +182,9 @@ def check_age(age: timedelta | float) -> int:
     return int(seconds * 1_000_000)
 
 
-def check_limit(limit: Any, name: str = "limit", least: int = 1) -> int:
+def check_limit(limit: Any, name: str = "limit", least: int = 1, option: str = "") -> int:
     """Return the number of things that are wanted. Raises SettingError if it is none. name : of the parameter."""
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < least:
-        raise SettingError(f"{name} must be a whole number of {least} or more: got {limit!r}. Change {name}.")
+        change = f"{name} ({option})" if option else name
+        raise SettingError(f"{name} must be a whole number of {least} or more: got {limit!r}. Change {change}.")
     return int(limit)
