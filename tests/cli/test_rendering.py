@@ -12,7 +12,8 @@ import neardup
 from neardup.cli.render.compare import print_comparison
 from neardup.cli.render.plan import draw_curve, print_plan
 from neardup.cli.render.reports import print_report
-from neardup.report.progress_bars import StageBars, clock, short
+from neardup.report.progress_bars import StageBars, clock
+from neardup.report.wording import short
 from neardup.settings.methods import MinHash
 from neardup.verify import alignment
 from neardup.verify.alignment import Stretch, align

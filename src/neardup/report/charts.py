@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from neardup.atomic import AtomicFile
 from neardup.candidates.bands import Bands, candidate_probability
-from neardup.report.wording import duration, percent, say, shortened, visible
+from neardup.report.wording import duration, percent, say, short, shortened, visible
 
 _WIDTH, _HEIGHT = 420, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
@@ -58,7 +58,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
     step = (_RIGHT - _LEFT) / len(counts)
     ticks = [tick for tick in _ticks(0, max(counts), 4) if tick == int(tick)]
     top = max(counts)
-    parts = [_y_tick(tick / top, _short(tick)) for tick in ticks]
+    parts = [_y_tick(tick / top, short(tick)) for tick in ticks]
     for index, count in enumerate(counts):
         height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
         gap = min(1.5, step / 8)
@@ -363,16 +363,6 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def _short(count: float) -> str:
-    """Return a count in the short form of an axis label: 1500 -> 1.5k."""
-    if count >= 1e15:
-        return f"{count:.0e}"
-    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= limit:
-            return f"{count / limit:g}{unit}"
-    return f"{count:g}"
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:

@@ -7,8 +7,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from neardup.progress import compile_seconds, is_compiling
-from neardup.report.progress_lines import short, stage_label
-from neardup.report.wording import duration, say
+from neardup.report.progress_lines import stage_label
+from neardup.report.wording import duration, say, short
 
 _BESIDE = 62  # characters of a line beside its bar
 

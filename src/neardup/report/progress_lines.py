@@ -7,7 +7,7 @@ import time
 from typing import TextIO
 
 from neardup.progress import compile_seconds
-from neardup.report.wording import duration, say
+from neardup.report.wording import duration, say, short
 
 SECONDS_BETWEEN_LINES = 10.0
 _LEAST_COMPILING = 0.5  # seconds
@@ -71,12 +71,3 @@ class StageLines:
 def stage_label(stage: str) -> str:
     """Return the name of a stage as a line begins with it."""
     return say(f"stages.{stage}", stage).capitalize()
-
-
-def short(value: float) -> str:
-    """Return a number in at most five characters: 812, 12.3k, 4.56M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit:
-            scaled = value / limit
-            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.3g}{unit}"
-    return f"{value:.0f}"

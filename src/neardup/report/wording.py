@@ -181,6 +181,15 @@ def memory(num_bytes: float) -> str:
     return f"{num_bytes:,.0f} {say('words.bytes')}"
 
 
+def short(value: float) -> str:
+    """Return a number in at most five characters: 812, 1.5k, 12.3k, 4.56M."""
+    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            scaled = value / limit
+            return f"{scaled:.0f}{unit}" if scaled >= 100 else f"{scaled:.3g}{unit}"
+    return f"{value:.0f}"
+
+
 def plural(count: int, word: str) -> str:
     """Return a count with its noun: 1 copy, 2 copies."""
     if count == 1:
