@@ -163,16 +163,11 @@ def texts_of(
 ) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     low, high = np.searchsorted(documents, [first, stop])
-    for start, batch in _numbered(task, first, with_payload=False, threads=threads) if low < high else ():
-        yield from _texts_in(batch, start, documents)
-        if documents[high - 1] < start + len(batch.rows):
-            break
-
-
-def _numbered(task: Task, first: int, *, with_payload: bool, threads: int = 1) -> Iterator[tuple[int, DocumentBatch]]:
-    for batch in task.read(with_payload=with_payload, threads=threads):
-        yield first, batch
+    for batch in task.read(threads=threads) if low < high else ():
+        yield from _texts_in(batch, first, documents)
         first += len(batch.rows)
+        if documents[high - 1] < first:
+            break
 
 
 def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
@@ -240,8 +235,8 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
     first = 0
     for task in tasks:
         task.refuse_changed()
-        for start, batch in _numbered(task, first, with_payload=True):
-            first = start + len(batch.rows)
+        for batch in task.read(with_payload=True):
+            start, first = first, first + len(batch.rows)
             edited, kept = apply_edits(task, batch, edits.between(start, first))
             tables.append(pa.Table.from_batches([filter_rows(as_rows(edited, task), arrow_of(kept))]))
     if not tables:
