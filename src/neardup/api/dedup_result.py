@@ -74,7 +74,7 @@ def result_of(
     if tables:
         removals, located = outcome.removals, decided.locations
         removed = pa.Table.from_batches(removed_batches(removals, located, measures), removed_schema(measures))
-        pairs = pa.Table.from_batches(pair_batches(outcome.pairs, located, measures), pairs_schema(measures))
+        pairs = pa.Table.from_batches(pair_batches(outcome.pairs, located.ids, measures), pairs_schema(measures))
         # The texts of an index are not read again: it may change, or be closed.
         tasks = [None if task.part.format == "index" else task for task in decided.tasks]
         sides = np.stack([removals.documents, removals.kept], axis=1)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
 from neardup.engines.base import Engine
@@ -21,7 +22,7 @@ from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.sketches import require_same
 from neardup.methods.registry import method_of
 from neardup.output import write
-from neardup.output.tables import IdsOnly, TableFile, pair_batches
+from neardup.output.tables import TableFile, pair_batches
 from neardup.progress import Stages
 from neardup.report.contents import build_report, fingerprint_pairs_report, warn_if_incomplete
 from neardup.report.stages import open_stages
@@ -118,7 +119,7 @@ def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found:
     decided = engine.decide(None, scratch, stages)
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
-        found.take(pair_batches(decided.outcome.pairs, decided.locations, measures), pairs_schema(measures))
+        found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
     report = build_report(
         "find-pairs", decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
     )
@@ -177,6 +178,7 @@ def _pairs_of_fingerprints(
         positions = np.unique(np.concatenate([left, right]))
         left, right = (np.searchsorted(positions, side).astype(np.uint32) for side in (left, right))
         measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
-        batches = pair_batches(Pairs(left, right, measured), IdsOnly(gathered.ids(positions)), (DISTANCE,))
+        ids = gathered.ids(positions)
+        batches = pair_batches(Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))
         found.take(batches, pairs_schema((DISTANCE,)))
     return fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)

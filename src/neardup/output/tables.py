@@ -203,17 +203,6 @@ class LocationsAfter(DocumentLocations):
         return rows
 
 
-class IdsOnly:
-    """The ids of fingerprints without documents."""
-
-    def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids
-
-    def ids(self, documents: Positions) -> pa.Array:
-        """Return the ids of documents as strings."""
-        return self._ids.take(arrow_of(documents)).cast(pa.string())
-
-
 def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
     """Return all columns of a batch with its payload; for formats of lines, the columns that were read."""
     if isinstance(batch.payload, pa.RecordBatch):
@@ -241,13 +230,13 @@ def removed_batches(removals: Removals, locations: DocumentLocations, measures: 
         locations.release()
 
 
-def pair_batches(pairs: Pairs, locations: DocumentLocations | IdsOnly, measures: Measures) -> Iterator[pa.RecordBatch]:
+def pair_batches(pairs: Pairs, ids: Callable[[Positions], pa.Array], measures: Measures) -> Iterator[pa.RecordBatch]:
     """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.pairs_schema."""
     first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
         part = order[start : start + _ROWS]
-        columns = [locations.ids(first[part]), locations.ids(second[part]), *pairs.measured.take(part).arrow(measures)]
+        columns = [ids(first[part]), ids(second[part]), *pairs.measured.take(part).arrow(measures)]
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))
 
 
