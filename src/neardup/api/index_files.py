@@ -389,7 +389,7 @@ class FileJobs:
         iterator of list of (line, dict): the columns of `schemas.answers_schema`; or `error`, for a line without a
         document.
         """
-        settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, **options)
+        settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
         return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
 
     def export(

@@ -45,21 +45,14 @@ class LineAnswers:
     Parameters
     ----------
     index : to add to.
-    text_column, id_column, payload_column, import_name, max_document_bytes : as in `Index.answer_lines`.
+    options : as in `Index.answer_lines`.
     """
 
-    def __init__(
-        self,
-        index: OpenIndex,
-        *,
-        text_column: str | Sequence[str] | None = None,
-        id_column: str | Sequence[str] | None = None,
-        payload_column: str | Sequence[str] | None = None,
-        import_name: str | None = None,
-        max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    ) -> None:
-        self._index, self._import_name, self._max_bytes = index, import_name, max_document_bytes
-        self._text_names, self._id_names, self._payload_names = map(_several, (text_column, id_column, payload_column))
+    def __init__(self, index: OpenIndex, options: LineOptions) -> None:
+        self._index, self._import_name = index, options.get("import_name")
+        self._max_bytes = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
+        columns = options.get("text_column"), options.get("id_column"), options.get("payload_column")
+        self._text_names, self._id_names, self._payload_names = map(_several, columns)
         self._has_chosen = False
 
     def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, dict[str, Any]]]:
