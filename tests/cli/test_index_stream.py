@@ -69,7 +69,7 @@ def test_a_name_with_a_dot_is_tried_as_it_is_first(index):
 BAD = {
     "not JSON": b"{broken",
     "empty": b"",
-    "not a JSON object": b"[1]",
+    "a list, not an object": b"[1]",
     "not valid UTF-8": b'{"text": "\xff"}',
     "missing or null": line(id="x"),
     "is a list": line(id="x", text=[1]),

@@ -11,6 +11,7 @@ import pyarrow as pa
 from neardup.documents.texts import join_ids
 from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
+from neardup.formats.jsonl import why_no_object
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
@@ -87,14 +88,10 @@ class LineAnswers:
             return _Line(error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read")
         try:
             record = json.loads(line.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            return _Line(error=f"the line is not valid UTF-8: {error.reason} at byte {error.start}")
-        except RecursionError:
-            return _Line(error="the line is nested too deeply")
-        except ValueError as error:
-            return _Line(error=f"the line is not JSON: {error}" if line.strip() else "the line is empty")
+        except (ValueError, RecursionError):
+            record = None
         if not isinstance(record, dict):
-            return _Line(error="the line is not a JSON object")
+            return _Line(error=why_no_object(line) if line.strip() else "the line is empty")
         self._choose(record)
         names = names_of(self._index.method.vector_length)
         if not self._text_names:

@@ -37,6 +37,7 @@ _BLANKS = b" \t\r\n"
 # Below this, one line after the other costs less than halving again.
 _LEAF_LINES = 16
 _MAX_DEPTH = 8  # of objects whose keys are columns
+_TOO_DEEP = "the line is nested too deeply"
 
 
 class _Wanted(NamedTuple):
@@ -175,27 +176,24 @@ def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
     candidate = (data[begins] == ord("{")) & (data[np.maximum(closing, begins)] == ord("}"))
     bad: dict[int, str] = {}
     for index in np.flatnonzero(~candidate).tolist():
-        line = _bare(block.line(index), block.begins_file and index == 0)
+        mark = BYTE_ORDER_MARK if block.begins_file and index == 0 else b""
+        line = block.line(index).removeprefix(mark).strip(_BLANKS)
         if line.startswith(b"{") and line.endswith(b"}"):
             candidate[index] = True
         elif line:
-            bad[index] = _reason(line)
+            bad[index] = why_no_object(line)
     return candidate, bad
 
 
-def _bare(line: bytes, is_first: bool) -> bytes:
-    if is_first and line.startswith(BYTE_ORDER_MARK):
-        line = line[len(BYTE_ORDER_MARK) :]
-    return line.strip(_BLANKS)
-
-
-def _reason(line: bytes) -> str:
+def why_no_object(line: bytes) -> str:
     """Return the reason why a line that is not an object cannot be read."""
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         return f"the line is not valid UTF-8: {error.reason} at byte {error.start} of the line"
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return _TOO_DEEP
+    except ValueError as error:
         return _not_json(error)
     return f"the line is {_kind(value)}, not an object"
 
@@ -291,7 +289,7 @@ def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
         ranks = {name: _rank_value(record[name]) for name in columns.ranks}
         values = {name: _id_text(record[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:
-        raise TypeError("the line is nested too deeply") from error
+        raise TypeError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
     row: dict[str, Any] = ranks | values | identifier | {name: record[name] for name in columns.texts}
