@@ -244,24 +244,20 @@ class DocumentBatch:
     def filter(self, mask: np.ndarray) -> DocumentBatch:
         """Return the documents where `mask`, bool, is true."""
         chosen = arrow_of(mask)
-        return DocumentBatch(
-            self.text.filter(chosen),
-            self.rows[mask],
-            None if self.ids is None else self.ids.filter(chosen),
-            tuple(rank[mask] for rank in self.ranks),
-            None if self.payload is None else select_payload(self.payload, mask),
-            tuple(values.filter(chosen) for values in self.values),
+        payload = None if self.payload is None else select_payload(self.payload, mask)
+        return self._map(
+            lambda column: column[mask] if isinstance(column, np.ndarray) else column.filter(chosen), payload
         )
 
     def slice(self, start: int, stop: int) -> DocumentBatch:
         """Return the documents in [start, stop), without their payload."""
-        return DocumentBatch(
-            self.text[start:stop],
-            self.rows[start:stop],
-            None if self.ids is None else self.ids[start:stop],
-            tuple(rank[start:stop] for rank in self.ranks),
-            values=tuple(values[start:stop] for values in self.values),
-        )
+        return self._map(lambda column: column[start:stop])
+
+    def _map(self, change: Callable[[Any], Any], payload: Payload | None = None) -> DocumentBatch:
+        """Return the documents with a change to each column, NumPy's and Arrow's, and with another payload."""
+        ids = None if self.ids is None else change(self.ids)
+        ranks, values = tuple(map(change, self.ranks)), tuple(map(change, self.values))
+        return DocumentBatch(change(self.text), change(self.rows), ids, ranks, payload, values)
 
 
 def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
