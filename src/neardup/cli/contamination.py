@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
 import neardup
-from neardup.cli import render
 from neardup.cli.config import config_option
-from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, show
+from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import SettingType, command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
 from neardup.report.wording import translated
@@ -83,11 +81,8 @@ def contamination(
     report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         result = neardup.find_contamination(named(inputs), named(corpus), output=output, **values)
-    report = result.report
-    folder = os.fspath(result.output or output)
-    show(report, lambda: render.contamination.print_contamination(report, folder), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report["incomplete"], values["on_error"])
-    row = report["benchmarks"][0]  # the most contaminated
+    finish(result.report, result.output or output, quiet, as_json, values["on_error"])
+    row = result.report["benchmarks"][0]  # the most contaminated
     if fail_above is not None and row["rate"] > fail_above:
         counts = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
         message = f"contaminated: {counts}, above --fail-above {fail_above:g}."

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import neardup
-from neardup.cli import render
 from neardup.cli.config import config_option
-from neardup.cli.running import exit_if_incomplete, message_of_folder, report_discarded_run, running, show
+from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.passages import PassageOutput, PassageSettings
@@ -52,7 +50,4 @@ def passages(
     report_discarded_run(output, values["resume"])
     with running(lambda: message_of_folder(output)):
         result = neardup.remove_passages(named(inputs), against=named(against), output=output, **values)
-    report = result.report
-    folder = os.fspath(result.output or output)
-    show(report, lambda: render.passages.print_passages(report, folder), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report["incomplete"], values["on_error"])
+    finish(result.report, result.output or output, quiet, as_json, values["on_error"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from neardup.cli.render.reports import add_cost, print_rejected, print_warnings
+from neardup.cli.render.reports import print_closing, print_troubles
 from neardup.cli.render.table import Rows, table_lines
 from neardup.report.wording import memory, noun, percent, plural, translated, visible
 
@@ -15,7 +15,7 @@ _MOST = 12
 _FILES = {"Report": "report.html", "Hits": "hits.parquet", "Items": "items.parquet", "Left out": "boilerplate.parquet"}
 
 
-def print_contamination(report: dict[str, Any], output: str, console: Console | None = None) -> None:
+def print_report(report: dict[str, Any], output: str | os.PathLike[str], console: Console | None = None) -> None:
     """Print the counts, the benchmarks and the files of `output`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()
@@ -31,13 +31,9 @@ def print_contamination(report: dict[str, Any], output: str, console: Console | 
     table.count("Clean", counts["clean"], "not found", "bold green")
     if counts["rejected"] or counts["items_rejected"]:
         table.count("Rejected", counts["rejected"] + counts["items_rejected"], "could not be read", "bold red")
-    table.line()
-    add_cost(table, report)
-    table.line()
     written = {} if report["write"] == "none" else {"Kept": "kept/"}
-    for name, file in (_FILES | written).items():
-        table.line(name, visible(os.path.join(output, file)), "bold cyan")
-    table.print(console)
+    table.line()
+    print_closing(table, report, _FILES | written, output, console)
     console.print()
     heads = ("benchmark", "items", "contaminated", "boilerplate", "share")
     rows = [
@@ -49,5 +45,4 @@ def print_contamination(report: dict[str, Any], output: str, console: Console | 
             console.print(line, soft_wrap=True)
     if len(report["benchmarks"]) > _MOST:
         console.print("  " + translated(f"... and {len(report['benchmarks']) - _MOST:,} more; report.html lists them."))
-    print_warnings(report, console)
-    print_rejected(report, console)
+    print_troubles(report, console)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.reports import print_rejected, print_warnings
+from neardup.cli.render.reports import print_troubles
 from neardup.cli.render.suggestion import print_example
 from neardup.cli.render.table import Rows, is_unicode, table_lines
 from neardup.report.wording import noun, percent, plural, say, translated, visible
@@ -59,8 +59,7 @@ def print_evaluations(
             rows.line(name, visible(file), "bold cyan")
         rows.print(console)
     unique = dict.fromkeys(warning for report in found.values() for warning in report["warnings"])
-    print_warnings({"warnings": list(unique)}, console)
-    print_rejected(first, console)
+    print_troubles(first | {"warnings": list(unique)}, console)
 
 
 def _print_truth(report: dict[str, Any], console: Console) -> None:

@@ -83,8 +83,7 @@ def print_added(report: dict[str, Any]) -> None:
     rows.line()
     rows.figure("Time", duration(report["seconds"]), f"{report['documents_per_second']:,} documents/s")
     rows.print(console)
-    reports.print_warnings(report, console)
-    reports.print_rejected(report, console)
+    reports.print_troubles(report, console)
 
 
 def count_answers(answers: pa.Table) -> dict[str, int]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from rich.console import Console
 
-from neardup.cli.render.reports import add_cost, add_passages, print_rejected, print_warnings
+from neardup.cli.render.reports import add_passages, print_closing, print_troubles
 from neardup.cli.render.table import Rows
-from neardup.report.wording import memory, noun, visible
+from neardup.report.wording import memory, noun
 
 
-def print_passages(report: dict[str, Any], output: str, console: Console | None = None) -> None:
+def print_report(report: dict[str, Any], output: str | os.PathLike[str], console: Console | None = None) -> None:
     """Print the counts, and the files of `output`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()
@@ -20,12 +20,8 @@ def print_passages(report: dict[str, Any], output: str, console: Console | None 
     add_passages(table, counts)
     if counts["rejected"]:
         table.count("Rejected", counts["rejected"], "could not be read", "bold red")
-    table.line()
-    add_cost(table, report)
-    table.line()
     files = {"Report": "report.html", "Passages": "passages.parquet"}
-    for name, file in (files | ({"Kept": "kept/"} if report["write"] != "removed" else {})).items():
-        table.line(name, visible(os.path.join(output, file)), "bold cyan")
-    table.print(console)
-    print_warnings(report, console)
-    print_rejected(report, console)
+    written = {"Kept": "kept/"} if report["write"] != "removed" else {}
+    table.line()
+    print_closing(table, report, files | written, output, console)
+    print_troubles(report, console)

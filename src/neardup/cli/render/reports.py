@@ -65,8 +65,6 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     _add_losses(table, report)
     if "recall" in report:
         _add_recall(table, report)
-    add_cost(table, report)
-    table.line()
     files = dict(_FILES[command])
     written = _WRITTEN.get(report.get("write", ""))
     if written is not None:
@@ -77,14 +75,20 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
         files["groups"] = "groups.parquet"
     if command in ("dedup", "cluster") and (counts["rejected"] or report["incomplete"]):
         files["rejected"] = "rejected.jsonl"
-    for name, file in files.items():
-        table.line(
-            say(f"files.{name}"), visible(os.path.join(output, file) if file else os.fspath(output)), "bold cyan"
-        )
-    table.print(console)
+    print_closing(table, report, {say(f"files.{name}"): file for name, file in files.items()}, output, console)
     _print_largest(report.get("largest_clusters"), console)
-    print_warnings(report, console)
-    print_rejected(report, console)
+    print_troubles(report, console)
+
+
+def print_closing(
+    table: Rows, report: dict[str, Any], files: dict[str, str], output: str | os.PathLike[str], console: Console
+) -> None:
+    """Print a table, with the cost of the run and the files of `output` by what they are; "" is the output itself."""
+    _add_cost(table, report)
+    table.line()
+    for name, file in files.items():
+        table.line(name, visible(os.path.join(output, file) if file else os.fspath(output)), "bold cyan")
+    table.print(console)
 
 
 def add_passages(table: Rows, counts: dict[str, int]) -> None:
@@ -245,7 +249,7 @@ def print_frequencies(report: dict[str, Any], output: Path) -> None:
     print_rejected(report, console)
 
 
-def add_cost(table: Rows, report: dict[str, Any]) -> None:
+def _add_cost(table: Rows, report: dict[str, Any]) -> None:
     """Add the time and memory of the run."""
     longest = sorted(report["timings"], key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     stages = [t for t in report["timings"] if t in longest and t["seconds"] >= 0.05]
@@ -269,11 +273,12 @@ def add_cost(table: Rows, report: dict[str, Any]) -> None:
         table.figure(say("terminal.memory"), memory(report["peak_memory_bytes"]), "")
 
 
-def print_warnings(report: dict[str, Any], console: Console) -> None:
-    """Print the warnings of a run."""
+def print_troubles(report: dict[str, Any], console: Console) -> None:
+    """Print the warnings of a run, then as `print_rejected`."""
     for warning in report["warnings"]:
         console.print()
         _print_line(say("terminal.warning"), "bold yellow", for_terminal(warning), console)
+    print_rejected(report, console)
 
 
 def _print_line(kind: str, style: str, text: str, console: Console) -> None:
