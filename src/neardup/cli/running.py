@@ -94,8 +94,11 @@ def show(record: Mapping[str, Any], print_it: Callable[[], object], *, as_json: 
 
 def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
-    printer = report["command"] if report["command"] in render.__all__ else "reports"
-    show(report, lambda: getattr(render, printer).print_report(report, output), quiet=quiet, as_json=as_json)
+
+    def print_it() -> None:
+        getattr(render, report["command"], render.reports).print_report(report, output)
+
+    show(report, print_it, quiet=quiet, as_json=as_json)
     exit_if_incomplete(report["incomplete"], on_error)
 
 

@@ -9,36 +9,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+# ruff: noqa: F401, I001 - for type checkers; several are on a line
 if TYPE_CHECKING:
-    from neardup.cli.render import (
-        compare,
-        contamination,
-        evaluate,
-        explain,
-        index,
-        outlines,
-        passages,
-        plan,
-        reports,
-        suggestion,
-    )
-
-__all__ = [
-    "compare",
-    "contamination",
-    "evaluate",
-    "explain",
-    "index",
-    "outlines",
-    "passages",
-    "plan",
-    "reports",
-    "suggestion",
-]
+    from neardup.cli.render import compare, contamination, evaluate, explain, index
+    from neardup.cli.render import outlines, passages, plan, reports, suggestion
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a module of this package."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from error
