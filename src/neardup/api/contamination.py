@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import build_items
 from neardup.engines.capabilities import LOCAL
@@ -22,7 +20,7 @@ from neardup.output.contamination import Found, ItemTables
 from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
-from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_incomplete, describe_inputs, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
@@ -163,7 +161,6 @@ def _report(
     """Return the report, as values for JSON."""
     corpus, tally = found.corpus, found.corpus.tally
     unread = {row.file: row.reason for row in items.rejected if row.rest_of_file}
-    ends = np.diff([0, *corpus.part_ends]).tolist()
     return {
         "version": __version__,
         "command": "contamination",
@@ -172,11 +169,7 @@ def _report(
         "counts": made.counts(),
         "benchmarks": made.benchmarks(),
         "between": made.between(),
-        "inputs": [
-            {"name": task.part.name, "format": task.part.format, "documents": count, "rejected": rejected}
-            for task, count, rejected in zip(found.tasks, ends, corpus.part_rejected.tolist(), strict=True)
-        ][:MAX_INPUTS],
-        "num_inputs": len(found.tasks),
+        **describe_inputs(found.tasks, corpus),
         "incomplete": describe_incomplete(tally.unread_files + len(unread), unread | tally.unread),
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": items.warnings,

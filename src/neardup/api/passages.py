@@ -21,7 +21,7 @@ from neardup.output.directory import OutputDirectory
 from neardup.output.kept import refuse_cuts
 from neardup.output.passages import examples_of, passage_batches
 from neardup.progress import Stages
-from neardup.report.contents import MAX_INPUTS, describe_cost, describe_incomplete, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_incomplete, describe_inputs, roles_of, warn_if_incomplete
 from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
@@ -179,7 +179,6 @@ def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, 
     characters = cleaned.pieces.characters
     lost = np.bincount(passages.documents, passages.last - passages.first, corpus.num_documents).astype(np.int64)
     lost[passages.dropped] = characters[passages.dropped]  # what is left of them goes, too
-    documents = np.diff([0, *corpus.part_ends]).tolist()
     by_part = [int(part.sum()) for part in np.split(lost, corpus.part_ends[:-1])]
     columns = next((task.columns for task in cleaned.tasks if not task.against), None)
     return {
@@ -199,14 +198,7 @@ def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, 
             "against": corpus.num_against,
         },
         "source_bytes": tally.text_bytes - tally.against_bytes,
-        "inputs": [
-            {"name": task.part.name, "format": task.part.format, "documents": count, "rejected": rejected}
-            | {"characters": cut, "role": "against" if task.against else "source"}
-            for task, count, rejected, cut in zip(
-                cleaned.tasks, documents, corpus.part_rejected.tolist(), by_part, strict=True
-            )
-        ][:MAX_INPUTS],
-        "num_inputs": len(cleaned.tasks),
+        **describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
         "incomplete": describe_incomplete(tally.unread_files, tally.unread),
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": warnings,

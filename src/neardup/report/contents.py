@@ -14,7 +14,7 @@ import numpy as np
 from neardup.arrays import Integers, Words
 from neardup.candidates.blocks import Radius
 from neardup.decide.outcome import Outcome, Totals
-from neardup.documents.batch import MAX_UNREAD_NAMED, Rejected
+from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, Rejected
 from neardup.errors import IncompleteWarning
 from neardup.fingerprints.gathered import Count
 from neardup.formats.reading import Task
@@ -129,8 +129,14 @@ def build_report(
         "settings": method.other_settings(selection),
         "method": settings_or_none(method.settings),
         "columns": _columns(tasks),
-        "inputs": _inputs(tasks, outcome)[:MAX_INPUTS],
-        "num_inputs": len(tasks),
+        **describe_inputs(
+            tasks,
+            corpus,
+            unit=[task.part.unit for task in tasks],
+            kept=[None if task.against else task.part.relative_name for task in tasks],
+            removed=removed_by_input(outcome),
+            role=roles_of(tasks),
+        ),
         "removed_by_inputs": _removed_by_inputs(tasks, outcome),
         "counts": _counts(outcome),
         "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.tally.unread),
@@ -199,23 +205,22 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
-    counts, removed = np.diff([0, *outcome.corpus.part_ends]).tolist(), removed_by_input(outcome)
-    return [
-        {
-            "name": task.part.name,
-            "format": task.part.format,
-            "unit": task.part.unit,
-            "kept": None if task.against else task.part.relative_name,
-            "documents": count,
-            "removed": lost,
-            "rejected": rejected,
-            "role": "against" if task.against else "source",
-        }
-        for task, count, lost, rejected in zip(
-            tasks, counts, removed, outcome.corpus.part_rejected.tolist(), strict=True
-        )
-    ]
+def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[Any]) -> dict[str, Any]:
+    """Return the part of a report about its inputs; columns : further values of each, by name."""
+    columns = {
+        "name": [task.part.name for task in tasks],
+        "format": [task.part.format for task in tasks],
+        "documents": np.diff([0, *corpus.part_ends]).tolist(),
+        "rejected": corpus.part_rejected.tolist(),
+        **columns,
+    }
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return {"inputs": rows[:MAX_INPUTS], "num_inputs": len(tasks)}
+
+
+def roles_of(tasks: Sequence[Task]) -> list[str]:
+    """Return the role of each input: against for the earlier collection, else source."""
+    return ["against" if task.against else "source" for task in tasks]
 
 
 def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
