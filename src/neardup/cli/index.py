@@ -2,9 +2,23 @@
 
 import click
 
-from neardup.cli import index_care, index_create, index_documents
-from neardup.cli.index_imports import imports
+from neardup.cli import index_care, index_create, index_documents, index_imports
 from neardup.cli.settings import commands_of
+
+imports = click.Group(
+    "imports",
+    commands=commands_of(index_imports),
+    short_help="Add or forget documents together.",
+    help="""Stage documents in an import, then add them all at once or drop them.
+
+    \b
+    Examples:
+      neardup index imports open news.index monday
+      neardup index imports stage news.index monday pages.jsonl
+      neardup index imports commit news.index monday
+      neardup index imports remove news.index monday       to forget them again
+    """,
+)
 
 index = click.Group(
     "index",

@@ -18,7 +18,7 @@ from neardup.settings.run import RunSettings
 _name_argument = click.argument("name", metavar="RUN")
 
 
-@command("List the open imports.")
+@command("List the open imports.", name="list")
 @address_argument
 @result_options
 def list_imports(address: str, **printing: bool) -> None:
@@ -34,7 +34,7 @@ def list_imports(address: str, **printing: bool) -> None:
     show(record, lambda: render.index.print_imports(found), **printing)
 
 
-@command("Open an import.")
+@command("Open an import.", name="open")
 @address_argument
 @_name_argument
 def open_import(address: str, name: str) -> None:
@@ -117,26 +117,3 @@ def remove(address: str, name: str, **printing: bool) -> None:
             "use neardup index imports cancel."
         )
     show_forgotten(count, **printing)
-
-
-imports = click.Group(
-    "imports",
-    commands={
-        "list": list_imports,
-        "open": open_import,
-        "stage": stage,
-        "commit": commit,
-        "cancel": cancel,
-        "remove": remove,
-    },
-    short_help="Add or forget documents together.",
-    help="""Stage documents in an import, then add them all at once or drop them.
-
-    \b
-    Examples:
-      neardup index imports open news.index monday
-      neardup index imports stage news.index monday pages.jsonl
-      neardup index imports commit news.index monday
-      neardup index imports remove news.index monday       to forget them again
-    """,
-)

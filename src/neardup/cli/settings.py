@@ -142,12 +142,13 @@ class Command(click.Command):
             formatter.write_text(f"{ctx.command_path} --help-all shows all options.")
 
 
-def command(short_help: str, *, common: str = "", greedy: str = "") -> Callable[[Callable[..., Any]], Command]:
+def command(short_help: str, *, common: str = "", **others: str) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
-    short_help : its line in the list of commands. common, greedy : as in `Command`.
+    short_help : its line in the list of commands. common : as in `Command`. others : `greedy` of it; `name` of the
+    command, where it is not that of the function.
     """
-    return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common, greedy=greedy)
+    return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common, **others)
 
 
 def commands_of(*modules: ModuleType) -> dict[str, click.Command]:
