@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from neardup.cli.running import exit_if_incomplete, finish, message_of_folder, r
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, run_options
 from neardup.errors import SettingError
-from neardup.settings.methods import MethodSettings
 from neardup.settings.run import GroupSettings, OutputSettings
 
 
@@ -66,20 +67,17 @@ def dedup(
     given = build_method(values)
     method = given if is_given else None  # else that of the index, or the default
     values["threshold"] = None if is_given else threshold
+    perform = partial(neardup.dedup, named(inputs), method=method, against=named(against), tables=False, **values)
     if output == "-":
-        _print_kept(inputs, against, method, values)
+        _print_kept(perform, values)
         return
     report_discarded_run(output, values["resume"], values["scratch"])
     with running(lambda: message_of_folder(output, values["scratch"])):
-        result = neardup.dedup(
-            named(inputs), method=method, against=named(against), output=output, tables=False, **values
-        )
+        result = perform(output=output)
     finish(result.report, result.output or output, quiet, as_json, values["on_error"])
 
 
-def _print_kept(
-    inputs: tuple[str, ...], against: tuple[str, ...], method: MethodSettings | None, values: dict[str, Any]
-) -> None:
+def _print_kept(perform: Callable[..., Any], values: dict[str, Any]) -> None:
     """Write the kept documents of one input to standard output, in its format; print nothing else there."""
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
@@ -90,9 +88,7 @@ def _print_kept(
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
         output = Path(folder) / "out"
-        result = neardup.dedup(
-            named(inputs), method=method, against=named(against), output=output, tables=False, **values
-        )
+        result = perform(output=output)
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
             raise SettingError(
