@@ -40,7 +40,7 @@ def report(**changes: Any) -> dict[str, Any]:
         "bands": {"num_bands": 20, "rows_per_band": 9},
         "recall": {"estimated": 0.9968, "low": 0.9951, "high": 0.9992},
         "audit": {"documents": 1_001, "pairs": 318, "found": 316, "recall": 0.9937, "low": 0.977, "high": 0.9989},
-        "bound": {"max_bucket_size": 1_002, "buckets": 3, "documents": 4_120},
+        "bound": {"max_bucket_size": 1_002, "documents": 4_120},
         "similarities": {"edges": [0.8, 0.9, 1.0], "counts": [10_001, 13_104]},
         "cluster_sizes": [[2, 12_030], [3, 2_400], [5, 7], [8, 1], [513, 1]],
         "timings": [{"stage": "read and sign", "seconds": 1.72}, {"stage": "confirm", "seconds": 0.71}],

@@ -150,7 +150,6 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
         ("confirmed", known(counts.get("confirmed"), "{:,}".format)),
         ("distinct", known(near.get("distinct"), "{:,}".format)),
         ("collisions", known(caught, "{:,}".format)),
-        ("full_buckets", known(bound.get("buckets"), "{:,}".format)),
         ("bucket_overflows", known(bound.get("documents"), "{:,}".format)),
         ("seconds", known(report.get("seconds"), duration)),
         ("compiling", known(report.get("compile_seconds") or None, duration)),
