@@ -73,6 +73,15 @@ class Constraint:
         counted = re.fullmatch(rf"((?:.*,)?(?:{'|'.join(self.counted)})):([1-9][0-9]{{0,8}})", value)
         return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
 
+    def check(self, name: str, value: object, given: object = None) -> None:
+        """Raise SettingError if a value of a parameter does not satisfy it; given : what the value was made from."""
+        if not self.accepts(value):
+            option, choices = "--" + name.replace("_", "-"), (*self.choices, *self.python_only)
+            raise SettingError(
+                f"{name} must be {self.describe()}: got {given or value!r}.{suggestion(value, choices)} "
+                f"{self.help} Change {name} ({option})."
+            )
+
     def accepts(self, value: object) -> bool:
         """Return whether a value satisfies the constraint."""
         if value is None:
@@ -133,12 +142,7 @@ class Validated:
             if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
                 value = value.item()  # a scalar of a sweep over an array
                 object.__setattr__(self, name, value)
-            if not constraint.accepts(value):
-                option, choices = "--" + name.replace("_", "-"), (*constraint.choices, *constraint.python_only)
-                raise SettingError(
-                    f"{name} must be {constraint.describe()}: got {value!r}.{suggestion(value, choices)} "
-                    f"{constraint.help} Change {name} ({option})."
-                )
+            constraint.check(name, value)
 
 
 def suggestion(value: object, choices: Iterable[str]) -> str:

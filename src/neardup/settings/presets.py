@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Constraint, suggestion
+from neardup.settings.constraints import Constraint
 
 PRESETS: dict[str, dict[str, Any]] = {
     "code": {"tokens": "code", "ngram": 8, "nfkc": False, "case_fold": False, "threshold": 0.7}
@@ -45,12 +45,8 @@ def preset_settings(preset: str | None, noise: float | str | None, given: dict[s
         If the preset is unknown, the share is none, or both are set.
     """
     share = _share_of(noise)
-    for name, value, shown, constraint in (("preset", preset, preset, PRESET), ("noise", share, noise, NOISE)):
-        if not constraint.accepts(value):
-            raise SettingError(
-                f"{name} must be {constraint.describe()}: got {shown!r}.{suggestion(value, constraint.choices)} "
-                f"{constraint.help} Change {name} (--{name})."
-            )
+    PRESET.check("preset", preset)
+    NOISE.check("noise", share, noise)
     if preset is not None and share is not None:
         raise SettingError(f"preset and noise each choose the tokens: got preset={preset!r}, noise={noise!r}. Set one.")
     if share is None:
