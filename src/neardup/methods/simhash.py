@@ -48,7 +48,7 @@ class SimHashMethod(Method):
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
         """Whether the features of candidates are compared too."""
-        return self.settings.compares_features
+        return self.settings.confirm != "hamming"
 
     @property
     def describes_again(self) -> bool:  # type: ignore[override]

@@ -238,9 +238,7 @@ class MinHash(TextSettings):
         """Return the settings that compare the structure of pages, or None if `min_structure` is unset."""
         if self.min_structure is None:
             return None
-        return MinHash(
-            tokens="tags", ngram=3, similarity="cosine", boost_rare=True, threshold=self.min_structure, rows_per_band=2
-        )
+        return replace(_STRUCTURE, threshold=self.min_structure)
 
     @property
     def jaccard_threshold(self) -> float:
@@ -395,11 +393,6 @@ class SimHash(TextSettings):
                 )
 
     @property
-    def compares_features(self) -> bool:
-        """Return whether duplicates must have similar features, not only similar fingerprints."""
-        return self.confirm != "hamming"
-
-    @property
     def num_features(self) -> int:
         """Return the maximum number of features used per document; 0 for all."""
         return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
@@ -427,10 +420,11 @@ class Vectors(VectorSettings):
 
 AnyMethod = TypeVar("AnyMethod", bound=MethodSettings)
 
+_STRUCTURE = MinHash(tokens="tags", ngram=3, threshold=0.4, similarity="cosine", boost_rare=True, rows_per_band=2)
 METHODS: dict[str, MethodSettings] = {
     "minhash": MinHash(),
     "simhash": SimHash(),
-    "structure": MinHash(tokens="tags", ngram=3, threshold=0.4, similarity="cosine", boost_rare=True, rows_per_band=2),
+    "structure": _STRUCTURE,
     "content": MinHash(html="main"),
     "page": MinHash(html="main", min_structure=0.4),
     "tags": SimHash(tokens="tags", ngram=3, weights="one"),
