@@ -11,8 +11,6 @@ from neardup import kernels
 from neardup.arrays import Floats, Ints, Words, flatten_strings
 from neardup.kernels.token_arrays import Shingles, make_shingles
 
-_START = 1  # START of kernels/html_tokens.py
-
 
 class WeighedTags(NamedTuple):
     """The elements of pages in document order, as features.
@@ -84,7 +82,7 @@ def start_tags(page: str) -> tuple[list[int], list[int]]:
     """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages` has it."""
     data = page.encode("utf-8", "replace")
     tags = read_tags(pa.array([data], pa.large_binary()))
-    chosen = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & np.uint8(_START))
+    chosen = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & np.uint8(kernels.html_tokens.START))
     begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # the first byte of each character
     characters = np.cumsum(begins) - 1
     return characters[tags.starts[chosen]].tolist(), tags.tokens[chosen].tolist()
