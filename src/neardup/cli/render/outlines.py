@@ -45,16 +45,11 @@ def print_outlines(
         console.print(
             "  The outlines are the same; the pages may differ in heads, scripts, attributes and marked text."
         )
-        _print_left_out(outlines, console)
-        return
-    rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
-    names = visible(names[0]), visible(names[1])
-    side_by_side = are_columns(console, plain or is_plain(console))
-    (_print_columns if side_by_side else _print_stacked)(rows, names, console)
-    _print_left_out(outlines, console)
-
-
-def _print_left_out(outlines: Outlines, console: Console) -> None:
+    else:
+        rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
+        names = visible(names[0]), visible(names[1])
+        side_by_side = are_columns(console, plain or is_plain(console))
+        (_print_columns if side_by_side else _print_stacked)(rows, names, console)
     for name, left_out in zip("AB", outlines.left_out, strict=True):
         if left_out:
             console.print(Text(f"  {plural(left_out, 'further element')} of {name} not shown.", "dim"))
