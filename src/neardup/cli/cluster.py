@@ -6,7 +6,7 @@ from typing import Any
 
 import neardup
 from neardup.cli.methods import build_method
-from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
+from neardup.cli.running import finish, running_into
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, run_options
 from neardup.settings.run import OutputSettings
@@ -43,8 +43,7 @@ def cluster(
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """
     method = build_method(values)
-    report_discarded_run(output, values["resume"])
-    with running(lambda: message_of_folder(output)):
+    with running_into(output, values["resume"]):
         result = neardup.cluster(
             named(inputs), against=named(against), method=method, output=output, tables=False, **values
         )

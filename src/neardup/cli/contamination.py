@@ -8,7 +8,7 @@ import click
 
 import neardup
 from neardup.cli.config import config_option
-from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
+from neardup.cli.running import finish, running_into
 from neardup.cli.settings import SettingType, command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
 from neardup.report.wording import translated
@@ -78,8 +78,7 @@ def contamination(
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """
-    report_discarded_run(output, values["resume"])
-    with running(lambda: message_of_folder(output)):
+    with running_into(output, values["resume"]):
         result = neardup.find_contamination(named(inputs), named(corpus), output=output, **values)
     finish(result.report, result.output or output, quiet, as_json, values["on_error"])
     row = result.report["benchmarks"][0]  # the most contaminated

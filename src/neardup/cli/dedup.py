@@ -12,7 +12,7 @@ from typing import Any
 
 import neardup
 from neardup.cli.methods import build_method, is_method_given
-from neardup.cli.running import exit_if_incomplete, finish, message_of_folder, report_discarded_run, running
+from neardup.cli.running import exit_if_incomplete, finish, running, running_into
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, run_options
 from neardup.errors import SettingError
@@ -71,8 +71,7 @@ def dedup(
     if output == "-":
         _print_kept(perform, values)
         return
-    report_discarded_run(output, values["resume"], values["scratch"])
-    with running(lambda: message_of_folder(output, values["scratch"])):
+    with running_into(output, values["resume"], values["scratch"]):
         result = perform(output=output)
     finish(result.report, result.output or output, quiet, as_json, values["on_error"])
 

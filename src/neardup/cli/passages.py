@@ -6,7 +6,7 @@ from typing import Any
 
 import neardup
 from neardup.cli.config import config_option
-from neardup.cli.running import finish, message_of_folder, report_discarded_run, running
+from neardup.cli.running import finish, running_into
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
 from neardup.settings.passages import PassageOutput, PassageSettings
@@ -47,7 +47,6 @@ def passages(
       neardup passages new/ --against old/ -o out/                  also what is in old/
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """
-    report_discarded_run(output, values["resume"])
-    with running(lambda: message_of_folder(output)):
+    with running_into(output, values["resume"]):
         result = neardup.remove_passages(named(inputs), against=named(against), output=output, **values)
     finish(result.report, result.output or output, quiet, as_json, values["on_error"])

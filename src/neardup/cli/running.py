@@ -53,28 +53,24 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def message_of_folder(output: str, scratch: str | None = None) -> str:
-    """Return a sentence about the files that an interrupted run left."""
+@contextmanager
+def running_into(output: str, resume: bool, scratch: str | None = None) -> Iterator[None]:
+    """Do as `running`, with what an interrupted run left: a line if one of this output is discarded, and the message.
+
+    resume : whether the interrupted run continues.
+    """
     from neardup.output.directory import is_address, places_of
-
-    nothing = f"The output {output} is not complete." if is_address(output) else f"Nothing was written to {output}."
-    partial = places_of(output, scratch).partial
-    if not partial.exists():
-        return nothing
-    return f"{nothing} Run the same command with --resume to continue, or delete {partial}."
-
-
-def report_discarded_run(output: str, resume: bool, scratch: str | None = None) -> None:
-    """Print a line if an interrupted run of this output is about to be discarded, as without --resume."""
-    from neardup.output.directory import places_of
 
     partial, folder = places_of(output, scratch)
     checkpoint = folder / "checkpoint.json"
-    if resume or not checkpoint.exists():
-        return
-    read = json.loads(checkpoint.read_text())["state"]["tally"]["documents"]
-    lost = f"the interrupted run in {partial}, which had read {read:,} documents"
-    click.echo(translated(f"neardup: discarding {lost}; --resume would continue it."), err=True)
+    if not resume and checkpoint.exists():
+        read = json.loads(checkpoint.read_text())["state"]["tally"]["documents"]
+        lost = f"the interrupted run in {partial}, which had read {read:,} documents"
+        click.echo(translated(f"neardup: discarding {lost}; --resume would continue it."), err=True)
+    nothing = f"The output {output} is not complete." if is_address(output) else f"Nothing was written to {output}."
+    left = f" Run the same command with --resume to continue, or delete {partial}."
+    with running(lambda: nothing + left * partial.exists()):
+        yield
 
 
 def print_json(record: Mapping[str, Any]) -> None:
