@@ -101,16 +101,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     SettingError
         If an option belongs to another method, or to Chinese words without --tokens jieba.
     """
-    return _with_options(values.pop("method", None) or default, values)
-
-
-def is_method_given(values: dict[str, Any]) -> bool:
-    """Return whether a command was given a method or an option of one."""
-    return any(values.get(name) not in (None, ()) for name in _ALL)
-
-
-def _with_options(start: str, values: dict[str, Any]) -> MethodSettings:
-    """Return the settings of a method name with the given options in place of their values."""
+    start = values.pop("method", None) or default
     method, preset, noise = type(METHODS[start]), values.pop("preset", None), values.pop("noise", None)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
@@ -132,6 +123,11 @@ def _with_options(start: str, values: dict[str, Any]) -> MethodSettings:
     if chinese:
         given["tokens"] = Jieba(**chinese)
     return settings_of(start, preset=preset, noise=noise, **given)
+
+
+def is_method_given(values: dict[str, Any]) -> bool:
+    """Return whether a command was given a method or an option of one."""
+    return any(values.get(name) not in (None, ()) for name in _ALL)
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
