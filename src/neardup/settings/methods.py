@@ -76,8 +76,13 @@ class Shingling(DocumentSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.tokens in PAGE_TOKENS:
-            self._refuse_settings_of_texts()
+        for name, plain in (("nfkc", True), ("case_fold", True), ("fold_chinese", False), ("html", None)):
+            value = getattr(self, name)
+            if self.tokens in PAGE_TOKENS and value != plain:
+                raise SettingError(
+                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for texts: got {name}={value!r}. "
+                    f"Leave {name} unset, or take tokens of texts."
+                )
 
     @property
     def shingling(self) -> Shingling:
@@ -86,15 +91,6 @@ class Shingling(DocumentSettings):
     def of_pages(self: T) -> T:
         """Return the settings for web pages: they compare the main text, unless they set something else."""
         return self if self.html is not None or self.tokens in PAGE_TOKENS else replace(self, html="main")
-
-    def _refuse_settings_of_texts(self) -> None:
-        for name, plain in (("nfkc", True), ("case_fold", True), ("fold_chinese", False), ("html", None)):
-            value = getattr(self, name)
-            if value != plain:
-                raise SettingError(
-                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for texts: got {name}={value!r}. "
-                    f"Leave {name} unset, or take tokens of texts."
-                )
 
 
 FeatureHash = Callable[[bytes], int]
