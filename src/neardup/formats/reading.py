@@ -312,9 +312,10 @@ def _hint(part: Part) -> str:
     if b"\r" in head and b"\n" not in head:
         return ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
     if not _is_utf8(head):
-        if _is_chinese(head):
-            return ": it is not UTF-8. Convert it, for example by iconv -f GB18030 -t UTF-8"
-        return ": it is not UTF-8. Convert it, for example by iconv -f LATIN1 -t UTF-8"
+        # No other encoding than GB18030 has the most frequent characters of Chinese.
+        is_chinese = any(letter in head.decode("gb18030", "replace") for letter in _FREQUENT)
+        encoding = "GB18030" if is_chinese else "LATIN1"
+        return f": it is not UTF-8. Convert it, for example by iconv -f {encoding} -t UTF-8"
     return ""
 
 
@@ -324,11 +325,6 @@ def _is_utf8(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.reason == "unexpected end of data"
     return True
-
-
-def _is_chinese(head: bytes) -> bool:
-    """Whether bytes that are not UTF-8 are Chinese in GB18030: no other encoding has its most frequent characters."""
-    return any(letter in head.decode("gb18030", "replace") for letter in _FREQUENT)
 
 
 def changed(name: str) -> InputError:
