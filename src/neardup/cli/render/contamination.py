@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from neardup.cli.render.reports import print_closing, print_troubles
-from neardup.cli.render.table import Rows, table_lines
+from neardup.cli.render.table import Rows, print_table
 from neardup.report.wording import memory, noun, percent, plural, translated, visible
 
 _MOST = 12
@@ -34,15 +34,13 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     written = {} if report["write"] == "none" else {"Kept": "kept/"}
     table.line()
     print_closing(table, report, _FILES | written, output, console)
-    console.print()
     heads = ("benchmark", "items", "contaminated", "boilerplate", "share")
     rows = [
         (visible(row["benchmark"]), *(f"{row[name]:,}" for name in heads[1:4]), percent(row["rate"]))
         for row in report["benchmarks"][:_MOST]
     ]
     if not report["between"] or len(report["benchmarks"]) > 1:
-        for line in table_lines(heads, rows):
-            console.print(line, soft_wrap=True)
+        print_table(console, heads, rows)
     if len(report["benchmarks"]) > _MOST:
         console.print("  " + translated(f"... and {len(report['benchmarks']) - _MOST:,} more; report.html lists them."))
     print_troubles(report, console)

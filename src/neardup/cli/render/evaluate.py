@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +9,7 @@ from rich.text import Text
 
 from neardup.cli.render.reports import print_troubles
 from neardup.cli.render.suggestion import print_example
-from neardup.cli.render.table import Rows, is_unicode, table_lines
+from neardup.cli.render.table import Rows, is_unicode, print_table
 from neardup.report.wording import noun, percent, plural, say, translated, visible
 from neardup.results import Sweep
 
@@ -18,15 +17,13 @@ from neardup.results import Sweep
 def print_sweep(result: Sweep, console: Console | None = None) -> None:
     """Print a row for each threshold, then the examples of each with their differences."""
     console = console or Console(highlight=False)
-    console.print()
     rows = []
     for row in result.counts.to_pylist():
         total, near = row["kept"] + row["removed"], row["removed"] - row["removed_exact"]
         share = percent(row["removed"] / total) if total else "-"
         counts = (f"{count:,}" for count in (row["removed_exact"], near))
         rows.append((f"{row['threshold']:g}", f"{row['removed']:,}", share, *counts))
-    for line in table_lines(("Threshold", "Removed", "of all", "copies", "near-duplicates"), rows):
-        console.print(line, soft_wrap=True)
+    print_table(console, ("Threshold", "Removed", "of all", "copies", "near-duplicates"), rows)
     for example in result.examples:
         at, kept = example.removed_at, example.kept_at
         sides = [] if at is None else [say("sweep.removed_at", limit=at)]
@@ -81,7 +78,7 @@ def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
     """Print a column of figures for each method."""
     columns = [_figures(report) for report in found.values()]
     rows = [tuple(map(translated, (name, *(column[name] for column in columns)))) for name in columns[0]]
-    _print_table(("", *found), rows, console, lambda row: row[0].strip() == "F1", left=(0,))
+    print_table(console, ("", *found), rows, is_bold=lambda row: row[0].strip() == "F1")
 
 
 def _figures(report: dict[str, Any]) -> dict[str, str]:
@@ -115,7 +112,7 @@ def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
         rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *scores))
     _print_title(f"By length of the shorter text{': precision / recall' if several else ''}", console)
     heads = found if several else ("precision", "recall", "F1")
-    _print_table(("characters", "texts", "to find", *heads), rows, console)
+    print_table(console, ("characters", "texts", "to find", *heads), rows, left=())
 
 
 def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
@@ -134,7 +131,7 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
     ]
     _print_title(f"{name} by {limit.replace('_', ' ')}", console)
     heads = (limit.split("_")[-1], "found", "precision", "recall", "F1", "")
-    _print_table(heads, rows, console, lambda row: row[0] == f"{best:g}", left=(5,))
+    print_table(console, heads, rows, is_bold=lambda row: row[0] == f"{best:g}", left=(5,))
 
 
 def _mark(is_chosen: bool, is_best: bool) -> str:
@@ -162,16 +159,3 @@ def _bar(share: float, unicode: bool) -> str:
 def _print_title(title: str, console: Console) -> None:
     console.print()
     console.print(Text(f"  {translated(title)}", "bold"))
-
-
-def _print_table(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    console: Console,
-    is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
-    left: Sequence[int] = (),
-) -> None:
-    """Print a table below an empty line."""
-    console.print()
-    for line in table_lines(heads, rows, left, is_bold):
-        console.print(line, soft_wrap=True)

@@ -54,6 +54,13 @@ def table_lines(
         yield Text(("  " + "  ".join(cells)).rstrip(), style)
 
 
+def print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], **layout: Any) -> None:
+    """Print a table below an empty line; layout : as of `table_lines`."""
+    console.print()
+    for line in table_lines(heads, rows, **layout):
+        console.print(line, soft_wrap=True)
+
+
 def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tuple[Table, str]:
     """Return a table of two texts side by side, headed by their names, and the character between them."""
     bar = "│" if is_unicode(console) else "|"
