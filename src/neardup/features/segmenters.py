@@ -299,21 +299,17 @@ def cutter_of(shingling: Shingling) -> Callable[[str], Iterable[Any]] | None:
     """Return the Python function that cuts a normalised text into tokens, or None where a kernel does."""
     tokens = Jieba() if shingling.tokens == "jieba" else shingling.tokens
     if isinstance(tokens, Jieba):
-        return segmenter_of(
-            tokens, nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=shingling.fold_chinese
-        )
+        return segmenter_of(tokens, shingling)
     return tokens if callable(tokens) else None
 
 
-def segmenter_of(
-    settings: Jieba, *, nfkc: bool = True, case_fold: bool = True, fold_chinese: bool = False
-) -> Segmenter:
+def segmenter_of(settings: Jieba, shingling: Shingling = Shingling()) -> Segmenter:  # noqa: B008 - frozen
     """Return the function that cuts normalised texts into Chinese words, shared by calls with the same settings.
 
     Parameters
     ----------
     settings : how to cut.
-    nfkc, case_fold, fold_chinese : how the texts are normalised, so that added words and stop words can be, too.
+    shingling : how the texts are normalised, so that added words and stop words can be, too.
 
     Returns
     -------
@@ -338,8 +334,8 @@ def segmenter_of(
     """
     _package()
     with _lock:
-        shingling = Shingling(nfkc=nfkc, case_fold=case_fold, fold_chinese=fold_chinese)
-        return _segmenter(settings, shingling, _stamp(settings.user_dict), _stamp(settings.stop_words))
+        folds = {name: getattr(shingling, name) for name in ("nfkc", "case_fold", "fold_chinese")}
+        return _segmenter(settings, Shingling(**folds), _stamp(settings.user_dict), _stamp(settings.stop_words))
 
 
 def describe_segmenter(settings: Jieba) -> dict[str, Any]:
