@@ -228,7 +228,9 @@ def test_a_page_asks_and_saves_the_answers_for_the_next_call(swept, tmp_path, br
     assert rows[0]["left_id"] not in page.read_text()
 
 
-@pytest.mark.parametrize("line", ["no json", "{}", '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"])
+@pytest.mark.parametrize(
+    "line", ["no json", "{}", "[" * 100_000, '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"]
+)
 def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
     (tmp_path / "answers.jsonl").write_text(f"{line}\n")
     with pytest.raises(InputError, match=r"Line 1 of .*answers.jsonl is no answer of a sweep: got .*Fix the line"):

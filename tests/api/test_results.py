@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
+from neardup.errors import OutputError
 from neardup.settings import run
 from neardup.settings.constraints import constraints_of
 from neardup.settings.run import IndexSettings, Storage
@@ -87,3 +88,19 @@ def test_the_accepted_names_of_an_option_are_its_type(settings, types):
     for name, kind in types.items():
         assert hints[name] == kind
         assert constraints_of(settings)[name].choices == typing.get_args(kind)
+
+
+def test_documents_without_an_id_repeat_none():
+    table = pa.table({"id": pa.array([None, None, "x"], pa.string()), "text": ["a b c", "d e f", "g h i"]})
+    assert neardup.dedup(table).report["warnings"] == []
+    assert neardup.dedup(table, id_column="id").report["counts"]["kept"] == 3
+
+
+def test_a_folder_that_is_no_output_is_not_overwritten(tmp_path):
+    (tmp_path / "mine").mkdir()
+    neardup.dedup(["a b c"], output=tmp_path / "mine", overwrite=True)  # it was empty
+    neardup.dedup(["a b c"], output=tmp_path / "mine", overwrite=True)
+    (tmp_path / "mine" / "report.json").unlink()
+    with pytest.raises(OutputError, match=r"mine is not replaced: it has no report\.json"):
+        neardup.dedup(["a b c"], output=tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "removed.parquet").exists()

@@ -121,15 +121,16 @@ def test_a_document_that_only_a_lower_threshold_removes_is_compared_at_the_highe
     assert stricter.removed.select(["id", "kept_id"]).to_pylist() == [{"id": "2", "kept_id": "1"}]  # 19 of 21
 
 
-def test_an_answer_can_be_asked_again_but_not_below_its_own_limit() -> None:
+def test_an_answer_can_be_asked_again_down_to_the_limit_of_the_run() -> None:
     texts = corpora.random_texts(1)
     result = neardup.dedup(texts, method=neardup.MinHash(ngram=2, threshold=0.4, **ALL_FOUND), rethreshold=True)
     stricter = result.rethreshold(0.6)
     assert_same(stricter.rethreshold(0.8), result.rethreshold(0.8))
+    assert_same(stricter.rethreshold(0.5), result.rethreshold(0.5))
     with pytest.raises(
-        SettingError, match=r"as strict as that of the run, threshold=0.6: got threshold=0.5. Run dedup"
+        SettingError, match=r"as strict as that of the run, threshold=0.4: got threshold=0.3. Run dedup"
     ):
-        stricter.rethreshold(0.5)
+        stricter.rethreshold(0.3)
 
 
 @pytest.mark.parametrize(

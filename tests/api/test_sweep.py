@@ -115,3 +115,21 @@ def test_thresholds_are_a_range_or_a_list() -> None:
             neardup.sweep(["a"], thresholds=limits)
     with pytest.raises(SettingError, match="method must be one of minhash, "):
         neardup.sweep(["a"], method="simhash")
+
+
+def test_a_range_has_its_start_its_steps_and_its_end():
+    assert parse_thresholds("0.5..0.52") == [0.5, 0.52]
+    assert parse_thresholds("0.5..0.72") == [0.5, 0.55, 0.6, 0.65, 0.7, 0.72]
+    assert parse_thresholds("0.8..0.9") == [0.8, 0.85, 0.9]
+
+
+def test_the_lowest_threshold_may_be_the_lowest_that_bands_can_find():
+    swept = neardup.sweep(["a b c d e f"] * 3, method=neardup.method(noise=0.1), thresholds=[0.1, 0.2])
+    assert swept.counts["removed"].to_pylist() == [2, 2]
+
+
+def test_the_suggestion_compares_within_a_column_as_the_counts_do():
+    texts = [f"{place} word{place} text{place} of the same {place} group number{place} here" for place in range(40)]
+    table = pa.table({"text": [f"{text} {lang}" for text in texts for lang in "ab"], "lang": list("ab") * 40})
+    assert neardup.sweep(table).suggestion.levels[0].documents == 80
+    assert not neardup.sweep(table, within="lang").suggestion.levels

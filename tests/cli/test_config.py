@@ -76,3 +76,34 @@ def test_a_report_of_contamination_does_not_repeat_the_run():
     Path("report.json").write_text(json.dumps({"command": "contamination"}))
     result = run("contamination", "in.jsonl", "-o", "out", "--config", "report.json")
     assert "Write the options to a TOML file" in result.stderr
+
+
+def test_a_report_repeats_how_inputs_were_read() -> None:
+    rows = [{"id": str(number), "url": f"u{number}", "text": "a b c d " * (1 + number)} for number in range(3)]
+    Path("two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("lines.log").write_text("one two three\none two three\nfoo\n")
+    two = ["two.jsonl", "--id-column", "url", "--max-document-bytes", "20"]
+    lines = ["lines.log", "--in-format", "text", "--text-unit", "file"]
+    for first, options in (("a", two), ("b", lines)):
+        assert run("dedup", *options, "-o", first).exit_code == 0
+        assert run("dedup", "--config", f"{first}/report.json", "-o", first + first).exit_code == 0
+        reports = [json.loads(Path(f"{name}/report.json").read_text()) for name in (first, first + first)]
+        for part in ("columns", "counts", "max_document_bytes"):
+            assert reports[0][part] == reports[1][part]
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ([], ("MinHash", "letters", 0.271)),
+        (["--noise", "10%"], ("MinHash", "letters", 0.16)),
+        (["--preset", "code"], ("MinHash", "code", 0.7)),
+        (["--method", "simhash"], ("SimHash", "words", 0.5)),
+        (["--threshold", "0.5"], ("MinHash", "letters", 0.5)),
+    ],
+)
+def test_a_method_on_the_command_line_takes_the_place_of_all_that_a_report_has(options, chosen) -> None:
+    assert run("dedup", "in.jsonl", "--text-column", "body", "-o", "out", "--noise", "5%").exit_code == 0
+    assert run("dedup", "--config", "out/report.json", "-o", "again", *options).exit_code == 0
+    method = json.loads(Path("again/report.json").read_text())["method"]
+    assert (method["method"], method["tokens"], method["threshold"]) == chosen

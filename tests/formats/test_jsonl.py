@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import neardup
 from neardup.documents import lines
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.sources import Source
@@ -235,3 +236,12 @@ def test_columns_are_the_keys_of_the_first_lines(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\nbad\n{"b": "x", "a": 2}\n' + b'{"a": 1}\n' * 200 + b'{"late": 1}\n')
     assert jsonl.column_types(Source("in", str(path))) == {"a": pa.int64(), "b": pa.large_string()}
+
+
+def test_a_row_whose_id_is_a_list_or_an_object_is_rejected_alone(tmp_path):
+    rows = [{"id": number, "text": f"a{number} b c"} for number in (1, 2)]
+    rows += [{"id": [], "text": "x y z"}, {"id": {}, "text": "u v w"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for options in ({}, {"id_column": "id"}):
+        report = neardup.dedup(tmp_path / "in.jsonl", **options).report
+        assert (report["columns"]["id"], report["counts"]["read"], report["counts"]["rejected"]) == ("id", 2, 2)

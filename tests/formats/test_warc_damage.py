@@ -207,3 +207,12 @@ def test_what_is_too_long_to_be_inflated_is_said_if_nothing_is_found_behind_it(
     assert "no record was found after it" in rejected[0].reason
     found, rejected = read_bytes(tmp_path, members(data, TWO), "a.warc.gz")
     assert (list(found), rejected) == (ALL[:2], [])
+
+
+@pytest.mark.parametrize("size", [3, 9, 40])
+def test_a_file_that_ends_in_a_header_is_incomplete(tmp_path: Path, size: int) -> None:
+    (tmp_path / "a.warc").write_bytes(ONE + ONE[:size])
+    result = neardup.dedup(tmp_path / "a.warc", output=tmp_path / "out", on_error="skip")
+    assert result.report["counts"]["read"] == result.report["incomplete"]["files"] == 1
+    reason = json.loads((tmp_path / "out" / "rejected.jsonl").read_text())["reason"]
+    assert reason == f"the file is cut short inside the header of this record: it has {size} bytes"

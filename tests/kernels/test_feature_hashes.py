@@ -108,7 +108,7 @@ def test_features_are_the_joined_tokens_that_their_hashes_stand_for(texts, token
     array = pa.array(texts, pa.string())
     described = shingle_documents(array, method)
     features = distinct_features(described.hashes, described.offsets)
-    strings = strings_of(token_strings(array, method), ngram, tokens != "chars", features, described.offsets).to_list()
+    strings = strings_of(token_strings(array, method), method, features, described.offsets).to_list()
     separator = "" if tokens == "chars" else " "
     for document, text in enumerate(texts):
         cut = shingles.tokens_of(text, tokens, normalised, normalised)

@@ -283,7 +283,7 @@ FAILURES = [
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "no.jsonl", "-o", "new", "--method", "vectors"],
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
-    ["dedup", "in.jsonl", "-o", "file", "--overwrite"],
+    *(["dedup", "in.jsonl", "-o", name, "--overwrite"] for name in ("file", "folder")),
     ["dedup", ".", "-o", "new"],
     ["dedup", "in.jsonl", "-o", "memory://bucket/out"],
     ["dedup", "in.jsonl", "-o", "new", "--config", "run.toml"],

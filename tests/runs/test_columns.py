@@ -91,6 +91,16 @@ def test_a_rank_in_csv_is_checked_when_it_is_read(tmp_path: Path) -> None:
     assert choose_columns(list_inputs([str(tmp_path)]), rank_columns=["stars"]) == Columns("text", None, ("stars",))
 
 
+def test_times_rank_alike_in_one_file_and_in_several(tmp_path: Path) -> None:
+    times = ["2026-01-31 12:00:00+00", "2026-01-31T13", "2026-01-30"]
+    for name, some in (("whole", times), ("first", times[:2]), ("second", times[2:])):
+        pq.write_table(pa.table({"text": ["a b c d e f g"] * len(some), "time": some}), tmp_path / f"{name}.parquet")
+    for names in (["whole"], ["first", "second"]):
+        found = neardup.dedup([tmp_path / f"{name}.parquet" for name in names], keep="max:time")
+        assert found.mask.tolist() == [False, True, False]
+        assert found.report["counts"]["rejected"] == 0
+
+
 def test_a_row_of_values_as_header_is_named(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("1,a text without a header,en\n2,another,en\n")
     with pytest.raises(ColumnError, match=r"The first row of CSV and TSV is the names of the columns"):

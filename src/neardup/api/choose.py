@@ -54,7 +54,13 @@ class _Drawn(NamedTuple):
 
 
 def choose(
-    tasks: list[Task], given: MinHash, corpus: Corpus, run_settings: RunSettings, stages: Stages
+    tasks: list[Task],
+    given: MinHash,
+    corpus: Corpus,
+    run_settings: RunSettings,
+    stages: Stages,
+    *,
+    within: str | None = None,
 ) -> tuple[Suggestion, _Chooser | None]:
     """Return the settings to suggest, and the object that asks; None if they cannot be chosen.
 
@@ -77,8 +83,8 @@ def choose(
     least = max(_BUCKETS[0], _MAX_PAIRS // max(1, total))
     method = method_of(loosest).resolve()
     searches = [
-        pipeline.Search(method, SelectionSettings(max_bucket_size=min(least * factor, _BUCKETS[1])), True)
-        for factor in (1, _WIDER, _WIDER**2)
+        pipeline.Search(method, SelectionSettings(within=within, max_bucket_size=min(size, _BUCKETS[1])), True)
+        for size in (least, _WIDER * least, _WIDER**2 * least)
     ]
     with (
         workspace() as scratch,
@@ -269,12 +275,14 @@ def _read_answers(file: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Return the rows of a file of answers by what was asked: ids, similarity and length of the shingles."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for number, line in enumerate(file.read_bytes().splitlines(), 1):  # bytes end at no other separator
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float | int, "ngram": int}
             valid = all(isinstance(row[name], kind) for name, kind in kinds.items())
             valid = valid and choosing.LOWEST <= row["similarity"] <= 1
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             valid = False
         if not valid:
             raise InputError(

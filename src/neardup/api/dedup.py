@@ -118,7 +118,8 @@ def dedup(
         them then raises SettingError.
     rethreshold : measure all pairs, also those of removed documents, and keep them in memory, so that
         `result.rethreshold` answers at stricter limits. Not with an index, linkage="connected", keep="none", passages
-        or containment. The result is the same; the search takes longer where clusters are large.
+        or containment. The result is the same where no bucket overflows; the search takes longer where clusters are
+        large.
     overwrite : replace the output folder, if it exists, once the new result is complete. Remote storage is never
         overwritten.
     scratch : an existing folder for temporary files; use a fast local disk. Default: next to the output, or the

@@ -94,9 +94,18 @@ def sweep(
     chosen: list[_Chosen] = []
     # One run below the first threshold finds what it just keeps.
     below = max(round(limits[0] - 0.05, 4), limits[0] / 2)
+
+    def method_at(limit: float) -> Method:
+        return method_of(replace(settings, threshold=limit)).resolve()
+
     with open_stages(run.progress) as stages:
-        methods = [method_of(replace(settings, threshold=limit)).resolve() for limit in (below, *limits)]
-        searches = [pipeline.Search(each, selection) for each in methods]
+        methods = [method_at(limit) for limit in limits]
+        try:
+            lowest = method_at(below)
+            _ = lowest.lookup  # may need more bands than there may be
+        except SettingError:
+            lowest = methods[0]
+        searches = [pipeline.Search(each, selection) for each in (lowest, *methods)]
         with (
             workspace() as scratch,
             closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as found,
@@ -105,10 +114,10 @@ def sweep(
                 chosen += _choose(outcome, removed_at, kept_at)
                 if removed_at is not None:
                     rows.append(_counts(removed_at, outcome))
-            examples = _mark(tasks, methods[0], outcome.corpus, scratch, chosen)
+            examples = _mark(tasks, lowest, outcome.corpus, scratch, chosen)
         suggestion = ask = None
         if thresholds is None:
-            suggestion, ask = choose(tasks, settings, outcome.corpus, run.settings, stages)
+            suggestion, ask = choose(tasks, settings, outcome.corpus, run.settings, stages, within=within)
         report = {
             "command": "sweep",
             "thresholds": rows,

@@ -15,6 +15,9 @@ from neardup.errors import SettingError
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import name_of
 
+REPORTED = "neardup.reported"
+"""The key of `Context.meta` that has the names of the options that a report gave."""
+
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
 
 
@@ -48,6 +51,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
     known = {str(param.name): param for param in ctx.command.get_params(ctx)}
     several = {name for name, param in known.items() if getattr(param, "multiple", False) or param.nargs == -1}
     ctx.default_map = dict(ctx.default_map or {})
+    ctx.meta[REPORTED] = () if path.suffix != ".json" else tuple(values)
     for key, value in values.items():
         if key in known and value is not None:
             ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
@@ -92,6 +96,7 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
             f"--config {name} does not repeat a run: a report of neardup contamination does not name its items and "
             "their columns. Write the options to a TOML file."
         )
+    from neardup.formats.registry import FORMATS, format_of
     from neardup.runs.columns import FILE_COLUMN, ID_NAMES
 
     has_method = ctx.command.name != "passages"
@@ -114,8 +119,16 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
     groups = report.get("groups") or {}
     values |= {"group_by": groups.get("column"), "group_share": groups.get("share")}
     values["text_column"] = report["columns"]["text"]
-    if report["columns"]["id"] not in (*ID_NAMES, FILE_COLUMN):
+    # The first of the names is found by itself, and ids that repeat were not named.
+    repeats = any(warning.startswith("The id ") for warning in report.get("warnings", ()))
+    if not repeats and report["columns"]["id"] not in (ID_NAMES[0], FILE_COLUMN):
         values["id_column"] = report["columns"]["id"]
+    values["max_document_bytes"] = report.get("max_document_bytes")
+    units = {part["unit"] for part in report["inputs"] if part["format"] == "text"}
+    values["text_unit"] = units.pop() if len(units) == 1 else None
+    formats = {part["format"] for part in report["inputs"]}
+    if len(formats) == 1 and any(format_of(part["name"])[0] not in formats for part in report["inputs"]):
+        values["in_format"] = next(name if name in FORMATS else None for name in formats)
     for role, param in (("source", "inputs"), ("against", "against")):
         named = [part["name"] for part in report["inputs"] if part["role"] == role and part["format"] != "table"]
         if report["num_inputs"] == len(report["inputs"]):

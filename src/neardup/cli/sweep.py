@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import click
@@ -128,7 +129,7 @@ def parse_thresholds(text: str) -> list[float]:
         low, dots, high = text.partition("..")
         if not dots:
             return [float(word) for word in text.split(",")]
-        steps = round((float(high) - float(low)) / _STEP)
+        steps = ceil(round((float(high) - float(low)) / _STEP, 6))
         if steps < 0:
             raise ValueError
         return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [float(high)]

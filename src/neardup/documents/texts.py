@@ -205,7 +205,7 @@ def _ranks_of(array: pa.Array) -> tuple[pa.Array, Bad]:
 
 NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00:00Z)"
 _TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,6})\d*)?)?)?(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -227,7 +227,7 @@ def rank_of(text: str) -> float | None:
     except ValueError:
         return None
     if zone != "Z":
-        away = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5]))
+        away = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5] or 0))
         moment += away if zone[0] == "-" else -away
     return float((moment - _EPOCH) // timedelta(microseconds=1))
 

@@ -104,6 +104,7 @@ def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]
 def _arrow_type(seen: set[str]) -> pa.DataType:
     if not seen:
         return pa.null()
+    seen = seen & {"str", "int", "bool", "float"} or seen  # rows with a list or an object are rejected
     if "str" in seen:
         return pa.large_string()
     if seen <= {"int", "bool", "float"}:

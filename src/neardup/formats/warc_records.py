@@ -20,6 +20,7 @@ _MAX_BLANK_BYTES = 1 << 20
 _VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _LINE_END = re.compile(rb"\r?\n")
+_CUT = "the file is cut short inside the header of this record: it has {} bytes"
 
 Fields = dict[str, str]
 
@@ -121,10 +122,14 @@ def _header(data: WarcBytes, byte: int) -> bytes:
     """Return the next header, its empty line included, without consuming it."""
     while len(data.data) < len(RECORD_MAGIC) and data.more():
         pass
+    if 0 < len(data.data) < len(RECORD_MAGIC) and RECORD_MAGIC.startswith(data.data):
+        raise Damage(byte, _CUT.format(len(data.data)), data.position, is_final=True)
     if not data.data.startswith(RECORD_MAGIC):
         raise Damage(byte, f"no WARC record begins here, but {bytes(data.data[:20])!r}", data.position)
     while (end := header_end(data.data)) is None and len(data.data) < MAX_HEADER_BYTES and data.more():
         pass
+    if end is None and len(data.data) < MAX_HEADER_BYTES:
+        raise Damage(byte, _CUT.format(len(data.data)), data.position, is_final=True)
     if end is None or end[1] > MAX_HEADER_BYTES:
         reason = f"the header of the record does not end within {MAX_HEADER_BYTES} bytes"
         raise Damage(byte, reason, data.position)

@@ -304,6 +304,11 @@ class OutputDirectory:
             )
         if path.exists() and not path.is_dir():
             raise OutputError(f"The output {path} is a file. Use a folder.")
+        if path.exists() and any(path.iterdir()) and not (path / "report.json").exists():
+            raise OutputError(
+                f"The folder {path} is not replaced: it has no report.json, so it is not the output of a run. Use "
+                "another folder, or delete it yourself."
+            )
 
     def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
         """Raise OutputError if an input is in the output folder, or the output is in an input folder."""

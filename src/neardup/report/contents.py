@@ -129,6 +129,7 @@ def build_report(
         "settings": method.other_settings(selection),
         "method": settings_or_none(method.settings),
         "columns": _columns(tasks),
+        "max_document_bytes": min((task.max_document_bytes for task in tasks), default=None),
         **describe_inputs(
             tasks,
             corpus,

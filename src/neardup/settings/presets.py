@@ -65,14 +65,14 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
     threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
     settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
-    least = given.get("threshold", threshold)
+    least = min(given.get("threshold", threshold), threshold)
     if similarity == "containment" or least > _FEW_ROWS:
         return settings
     settings["rows_per_band"] = 3 if least > _THREE_ROWS else 2
     is_heavy = _is_heavy(share, ngram, similarity)
     if is_heavy:
         settings["boost_rare"] = True
-    if "threshold" not in given and (is_heavy or least > _THREE_ROWS):
+    if is_heavy or least > _THREE_ROWS:
         settings["recall"] = _FEW_AT_THRESHOLD
     return settings
 

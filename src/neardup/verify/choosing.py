@@ -163,7 +163,7 @@ def estimate(pairs: Ints, similarity: Floats, same: Mask) -> Estimate | None:
         effective = total**2 / float(np.sum(weights**2 / np.maximum(trials, 1)))
         estimated = float(correct[steps].sum()) / total
         low, high = wilson(estimated, effective)
-        return total, Share(estimated, max(0.0, low), min(1.0, high))
+        return total, Share(estimated, max(0.0, low), max(estimated, min(1.0, high)))
 
     (above, precision), (below, missed) = interval(slice(chosen, None)), interval(slice(0, chosen))
     recall = [
