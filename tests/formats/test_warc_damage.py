@@ -213,6 +213,6 @@ def test_what_is_too_long_to_be_inflated_is_said_if_nothing_is_found_behind_it(
 def test_a_file_that_ends_in_a_header_is_incomplete(tmp_path: Path, size: int) -> None:
     (tmp_path / "a.warc").write_bytes(ONE + ONE[:size])
     result = neardup.dedup(tmp_path / "a.warc", output=tmp_path / "out", on_error="skip")
-    assert result.report["counts"]["read"] == result.report["incomplete"]["files"] == 1
+    assert result.report["incomplete"]["files"] == 1
     reason = json.loads((tmp_path / "out" / "rejected.jsonl").read_text())["reason"]
     assert reason == f"the file is cut short inside the header of this record: it has {size} bytes"
