@@ -120,8 +120,8 @@ def dedup(
         `result.rethreshold` answers at stricter limits. Not with an index, linkage="connected", keep="none", passages
         or containment. The result is the same where no bucket overflows; the search takes longer where clusters are
         large.
-    overwrite : replace the output folder, if it exists, once the new result is complete. Remote storage is never
-        overwritten.
+    overwrite : replace the output folder, if it exists, once the new result is complete. A folder that has files but
+        no report.json is not the output of a run, and is not replaced; remote storage is never overwritten.
     scratch : an existing folder for temporary files; use a fast local disk. Default: next to the output, or the
         temporary folder of the system. Resuming an interrupted run needs the same folder.
     resume : continue an interrupted run with the same inputs, settings and output.
