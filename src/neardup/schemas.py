@@ -84,7 +84,7 @@ def removed_schema(measures: Measures) -> pa.Schema:
     return _schema(
         _field("id", pa.string(), "The removed document: its id column as text, else its running number."),
         *_PLACE,
-        _field("kept_id", pa.string(), "The kept document that removed it: the most similar, ties to the earlier."),
+        _field("kept_id", pa.string(), "The most similar kept document; of equals a copy, then the earlier."),
         _field("kept_source_file", pa.string(), "The input that the kept document came from, as it was named."),
         _field("kept_row", pa.int64(), "The row of the kept document in that input, from 0."),
         _field("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
