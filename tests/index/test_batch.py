@@ -477,12 +477,12 @@ print(result.report["source_bytes"], result.report["peak_memory_bytes"])
 @pytest.mark.slow
 def test_the_memory_of_a_run_does_not_grow_with_its_texts(tmp_path):
     peaks = []
-    for number, count in enumerate((20_000, 20_000, 100_000)):  # the first run may compile kernels, in 100 MB more
+    for number, count in enumerate((20_000, 20_000, 100_000, 100_000)):  # the first may compile kernels
         address, folder = str(tmp_path / f"{number}.index"), str(tmp_path / f"{number}")
         Index.create(address, storage="text").close()
         command = [sys.executable, "-c", GROWING, address, str(count), folder]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         peaks.append([int(word) for word in done.stdout.split()])
-    _, (few_bytes, few), (many_bytes, many) = peaks
-    assert many_bytes > few_bytes + (250 << 20)  # alike runs differ by up to 50 MB
+    (few_bytes, few), (many_bytes, many) = min(peaks[:2]), min(peaks[2:])  # of alike runs, which differ by 50 MB
+    assert many_bytes > few_bytes + (250 << 20)
     assert many - few < (many_bytes - few_bytes) // 2, peaks  # in memory, each text takes more than itself

@@ -192,7 +192,7 @@ def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations
     packed = pack_keys(hashes.copy(), np.arange(len(hashes), dtype=np.uint32), len(hashes))
     same = np.flatnonzero((packed[1:] ^ packed[:-1]) <= mask)  # others differ above the mask
     left, right = (packed[same] & mask).astype(np.uint32), (packed[same + 1] & mask).astype(np.uint32)
-    null = hash_strings(np.empty(0, np.uint8), np.zeros(2, np.int64))  # it repeats nothing
+    null = hash_strings(np.frombuffer(b" ", np.uint8), np.zeros(2, np.int64))  # it repeats nothing
     truly = (hashes[left] == hashes[right]) & (hashes[left] != null)
     left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
     for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
