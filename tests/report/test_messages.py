@@ -26,6 +26,7 @@ from neardup.report.dedup_html import render_report
 from neardup.report.wording import _patterns, _table, for_terminal, sentences
 from neardup.verify.choosing import Level
 from reference.checks import for_every
+from reference.commands import FAILURES, TABLE_COMMANDS, WARNING_COMMANDS
 from reference.reports import example, report, simhash_report
 
 pytestmark = pytest.mark.slow
@@ -276,101 +277,6 @@ def catalogue_of(name: str) -> list[str]:
     return [english for english, _ in _table("tables.toml" if name == "tables" else "errors.toml")[name]]
 
 
-TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
-FAILURES = [
-    *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
-    *(["dedup", name, "-o", name[:2]] for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "cut.jsonl.gz")),
-    ["dedup", "bad.txt", "array.json", "-o", "two"],
-    ["dedup", "no.jsonl", "-o", "new", "--method", "vectors"],
-    *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
-    *(["dedup", "in.jsonl", "-o", name, "--overwrite"] for name in ("file", "folder")),
-    ["dedup", ".", "-o", "new"],
-    ["dedup", "in.jsonl", "-o", "memory://bucket/out"],
-    ["dedup", "in.jsonl", "-o", "new", "--config", "run.toml"],
-    ["dedup", "in.jsonl"],
-    ["dedup", "in.jsonl", "-o"],
-    ["dedup", "in.jsonl", "-o", "."],
-    ["compare", "in.jsonl"],
-    ["dedup", "in.jsonl", "-o", "new", "--num-bands", "4"],
-    ["passages", "in.jsonl", "-o", "new", "--min-length", "9"],
-    ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
-    ["dedup", "in.jsonl", "-o", "new", "--text-column", "txt"],
-    ["dedup", "vectors.jsonl", "-o", "new"],
-    ["dedup", "in.jsonl", "--against", "nope.index", "-o", "new"],
-    ["dedup", "page.html", "gb.txt", "-o", "new"],
-    ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],
-    ["dedup", "in.jsonl", "-o", "new", "--keep", "longets"],
-    ["dedup", "in.jsonl", "-o", "new", "--threshold", "1.5"],
-    ["dedup", "in.jsonl", "-o", "new", "--ngram", "0"],
-    ["dedup", "in.jsonl", "-o", "new", "--max-document-bytes", "0"],
-    ["dedup", "in.jsonl", "-o", "new", "--method", "minhsh"],
-    ["dedup", "in.jsonl", "-o", "new", "--threshhold", "1"],
-    ["dedup", "in.jsonl", "-o", "new", "--max-distanc"],
-    ["dedup", "in.jsonl", "-o", "new", "--qqqqqq"],
-    ["dedup", "in.jsonl", "-o", "new", "--max-distance", "3"],
-    ["dedpu"],
-    ["qqqqqq"],
-    ["plan", "--documents", "x"],
-    ["compare", "nope.txt", "in.jsonl"],
-    ["compare", "folder", "in.jsonl"],
-    ["compare", "bad.txt", "in.jsonl"],
-    ["find-pairs", "in.jsonl", "-o", "p.txt"],
-    ["sweep", "in.jsonl", "--method", "vectors"],
-    ["find-pairs", "in.jsonl", "-o", "p"],
-    ["find-pairs", "in.jsonl", "-o", "p.csv"],
-    ["contamination", "in.jsonl", "-o", "new"],
-    ["passages", "in.jsonl", "-o", "new", "--normalise"],
-    ["index", "add", "nope.index", "in.jsonl"],
-    ["index", "create", "folder"],
-    *(
-        ["dedup", "in.jsonl", "-o", "new", *options.split()]
-        for options in (
-            "--noise 50%",
-            "--noise 5% --preset code",
-            "--noise 5% --tokens words",
-            "--config nope.toml",
-            "--config page.html",
-            "--config report.json",
-            "--group-by id --keep none",
-            "--keep none,longest",
-            "--keep max:text",
-            "--master local",
-            "--passages 50 --write annotated",
-            "--jieba-mode full",
-            "--scratch nope",
-            "--text-column number",
-        )
-    ),
-    ["dedup", "in.jsonl", "-o", "-", "--resume"],
-    ["dedup", "in.jsonl", "broken.jsonl", "-o", "-"],
-    ["dedup", "broken.jsonl", "-o", "new", "--on-error", "stop"],
-    ["cluster", "in.jsonl", "-o", "new", "--keep", "longest:3"],
-    ["passages", "in.jsonl", "-o", "new", "--min-length", "50", "--bridge", "60"],
-    ["passages", "in.jsonl", "-o", "new", "--within", "id"],
-    ["passages", "in.jsonl", "-o", "new", "--unit", "line", "--bridge", "3"],
-    ["compare", "-", "-"],
-    ["contamination", "empty.jsonl", "--corpus", "in.jsonl", "-o", "new"],
-    ["contamination", "in.jsonl", "--corpus", "in.jsonl", "-o", "new", "--config", "report.json"],
-    ["evaluate", "in.jsonl", "--label", "empty"],
-    ["evaluate", "in.jsonl", "--compare-methods", "minhash"],
-    ["evaluate", "in.jsonl", "--errors", "e.html", *TWO_METHODS],
-    ["evaluate", "in.jsonl", "--method", "minhash", *TWO_METHODS],
-    *(["evaluate", "in.jsonl", "--pairs", name] for name in ("other.csv", "none.csv", "odd.csv")),
-    ["sweep", "in.jsonl", "--threshold", "0.5"],
-    ["sweep", "in.jsonl", "--answers", "no.jsonl"],
-    ["sweep", "in.jsonl", "--ask", "3", "--answers", "no.jsonl"],
-    ["sweep", "in.jsonl", "--thresholds", "abc"],
-    ["sweep", "in.jsonl", "--thresholds", "0.5,0.6", "--ask", "3"],
-    ["index", "remove", "an.index"],
-    ["index", "expire", "an.index"],
-    ["index", "add-if-new", "an.index", "in.jsonl", "--stream"],
-    ["index", "add-if-new", "an.index", "in.jsonl", "--print-kept"],
-    ["index", "imports", "commit", "an.index", "monday"],
-    ["sign", "in.jsonl", "-o", "new/signed.parquet", "--lang", "en"],
-    ["sign", "in.jsonl", "--lang=en", "--qqqqqq"],
-]
-
-
 def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch, met):
     monkeypatch.chdir(tmp_path)
     rows = [{"id": "1", "text": text, "number": 3, "empty": None} for text in ("a b c", "x y z")]
@@ -413,56 +319,6 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     assert met | system | by_version >= set(catalogue_of("errors"))  # click 8.3 has other words for those
 
 
-TABLE_COMMANDS = [
-    ["plan", "--documents", "1e5"],
-    ["plan", "--documents", "1e8"],
-    ["plan", "--documents", "1e9", "--engine", "spark"],
-    ["plan", "--documents", "1e9", "--engine", "index", "--storage", "text"],
-    ["plan", "--documents", "1e9", "--engine", "index", "--method", "simhash"],
-    ["plan", "--documents", "1e9", "--engine", "memory", "--method", "simhash"],
-    ["sweep", "in.jsonl", "--thresholds", "0.5,0.8"],
-    ["evaluate", "in.jsonl", "--errors", "errors.html", "--plot", "curve.svg"],
-    ["evaluate", "in.jsonl", "--threshold", "1"],
-    ["evaluate", "in.jsonl", "--method", "simhash"],
-    ["evaluate", "in.jsonl", "--method", "simhash", "--max-distance", "1"],
-    ["evaluate", "in.jsonl", "--compare-methods", "minhash", "--compare-methods", "simhash"],
-    ["evaluate", "in.jsonl", "--pairs", "judged.csv"],
-    ["evaluate", "in.jsonl", "--pairs", "judged-twice.csv"],
-    ["evaluate", "one.jsonl", "--label", "one"],
-    ["contamination", "items.jsonl", "--corpus", "in.jsonl", "-o", "found", "--fail-above", "0"],
-    ["contamination", "many.jsonl", "--benchmark-column", "id", "--corpus", "in.jsonl", "-o", "many"],
-    ["passages", "in.jsonl", "-o", "cut"],
-    ["passages", "damaged.jsonl", "-o", "cut2"],
-    ["document-frequencies", "in.jsonl", "-o", "idf.parquet"],
-    ["index", "create", "i.index"],
-    ["index", "add-if-new", "i.index", "in.jsonl"],
-    ["index", "add-if-new", "i.index", "in.jsonl"],
-    ["index", "add", "i.index", "in.jsonl"],
-    ["index", "info", "i.index"],
-    ["index", "query", "i.index", "in.jsonl"],
-    ["index", "query", "i.index", "in.jsonl", "-o", "hits.parquet"],
-    ["index", "query", "i.index", "one.jsonl"],
-    ["index", "query", "i.index", "one.jsonl", "-o", "hit.parquet"],
-    ["index", "verify", "i.index"],
-    ["index", "export", "i.index", "-o", "exported.parquet"],
-    ["index", "get", "i.index", "0", "1"],
-    ["index", "create", "texts.index", "--storage", "text"],
-    ["index", "add-if-new", "texts.index", "in.jsonl", "--payload-column", "cluster"],
-    ["index", "get", "texts.index", "0"],
-    ["index", "imports", "list", "i.index"],
-    ["index", "imports", "open", "i.index", "monday"],
-    ["index", "imports", "stage", "i.index", "monday", "in.jsonl"],
-    ["index", "info", "i.index"],
-    ["index", "imports", "list", "i.index"],
-    ["index", "imports", "commit", "i.index", "monday"],
-    ["index", "remove", "i.index", "0"],
-    ["document-frequencies", "page.html", "--tokens", "tags", "--ngram", "3", "-o", "tags.parquet"],
-    ["index", "create", "pages.index", "--html", "main", "--min-structure", "0.5", "--idf", "tags.parquet"],
-    ["index", "add", "pages.index", "page.html"],
-    ["index", "query", "pages.index", "page.html"],
-]
-
-
 def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     monkeypatch.chdir(tmp_path)
     texts = ["one two three four five six seven eight nine ten", "One two three four five six seven eight nine ten!"]
@@ -488,36 +344,6 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
         english = set(re.findall("[A-Za-z]{3,}", re.sub("[0-9a-f]{12,}", "", printed))) - known
         assert not english, (arguments, printed)
     assert " / ".join(sorted(set(catalogue_of("tables")) - met)) == ""
-
-
-WARNING_COMMANDS = [
-    ["dedup", "same", "-o", "1"],
-    ["dedup", "same/a.jsonl", "-o", "0"],
-    ["dedup", "same", "-o", "2", "--count-by", "source"],
-    [
-        "cluster",
-        "full.jsonl",
-        "-o",
-        "3",
-        "--linkage",
-        "connected",
-        "--max-bucket-size",
-        "1",
-        "--num-bands",
-        "32",
-        "--rows-per-band",
-        "2",
-    ],
-    ["dedup", "full.jsonl", "-o", "4", "--max-bucket-size", "1", "--num-bands", "32", "--rows-per-band", "2"],
-    ["dedup", "short.jsonl", "-o", "5"],
-    ["dedup", "short.jsonl", "-o", "6", "--method", "simhash"],
-    ["dedup", "short.jsonl", "-o", "7", "--method", "structure"],
-    ["dedup", "twice.jsonl", "-o", "8"],
-    ["dedup", "thrice.jsonl", "-o", "9"],
-    ["evaluate", "few.jsonl", "--label", "label", "--ngram", "1", "--curve-from", "0.25"],
-    ["evaluate", "full.jsonl", "--label", "label", "--threshold", "0.99", "--max-bucket-size", "5"],
-    ["evaluate", "few.jsonl", "--pairs", "judged.csv"],
-]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")

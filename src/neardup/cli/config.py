@@ -5,19 +5,19 @@ from __future__ import annotations
 import difflib
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from neardup.cli.settings import Function, option
 from neardup.errors import SettingError
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import name_of
 
-REPORTED = "neardup.reported"
-"""The key of `Context.meta` that has the names of the options that a report gave."""
-
+_REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
 
 
@@ -51,10 +51,25 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
     known = {str(param.name): param for param in ctx.command.get_params(ctx)}
     several = {name for name, param in known.items() if getattr(param, "multiple", False) or param.nargs == -1}
     ctx.default_map = dict(ctx.default_map or {})
-    ctx.meta[REPORTED] = () if path.suffix != ".json" else tuple(values)
+    ctx.meta[_REPORTED] = {*values} if path.suffix == ".json" else set()
     for key, value in values.items():
         if key in known and value is not None:
             ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
+
+
+def reported_for_another(names: Iterable[str]) -> dict[str, None]:
+    """Return None for each of some options that a report gave, if the command line chooses a method by other options.
+
+    These are --method, --preset and --noise, to whose choice the settings of the report do not belong.
+    """
+    context = click.get_current_context(silent=True)
+    if context is None or _REPORTED not in context.meta:
+        return {}
+    source = context.get_parameter_source
+    if ParameterSource.COMMANDLINE not in map(source, ("method", "preset", "noise")):
+        return {}
+    reported = context.meta[_REPORTED] & {*names}
+    return {name: None for name in reported if source(name) is ParameterSource.DEFAULT_MAP}
 
 
 def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
@@ -119,7 +134,7 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
     groups = report.get("groups") or {}
     values |= {"group_by": groups.get("column"), "group_share": groups.get("share")}
     values["text_column"] = report["columns"]["text"]
-    # The first of the names is found by itself, and ids that repeat were not named.
+    # The first of the names is found without being named, and a named column whose ids repeat is refused.
     repeats = any(warning.startswith("The id ") for warning in report.get("warnings", ()))
     if not repeats and report["columns"]["id"] not in (ID_NAMES[0], FILE_COLUMN):
         values["id_column"] = report["columns"]["id"]
@@ -127,8 +142,9 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
     units = {part["unit"] for part in report["inputs"] if part["format"] == "text"}
     values["text_unit"] = units.pop() if len(units) == 1 else None
     formats = {part["format"] for part in report["inputs"]}
-    if len(formats) == 1 and any(format_of(part["name"])[0] not in formats for part in report["inputs"]):
-        values["in_format"] = next(name if name in FORMATS else None for name in formats)
+    by_suffix = {format_of(part["name"])[0] for part in report["inputs"]}
+    if len(formats) == 1 and formats != by_suffix and formats <= FORMATS.keys():
+        values["in_format"] = formats.pop()
     for role, param in (("source", "inputs"), ("against", "against")):
         named = [part["name"] for part in report["inputs"] if part["role"] == role and part["format"] != "table"]
         if report["num_inputs"] == len(report["inputs"]):

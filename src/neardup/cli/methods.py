@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from neardup.cli.config import REPORTED
+from neardup.cli.config import reported_for_another
 from neardup.cli.settings import Function, composed, option, setting_option
 from neardup.errors import SettingError
 from neardup.settings.constraints import constraints_of
@@ -103,12 +102,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     SettingError
         If an option belongs to another method, or to Chinese words without --tokens jieba.
     """
-    context = click.get_current_context(silent=True)
-    reported = {*_TEXT, *_OPTIONS, *JIEBA} & {*(context.meta.get(REPORTED, ()) if context else ())}
-    source = context.get_parameter_source if context else None
-    if reported and source and ParameterSource.COMMANDLINE in map(source, ("method", "preset", "noise")):
-        # What a report gave belongs to another choice.
-        values |= {name: None for name in reported if source(name) is ParameterSource.DEFAULT_MAP}
+    values |= reported_for_another([*_TEXT, *_OPTIONS, *JIEBA])
     start = values.pop("method", None) or default
     method, preset, noise = type(METHODS[start]), values.pop("preset", None), values.pop("noise", None)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}

@@ -27,9 +27,9 @@ _NGRAM = 5
 _LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
 # Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and 0.10 of those of 6.
 _UNRELATED, _LEAST = 0.8, 0.1
-# The costs of choose_bands are those of words. Of letters, bands of one row took 1.7 times the processor time. Few of
-# these pairs are at the threshold, so that 0.9 of those are enough. Bands of three rows find them in half
-# the time; below _THREE_ROWS they are too many.
+# Up to _FEW_ROWS the rows of a band are set: the costs of choose_bands are those of words, and of letters its bands of
+# one row took 1.7 times the processor time. Few pairs are at the threshold, so that 0.9 of those are enough. Bands of
+# three rows then take half the time; below _THREE_ROWS they are too many.
 _FEW_ROWS, _THREE_ROWS, _FEW_AT_THRESHOLD = 0.45, 0.25, 0.9
 # Texts with more errors share so little by chance that their threshold may fall: along a line through measured ones.
 _HEAVY, _LEAST_NGRAM, _AT_NONE = 0.1, 4, 0.155
