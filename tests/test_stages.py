@@ -82,6 +82,22 @@ def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_b
 
 
 @pytest.mark.parametrize("name", NAMES)
+@given(texts=TEXTS, against=st.integers(0, 4), max_bucket_size=st.integers(1, 4))
+def test_clusters_of_which_full_buckets_hid_no_document_are_those_of_buckets_without_a_limit(
+    name, texts, against, max_bucket_size
+):
+    source, known = table_of(texts[against:]), table_of(texts[:against])
+
+    def clusters(size: int) -> neardup.Clustering:
+        options = {"method": METHODS[name], "linkage": "connected", "against": known}
+        return neardup.cluster(source, max_bucket_size=size, **options)
+
+    found, every = clusters(max_bucket_size), clusters(100_000)
+    if found.report["bound"]["documents"] == 0:
+        assert found.documents.equals(every.documents)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @given(texts=TEXTS, max_bucket_size=st.sampled_from([1, 3, None]))
 def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, texts, max_bucket_size):
     def find() -> neardup.DuplicatePairs:

@@ -423,13 +423,15 @@ def test_clusters_of_one_name_are_told_apart_and_linked_to_their_files(tmp_path:
     assert ".txt</bdi>:0" not in page
 
 
-def test_a_full_bucket_of_linked_documents_may_be_harmless():
+def test_a_full_bucket_is_no_matter_where_all_that_it_hides_is_in_one_cluster():
     texts = [f"one two three four five six seven eight nine {i}" for i in range(12)]
     method = neardup.MinHash(ngram=1, num_bands=8, rows_per_band=1)
     found = neardup.cluster(texts, method=method, max_bucket_size=3, linkage="connected").report
-    warning = found["warnings"][0]
-    assert "share a bucket with more than 3 earlier documents" in warning
-    assert "If these are in one cluster, as of one template, nothing is missed." in warning
+    assert (found["bound"]["documents"], found["counts"]["clusters"], found["warnings"]) == (0, 1, [])
+    others = [f"one two {i} {10 * i} {100 * i} {1000 * i}" for i in range(20, 23)]
+    found = neardup.cluster([*texts, *others], method=method, max_bucket_size=3, linkage="connected").report
+    assert 0 < found["bound"]["documents"] <= len(others)
+    assert "share a bucket with more than 3 earlier documents" in found["warnings"][0]
 
 
 def test_a_cluster_of_vectors_has_the_id_of_its_first_document_as_its_name():

@@ -61,7 +61,7 @@ def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
             ]
             itself = position if all_pairs else first[int(content[document, 0])]  # copies are known
             expected |= {(other, position) for other in members[:most] if other < position and other != itself}
-            left_out |= {position for other in members[most : most + 1] if other < position}
+            left_out |= {(position, other) for other in members[most : most + 1] if other < position}
     found = propose(BandLookup(Bands(3, 1)), Keys(values, content, featured), order, most, all_pairs=all_pairs)
     assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == expected
-    assert set(np.flatnonzero(found.left_out)) == left_out
+    assert set(zip(*divmod(found.unlisted, 1 << 32), strict=True)) == left_out

@@ -23,13 +23,13 @@ from neardup.features.described import Keys
 class Candidates(NamedTuple):
     """Proposed pairs, each once, by `right` and then by `left`; all are positions in the order of priority.
 
-    left, right : uint32 (num_pairs,), left < right. left_out : bool (num_positions,), whether a bucket has an earlier
-    member that it does not list.
+    left, right : uint32 (num_pairs,), left < right. unlisted : int64 (num_unlisted,), a position in the upper half, and
+    in the lower the first member that one of its buckets does not list, an earlier position.
     """
 
     left: Positions
     right: Positions
-    left_out: Mask
+    unlisted: Ints
 
 
 def propose(
@@ -69,9 +69,8 @@ def propose(
         pairs, at, hits = np.unique(np.concatenate(listed), return_index=True, return_counts=True)
         pairs = pairs[hits >= np.concatenate(needs)[at]]
     pairs = _with_copies(pairs, first)
-    left_out = np.zeros(len(order), np.bool_)
-    left_out[_with_copies(np.concatenate(unlisted), first) >> 32] = True
-    return Candidates(pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32), left_out)
+    hidden = _with_copies(np.concatenate(unlisted), first)
+    return Candidates(pairs.astype(np.uint32), (pairs >> 32).astype(np.uint32), hidden)
 
 
 def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:

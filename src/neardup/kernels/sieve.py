@@ -111,13 +111,15 @@ class Postings(NamedTuple):
 
     keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
     (num_slots,), the latest entry; lengths : int64 (num_slots,), of all documents that have it, kept or removed,
-    listed or not. next : int64, member : uint32, (capacity,).
+    listed or not; unlisted : uint32 (num_slots,), the first of these that is not listed. next : int64, member : uint32,
+    (capacity,).
     used : int64 (1,), entries in use.
     """
 
     keys: np.ndarray
     head: np.ndarray
     lengths: np.ndarray
+    unlisted: np.ndarray
     next: np.ndarray
     member: np.ndarray
     used: np.ndarray
@@ -154,7 +156,7 @@ def make_postings(num_keys: int, capacity: int) -> Postings:
     num_slots = 1 << max(4, (2 * num_keys).bit_length())
     keys, head, lengths = np.zeros(num_slots, np.uint64), np.full(num_slots, NONE), np.zeros(num_slots, np.int64)
     following, member = np.empty(capacity, np.int64), np.empty(capacity, np.uint32)
-    return Postings(keys, head, lengths, following, member, np.zeros(1, np.int64))
+    return Postings(keys, head, lengths, np.empty(num_slots, np.uint32), following, member, np.zeros(1, np.int64))
 
 
 def grow(postings: Postings) -> Postings:
@@ -472,6 +474,8 @@ def _post(postings, position, hashes, kept, max_bucket_size):
         if postings.keys[slot] != key or key == U64(0):
             continue
         postings.lengths[slot] += 1
+        if postings.lengths[slot] == max_bucket_size + 1:
+            postings.unlisted[slot] = position
         if kept and postings.lengths[slot] <= max_bucket_size:
             entry = postings.used[0]
             postings.member[entry] = position

@@ -151,7 +151,7 @@ def build_report(
         "source_bytes": tally.text_bytes - tally.against_bytes,
         **({"removed_bytes": int(outcome.counts.by_inputs[:, 3].sum())} if command == "dedup" else {}),
         "warnings": [
-            *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size, selection.linkage == "connected"),
+            *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
             *method.warnings(outcome),
             *warnings,
         ],
@@ -278,16 +278,15 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
     return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
 
 
-def warn_of_bound(num_documents: int, max_bucket_size: int, connected: bool = False) -> list[str]:
-    """Return a warning if a full bucket hid earlier documents from others; connected : whether chains make clusters."""
+def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
+    """Return a warning if a full bucket hid earlier documents from others."""
     if not num_documents:
         return []
     shares, were = ("shares", "was") if num_documents == 1 else ("share", "were")
-    harmless = "If these are in one cluster, as of one template, nothing is missed. " if connected else ""
     return [
         f"{plural(num_documents, 'document')} {shares} a bucket with more than "
         f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first {max_bucket_size:,}. "
-        f"{harmless}Raise max_bucket_size (--max-bucket-size) to compare with all."
+        "Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Floats, Ints, Positions
+from neardup.arrays import Array, Floats, Ints, Positions
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import first_members
 from neardup.decide.copies import keep_copies
@@ -168,7 +168,10 @@ def _decide(
     if share is not None:
         removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
     elif connected:
-        removals = _connected_removals(scratch, method, queue, confirmed)
+        first = _first_connected(queue, confirmed)
+        if confirmed.num_bucket_overflows:
+            confirmed = confirmed._replace(num_bucket_overflows=_num_hidden(search.unlisted(), first))
+        removals = _connected_removals(scratch, method, queue, first)
     else:
         removals = _sieve_removals(queue.order, confirmed, method)
     audited = None
@@ -334,13 +337,26 @@ def _sieve_removals(order: Positions, confirmed: Confirmed | Sifted, method: Met
     return Removals(right, left, confirmed.measured.select(method.measures).take(best))
 
 
-def _connected_removals(scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed) -> Removals:
+def _first_connected(queue: Queue, confirmed: Confirmed) -> Positions:
+    """Return by position the first member of its cluster."""
+    positions = np.arange(len(queue.order), dtype=np.uint32)
+    ends = np.append(queue.representative, confirmed.left), np.append(positions, confirmed.right)
+    return first_members(len(positions), *ends)
+
+
+def _num_hidden(unlisted: Iterable[tuple[Array, Array]], first: Positions) -> int:
+    """Return the documents with an earlier one in a bucket that does not list it, if that one is of another cluster."""
+    hidden = np.zeros(len(first), np.bool_)
+    for left, right in unlisted:
+        left, right = left[left < right], right[left < right]
+        hidden[right[first[left] != first[right]]] = True
+    return int(np.count_nonzero(hidden))
+
+
+def _connected_removals(scratch: Scratch, method: Method, queue: Queue, first: Positions) -> Removals:
     """Remove all but the first of each cluster; the measures compare each with the first, which may be dissimilar."""
-    order, representative = queue.order, queue.representative
-    positions = np.arange(len(order), dtype=np.uint32)
-    ends = np.append(representative, confirmed.left), np.append(positions, confirmed.right)
-    first = first_members(len(order), *ends)
-    removed = np.flatnonzero(first != positions)
+    order = queue.order
+    removed = np.flatnonzero(first != np.arange(len(order)))
     removed = removed[removed >= queue.num_against]
     removed = removed[np.argsort(order[removed], kind="stable")]
     documents, kept = order[removed], order[first[removed]]

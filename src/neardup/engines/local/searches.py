@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from neardup import kernels, schemas
-from neardup.arrays import Array, Bytes, Integers, Ints, Mask, Positions, Words
+from neardup.arrays import Array, Bytes, Integers, Ints, Mask, Positions, Words, find_in, ranges
 from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
@@ -108,6 +108,13 @@ class LocalSearch(ABC):
     @abstractmethod
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         """Run the sieve over all documents."""
+
+    @abstractmethod
+    def unlisted(self) -> Iterable[tuple[Array, Array]]:
+        """Yield the first position that a bucket does not list, with each that looks up the bucket, earlier or later.
+
+        Requires: `sieve` has run, and copies of a document were not compared.
+        """
 
     def _order_by_size(self, sizes: Integers) -> None:
         """Put the larger document of each pair first, so that a search for all pairs finds what it contains.
@@ -235,6 +242,17 @@ class BandSearch(LocalSearch):
 
         return self._pass(step, capacity, progress, measure)
 
+    def unlisted(self) -> Iterable[tuple[Array, Array]]:
+        members, last_mark = self.scratch.column(schemas.MEMBERS), kernels.bands.LAST_MEMBER
+        lasts = np.flatnonzero(members & last_mark)
+        buckets = self.scratch.column(schemas.BUCKETS).reshape(len(self._starts), -1)
+        for bucket, start in zip(buckets, self._starts, strict=True):
+            positions = np.flatnonzero(bucket != NO_BUCKET)
+            first = start + bucket[positions]
+            last = lasts[np.searchsorted(lasts, first)]
+            full = last - first == self.scope.max_bucket_size
+            yield members[last[full]] ^ last_mark, positions[full]
+
 
 class SampleSearch(LocalSearch):
     """Documents that share enough of the sampled shingles of another document."""
@@ -256,6 +274,7 @@ class SampleSearch(LocalSearch):
         postings = kernels.sieve.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
         kernels.sieve.enter_samples(postings, compared.shingles, originals, samples.num_samples)
         hits = np.zeros(len(order), np.int32)
+        self._sets = compared.shingles
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             nonlocal postings
@@ -265,7 +284,19 @@ class SampleSearch(LocalSearch):
                 postings = kernels.sieve.grow(postings)
             return reached
 
-        return self._pass(step, 4 * samples.num_samples * rules.max_bucket_size, progress)
+        confirmed = self._pass(step, 4 * samples.num_samples * rules.max_bucket_size, progress)
+        self._postings = postings
+        return confirmed
+
+    def unlisted(self) -> Iterable[tuple[Array, Array]]:
+        sets, order, postings = self._sets, self.queue.order, self._postings
+        full = np.flatnonzero(postings.lengths > self.scope.max_bucket_size)
+        full = full[np.argsort(postings.keys[full])]
+        positions = np.flatnonzero(self.queue.representative == np.arange(len(order)))
+        for rank in range(self.lookup.samples.num_samples):
+            positions = positions[sets.sizes[order[positions]] > rank]
+            at, found = find_in(postings.keys[full], sets.hashes[sets.starts[order[positions]] + rank])
+            yield postings.unlisted[full][at[found]], positions[found]
 
 
 class DistanceSearch(LocalSearch):
@@ -299,6 +330,17 @@ class DistanceSearch(LocalSearch):
 
         return self._pass(step, 0, progress)
 
+    def unlisted(self) -> Iterable[tuple[Array, Array]]:
+        near, most = self.near.neighbours, self.scope.max_bucket_size
+        positions = np.flatnonzero(near.node != kernels.sieve.NO_NODE)
+        positions = positions[np.argsort(near.node[positions], kind="stable")]
+        nodes, rank = near.node[positions], ranges(0, np.bincount(near.node[positions]))
+        unlisted = np.full(len(near.starts) - 1, len(near.node))
+        unlisted[nodes[rank == most]] = positions[rank == most]
+        degree = np.diff(near.starts)[nodes]
+        yield unlisted[nodes], positions
+        yield unlisted[near.others[ranges(near.starts[nodes], degree)]], np.repeat(positions, degree)
+
 
 class ComposedSearch(LocalSearch):
     """Any method, with the stages one after the other: `propose`, `measure`, `decide`."""
@@ -316,12 +358,13 @@ class ComposedSearch(LocalSearch):
             self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
-        left, right, left_out = self._candidates
+        left, right, unlisted = self._candidates
         queue, kept = self.queue, np.ones(len(self.queue.order), np.bool_)
         first = queue.representative
         if self.scope.connected:  # copies are of one cluster anyway
             original = first == np.arange(len(first))
-            left, right, left_out = left[original[right]], right[original[right]], left_out & original
+            left, right = left[original[right]], right[original[right]]
+            unlisted = unlisted[original[unlisted >> 32]]
         measured = measure_pairs(self.method, self._documents, queue.order[left], queue.order[right])
         confirmed = self.method.is_duplicate(measured) | measured.exact
         left, right, measured = left[confirmed], right[confirmed], measured.take(confirmed)
@@ -332,9 +375,15 @@ class ComposedSearch(LocalSearch):
         else:
             start = queue.num_against
             sifted = sift(self.method, left, right, measured, first, start)
-        num_bucket_overflows = int(np.count_nonzero(left_out[start:] & sifted.kept[start:]))
+        behind = np.unique(unlisted >> 32)
+        num_bucket_overflows = int(np.count_nonzero(sifted.kept[behind[behind >= start]]))
         progress.advance(len(queue.order), 0)
         return Confirmed(*sifted, len(self._candidates.left), num_bucket_overflows, 0)
+
+    def unlisted(self) -> Iterable[tuple[Array, Array]]:
+        unlisted, right = self._candidates.unlisted & 0xFFFFFFFF, self._candidates.unlisted >> 32
+        original = self.queue.representative[right] == right
+        return [(unlisted[original], right[original])]
 
 
 FUSED: dict[str, type[LocalSearch]] = {"bands": BandSearch, "samples": SampleSearch, "fingerprints": DistanceSearch}

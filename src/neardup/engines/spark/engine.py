@@ -100,7 +100,7 @@ def decide_here(search: Search, tasks: list[Task], method: Method, *, all_pairs:
     found, measured, removed, expected = _decide(search, queue, method, all_pairs)
     removals = Removals(queue.numbers[removed.right], queue.numbers[removed.left], measured[1].take(removed.row))
     pairs = Pairs(queue.numbers[found.left], queue.numbers[found.right], measured[0].take(found.row))
-    num_overflows = _num_overflows(search, queue, removed.right)
+    num_overflows = _num_overflows(search, queue, method, removed.right)
     outcome = Outcome(
         corpus=corpus,
         counts=count_decisions(removals, pairs, corpus, num_bytes),
@@ -190,13 +190,15 @@ def _with_copies(found: _Found, kept: Mask, queue: _Queue) -> _Found:
     return pairs.take(np.lexsort((pairs.left, pairs.right)))
 
 
-def _num_overflows(search: Search, queue: _Queue, removed: Ints) -> int:
+def _num_overflows(search: Search, queue: _Queue, method: Method, removed: Ints) -> int:
     """Return the same as `output.num_overflows`."""
     hidden = collect(search.hidden, CANDIDATES)
     ends = ~hidden["left"].to_numpy(), hidden["right"].to_numpy()
     left, right = (np.searchsorted(queue.positions, end) for end in ends)
     if search.clusters is not None:
-        return len(np.unique(right))
+        first, (_, edges) = np.arange(len(queue.first)), _collect(search.clusters, queue, method)
+        first[edges.right] = edges.left
+        return len(np.unique(right[first[left] != first[right]]))
     unlisted = np.full(len(queue.first), len(queue.first))
     np.minimum.at(unlisted, right, left)
     behind = np.arange(len(queue.first)) > unlisted[queue.first]

@@ -156,12 +156,15 @@ def _by_inputs(outcome: Outcome) -> Ints:
 def _num_overflows(outcome: Outcome) -> int:
     """Return the number of documents behind a member that a bucket does not list, except those that the sieve removed.
 
-    With linkage="connected", copies do not query, and are left out.
+    With linkage="connected", copies do not query, and are left out, as are those of the same cluster.
     """
-    hidden = outcome.hidden.groupBy(F.col("right").alias("first"))
-    unlisted = hidden.agg(F.min(F.bitwise_not("left")).alias("unlisted"))
-    if outcome.connected:
-        return int(unlisted.count())
+    hidden = outcome.hidden.select(F.bitwise_not("left").alias("left"), "right")
+    if outcome.clusters is not None:
+        for end in ("left", "right"):
+            hidden = hidden.join(outcome.clusters.selectExpr(f"right as {end}", f"left as first_{end}"), end, "left")
+        apart = F.coalesce("first_left", "left") != F.coalesce("first_right", "right")
+        return int(hidden.filter(apart).select("right").distinct().count())
+    unlisted = hidden.groupBy(F.col("right").alias("first")).agg(F.min("left").alias("unlisted"))
     behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
     return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
 

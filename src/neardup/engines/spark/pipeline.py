@@ -129,7 +129,8 @@ class Outcome(NamedTuple):
     compared : the number of pairs measured. hidden : schemas.CANDIDATES, documents that a bucket does not list.
     found : the duplicate pairs, schemas.confirmed_schema; in a sieve, each removed document with all kept ones.
     removed : the same, with the most similar kept one alone; none if all pairs are wanted.
-    rounds : of the sieve; 0 if the driver decided. connected : whether chains of documents were removed.
+    rounds : of the sieve; 0 if the driver decided. clusters : the first of each connected cluster with the others, or
+    None in a sieve.
     """
 
     light: DataFrame
@@ -139,7 +140,7 @@ class Outcome(NamedTuple):
     found: DataFrame
     removed: DataFrame
     rounds: int
-    connected: bool = False
+    clusters: DataFrame | None = None
 
 
 class Run:
@@ -226,7 +227,7 @@ class Run:
             if search.clusters is not None:
                 edges = self._pairs(search.clusters)
                 removed = self._remove(edges, edges.selectExpr("right as left")).persist()
-                return outcome._replace(removed=removed, connected=True)
+                return outcome._replace(removed=removed, clusters=edges)
             gone, rounds = removed_by_sieve(found)
             edges = found.join(gone, "left", "left_anti")
             edges = edges.join(gone.selectExpr("left as right"), "right", "left_semi")
