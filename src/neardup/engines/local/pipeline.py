@@ -164,7 +164,8 @@ def _decide(
     queue, every, cuts, groups = search.queue, None, None, None
     if keeps_pairs:
         every = _every_pair(queue, confirmed, method, scratch)
-        confirmed = confirmed._replace(**sift_every(method, every, queue.num_against)._asdict())
+        sifted = sift_every(method, every, queue.num_against)
+        confirmed = Confirmed(*sifted, every.left_out & sifted.kept, *confirmed[-2:])
     if share is not None:
         removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
     elif connected:
@@ -180,7 +181,7 @@ def _decide(
         corpus=corpus,
         short=short,
         compared=confirmed.compared,
-        num_bucket_overflows=confirmed.num_bucket_overflows,
+        num_bucket_overflows=int(np.count_nonzero(confirmed.left_out)),
         collisions=confirmed.collisions,
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,
@@ -201,8 +202,9 @@ def decide_again(outcome: Outcome, method: Method, selection: SelectionSettings)
     every, corpus = outcome.every, outcome.corpus
     assert every is not None
     sifted = sift_every(method, every, corpus.num_against)
-    removals = _sieve_removals(every.order, sifted, method)
-    return replace(outcome, **_counted(removals, sifted, every.order, selection, corpus, every.lengths))
+    removals, left_out = _sieve_removals(every.order, sifted, method), every.left_out & sifted.kept
+    counted = _counted(removals, sifted, every.order, selection, corpus, every.lengths)
+    return replace(outcome, num_bucket_overflows=int(np.count_nonzero(left_out)), **counted)
 
 
 def _every_pair(queue: Queue, confirmed: Confirmed, method: Method, scratch: Scratch) -> EveryPair:
@@ -211,9 +213,9 @@ def _every_pair(queue: Queue, confirmed: Confirmed, method: Method, scratch: Scr
     chosen = original[confirmed.left] & original[confirmed.right]
     measured = confirmed.measured.select(method.measures).take(chosen)
     by_document = (scratch.column(column).copy() for column in (schemas.LENGTHS, schemas.VALUES))
-    return EveryPair(
-        queue.order, queue.representative, confirmed.left[chosen], confirmed.right[chosen], measured, *by_document
-    )
+    confirmed.left_out[: queue.num_against] = False
+    ends = confirmed.left[chosen], confirmed.right[chosen]
+    return EveryPair(queue.order, queue.representative, confirmed.left_out, *ends, measured, *by_document)
 
 
 def _counted(
@@ -312,7 +314,7 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: kernel
     None if full buckets may have hidden pairs, whose number is not known.
     """
     probability = method.hit_probability
-    if probability is None or confirmed.num_bucket_overflows:
+    if probability is None or confirmed.left_out.any():
         return None
     near = ~confirmed.measured.exact
     left, right = confirmed.left[near], confirmed.right[near]
