@@ -51,7 +51,8 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     _add_findings(table, report)
     if counts.get("rejected"):
         table.count(say("terminal.rejected"), counts["rejected"], say("terminal.unreadable"), "bold red")
-    without = say(f"without_features.{command if 'read' in counts else 'fingerprints'}")
+    kind = "groups" if report.get("groups") else command if "read" in counts else "fingerprints"
+    without = say(f"without_features.{kind}")
     if counts["without_features"]:
         table.count(say("counts.without_features"), counts["without_features"], without)
     if counts.get("against"):
