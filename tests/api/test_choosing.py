@@ -111,6 +111,15 @@ def test_questions_about_another_method_are_refused_before_the_sweep(tmp_path, m
     assert f"{option} requires the default method, of which" in refused.output
 
 
+def test_a_length_of_signatures_which_dedup_has_not_is_not_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("one two\n")
+    neardup.sweep(["one two"], method=neardup.MinHash(num_hashes=256, threshold=0.7)).suggestion.write("sweep.toml")
+    run = CliRunner().invoke(cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["method"]["threshold"] == 0.7
+
+
 @pytest.mark.slow
 def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
