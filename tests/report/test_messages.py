@@ -285,6 +285,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "in.jsonl": documents,
         "no.jsonl": '{"foo": 1}\n',
         "vectors.jsonl": '{"vector": [1, 2]}\n',
+        "lists.jsonl": '{"id": "1", "text": []}\n',
         "page.html": "<p>a b c</p>",
         "array.json": '[{"text": "a"}]\n',
         "x.foo": "x",
