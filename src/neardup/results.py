@@ -420,11 +420,8 @@ class Sweep(_Reported):
 
     def _asker(self) -> Any:
         if self._asking is None:
-            raise SettingError(
-                "ask requires a sweep that chooses among thresholds of MinHash by the Jaccard similarity of words: got "
-                f"{'given thresholds' if self.suggestion is None else self.suggestion.reason}. Leave thresholds and "
-                "other settings of the method out."
-            )
+            reason = "Leave thresholds out." if self.suggestion is None else self.suggestion.reason
+            raise SettingError(f"The sweep has no pairs to ask about. {reason}")
         return self._asking
 
     def __str__(self) -> str:

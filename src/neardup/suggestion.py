@@ -81,7 +81,8 @@ class Suggestion:
         overwrite : replace it, if it exists.
         """
         file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
-        values = {name: value for name, value in vars(self.method).items() if value != plain[name]}
+        # Signatures are stored by other commands: dedup has no option for their length.
+        values = {key: one for key, one in vars(self.method).items() if one != plain[key] and key != "num_hashes"}
         values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
         tokens = values.get("tokens")
         if isinstance(tokens, Jieba):

@@ -99,6 +99,27 @@ def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkey
     assert json.loads(run.stdout)["method"].items() >= changed.items()
 
 
+@pytest.mark.parametrize("option", ["--ask", "--page"])
+def test_questions_about_another_method_are_refused_before_the_sweep(tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(neardup, "sweep", None)
+    Path("in.txt").write_text("a = 1\n")
+    refused = CliRunner().invoke(
+        cli, ["sweep", "in.txt", "--preset", "code", option, "3" if option == "--ask" else "p.html"]
+    )
+    assert refused.exit_code == 2
+    assert f"{option} requires the default method, of which" in refused.output
+
+
+def test_a_length_of_signatures_which_dedup_has_not_is_not_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("one two\n")
+    neardup.sweep(["one two"], method=neardup.MinHash(num_hashes=256, threshold=0.7)).suggestion.write("sweep.toml")
+    run = CliRunner().invoke(cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["method"]["threshold"] == 0.7
+
+
 @pytest.mark.slow
 def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -154,7 +175,7 @@ def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_sugge
 def test_given_thresholds_and_other_similarities_have_no_suggestion(table):
     plain = neardup.sweep(table, thresholds=[0.5])
     assert plain.suggestion is None
-    with pytest.raises(SettingError, match="got given thresholds"):
+    with pytest.raises(SettingError, match=r"no pairs to ask about\. Leave thresholds out"):
         plain.ask(same_text)
     cosine = neardup.sweep(table, method=neardup.MinHash(similarity="cosine"))
     assert not cosine.suggestion.changes

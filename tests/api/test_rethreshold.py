@@ -110,6 +110,18 @@ def test_fingerprints_beside_an_earlier_collection_decide_as_in_a_new_run(confir
         assert listed == found if confirm == "jaccard" else listed <= found
 
 
+@pytest.mark.parametrize("against", [(), ("w1 w2 w3 w4", "w1 w2 w5 w6", "w1 w2 w7 w8", "w1 w2 w9 w0")])
+def test_documents_that_a_full_bucket_leaves_out_are_those_of_a_run_that_keeps_no_pairs(against) -> None:
+    texts, method = corpora.random_texts(3, 300), neardup.MinHash(ngram=1, threshold=0.3, **ALL_FOUND)
+    options = {"against": list(against), "max_bucket_size": 3}
+    plain, result = (neardup.dedup(texts, method=method, rethreshold=each, **options) for each in (False, True))
+    assert 0 < plain.report["bound"]["documents"] < len(texts) - plain.removed.num_rows
+    assert result.report["bound"] == plain.report["bound"]
+    stricter = result.rethreshold(0.9)
+    kept = len(texts) - stricter.removed.num_rows
+    assert plain.report["bound"]["documents"] < stricter.report["bound"]["documents"] <= kept
+
+
 def test_a_document_that_only_a_lower_threshold_removes_is_compared_at_the_higher_one() -> None:
     words = [f"w{i}" for i in range(20)]
     middle, far = [*words[:17], "x", "y", "z"], [*words[:16], "v", "x", "y", "z"]

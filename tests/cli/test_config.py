@@ -55,6 +55,7 @@ def test_the_report_of_a_run_repeats_it(method: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        ("a.toml", "no_case_fold = true", "is no option of dedup. Did you mean 'case-fold = false'? Keys are"),
         ("a.toml", "treshold = 0.7", "'treshold' in a.toml is no option of dedup. Did you mean 'threshold'?"),
         ("a.toml", "threshold = ", "--config a.toml is neither TOML nor a report.json"),
         ("a.toml", "threshold = 7", "Invalid value for '--threshold'"),

@@ -176,6 +176,22 @@ def test_a_group_that_is_removed_is_no_loss_to_warn_of() -> None:
     assert result.report["warnings"] == []
 
 
+def test_what_goes_with_its_group_is_removed_from_its_input(tmp_path: Path) -> None:
+    for repo, texts in FILES.items():
+        lines = [json.dumps({"text": text, "repo": repo}) for text in ["", *texts]]
+        (tmp_path / f"{repo}.jsonl").write_text("\n".join(lines))
+    paths = [str(tmp_path / f"{repo}.jsonl") for repo in FILES]
+    against = ["--against", str(tmp_path / "against.txt")]
+    (tmp_path / "against.txt").write_text("a text\n")
+    options = [*against, "--group-by", "repo", "--text-column", "text", "-o", str(tmp_path / "out")]
+    ran = CliRunner().invoke(cli, ["dedup", *paths, *options])
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [row["removed"] for row in report["inputs"]] == [0, 0, 4, 0, 0]
+    assert report["counts"]["removed"] + report["counts"]["removed_with_group"] == 4
+    assert "no token: goes with its group" in ran.output
+    assert "They are kept or removed with their group." in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "in.parquet")
     (tmp_path / "run.toml").write_text('group-by = "repo"\ngroup-share = 0.6\n')

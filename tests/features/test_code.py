@@ -29,6 +29,7 @@ int main() { char c = '\\''; // it's
     return a->b >= 2; }
 """
 PIECES = [*"a1.:()[]\"'`\\#*/=!>-é{;}", "==", "x1", "1.5", "//", "/*", "*/", "'''"]
+PIECES += ["\n# A", "\n//", "A {\n"]
 PIECES += ['"""', " ", "\n", "\n  ", "\n\t", ":\n", "{\n", ";\n", "\u2028", "\r\n", "\r", "\u200d", "\ufeff"]
 
 
@@ -51,6 +52,22 @@ def test_c_has_no_indentation_and_other_comments():
     rest = ["return", "a", "->", "b", ">=", "2", ";", "}"]
     assert tokens_of(C) == [*before, *remark, *main, "//", "it", "'", "s", *rest]
     assert tokens_of(C, "uncommented") == [*before, *main, *rest]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = {1: a // b}", "x = { 1 : a // b }"),
+        ("X = {\n  1: 2,\n}\ny = a // b  # c", "X = { 1 : 2 , } y = a // b"),
+        ("# Two.\nmy $x = 1;\nsub f {\n  return /a/;  # b\n}", "my $ x = 1 ; sub f { return / a / ; }"),
+        ("# 二\nf() {\n  a;\n}", "f ( ) { a ; }"),
+        ("/* Two. */\n#  define A\n#include <b.h>  // c", "# define A # include < b . h >"),
+        ("// Two.\nconst a = {\n  b,\n}", "const a = { b , }"),
+        ("switch (a) {\n  case 1:\n  default:\n}\nb() // c\n// d", "switch ( a ) { case 1 : default : } b ( )"),
+    ],
+)
+def test_comments_are_those_that_the_lines_of_a_text_show(text, expected):
+    assert tokens_of(text, "uncommented") == expected.split()
 
 
 @pytest.mark.parametrize("tokens", ["code", "uncommented"])

@@ -126,6 +126,15 @@ def test_the_command_prints_shingles_bands_and_the_curve():
     assert f"(1 - 0.5714^5)^12 = {100 * result.measures.candidate_probability:.1f} %" in said
 
 
+def test_shingles_that_noise_weighs_are_refused_with_the_option_that_leaves_weights_out():
+    Path("a.txt").write_text(LEFT)
+    arguments = ["compare", "a.txt", "a.txt", "--noise", "15%", "--lang", "en", "--explain"]
+    refused = CliRunner().invoke(cli, arguments)
+    assert refused.exit_code == 2
+    assert "got --boost-rare, which --noise may set. Explain the text with --no-boost-rare." in refused.output
+    assert CliRunner().invoke(cli, [*arguments, "--no-boost-rare"]).exit_code == 0
+
+
 def test_json_has_the_explanations_of_both():
     left, right = json.loads(printed("--json"))["explanations"]
     assert left["features"] == list(neardup.explain(LEFT, method="minhash").features)

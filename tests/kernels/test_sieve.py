@@ -84,7 +84,12 @@ def buckets_of(
 
 def empty_found(capacity: int) -> kernel.Found:
     kinds = (np.uint32, np.uint32, np.float64, np.uint16, np.float64, np.uint8, np.uint8)
-    return kernel.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(4, np.int64))
+    return kernel.Found(*(np.empty(capacity, kind) for kind in kinds), np.zeros(3, np.int64))
+
+
+def decisions_of(order: kernel.Order, found: kernel.Found) -> tuple[list[bool], np.ndarray]:
+    """Return which positions are kept, and the counters, with the number of positions that buckets left out between."""
+    return (order.kept > 0).tolist(), np.insert(found.counters, 2, np.count_nonzero(order.kept > 1))
 
 
 def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
@@ -136,7 +141,7 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, schedule: Sche
             begin = reached
             pairs += drain(found)
         found.counters[1] += measured[number].found.counters[1]
-    return pairs, order.kept.tolist(), found.counters
+    return pairs, *decisions_of(order, found)
 
 
 def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_samples: int, needed: list[int], step: int):
@@ -157,7 +162,7 @@ def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_sample
         if reached == begin:
             postings = kernel.grow(postings)
         begin = reached
-    return by_place(pairs), order.kept.tolist(), found.counters
+    return by_place(pairs), *decisions_of(order, found)
 
 
 def assert_decides_as_the_oracle(pairs, kept, documents, rules) -> None:
@@ -345,7 +350,7 @@ def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int)
             assert len(found.left) < 2 * (len(documents) + 2), "room for all documents is enough for one of them"
             found = empty_found(2 * len(found.left))._replace(counters=found.counters)
         begin = reached
-    return pairs, removals, order.kept.tolist(), found.counters
+    return pairs, removals, *decisions_of(order, found)
 
 
 @given(
@@ -393,4 +398,4 @@ def test_documents_that_a_full_list_leaves_out_ask_for_no_room():
     rules, found = kernel.Rules(0.5, JACCARD, 2, 0, False, 64), empty_found(4)
     span = (0, len(documents))
     assert kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found) == 1000
-    assert found.counters.tolist() == [0, 1 + 2 * 998, 997, 1 + 2 * 998]
+    assert decisions_of(order, found)[1].tolist() == [0, 1 + 2 * 998, 997, 1 + 2 * 998]

@@ -148,6 +148,15 @@ def test_compressed_lines_are_written_compressed(tmp_path: Path, suffix: str) ->
         assert path.stat().st_size < 20_000
 
 
+@pytest.mark.parametrize("name", ["in.csv", "in.tsv"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_header_without_rows_stays_with_or_without_a_line_end(tmp_path: Path, name: str, end: str) -> None:
+    header = ("id,text" if name == "in.csv" else "id\ttext") + end
+    (tmp_path / name).write_bytes(header.encode())
+    (path,) = keep(tmp_path / name, tmp_path / "kept")
+    assert path.read_text().replace('"', "") == header.rstrip() + "\n"
+
+
 def test_csv_stays_csv(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text('id,text\n1,"a ""b""\nc"\n2,x\n007,NA\n')
     (path,) = keep(tmp_path / "in.csv", tmp_path / "kept")

@@ -19,7 +19,7 @@ FAILURES = [
     ["passages", "in.jsonl", "-o", "new", "--min-length", "9"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "nope"],
     ["dedup", "in.jsonl", "-o", "new", "--text-column", "txt"],
-    ["dedup", "vectors.jsonl", "-o", "new"],
+    *(["dedup", name, "-o", "new"] for name in ("vectors.jsonl", "lists.jsonl")),
     ["dedup", "in.jsonl", "--against", "nope.index", "-o", "new"],
     ["dedup", "page.html", "gb.txt", "-o", "new"],
     ["dedup", "in.jsonl", "-o", "new", "--id-column", "id"],

@@ -108,10 +108,13 @@ def _code(text: str, with_comments: bool) -> list[str]:
     """Read code kind by kind, with a regular expression each."""
     text = text.lstrip("\ufeff").replace("\r\n", "\n")
     text = "".join("\0" if one.isspace() and one > "\x7f" else one for one in text)
-    lines = [re.sub(rf"{_BLANK}\Z", "", line) for line in text.split("\n")]
-    braces = sum(line.endswith(("{", "}", ";")) for line in lines)
-    colons = sum(line.endswith(":") for line in lines)
-    remark = r"//[^\n]*|/\*(?:.*?\*/|.*)" if braces > colons else r"#[^\n]*"
+    lines = [re.sub(rf"\A{_BLANK}|{_BLANK}\Z", "", line) for line in text.split("\n")]
+    braces, colons, slashes, hashes = (
+        sum(re.search(sign, line) is not None for line in lines)
+        for sign in (rf";\Z|(?:{_WORD}|\))(?:{_BLANK})?{{\Z", r":\Z", r"\A/[/*]", r"\A# [A-Z\x80-\U0010ffff]")
+    )
+    has_braces = slashes > hashes or (slashes == hashes and braces > colons)
+    remark = r"//[^\n]*|/\*(?:.*?\*/|.*)" if has_braces else r"#[^\n]*"
     found: list[str] = []
     depth, indented, before = 0, None, "\n"
     pattern = re.compile(rf"({_BLANK})|({remark})|({_STRING}|{_WORD}|{_SIGN})", re.DOTALL)
@@ -119,7 +122,7 @@ def _code(text: str, with_comments: bool) -> list[str]:
         if blank:
             if "\n" in blank:
                 line = re.search(r"\n[ \t]*(?=[^\n]*\Z)", blank)[0]
-                indented = line if colons > braces and depth == 0 else None
+                indented = line if colons > braces and not has_braces and depth == 0 else None
             continue
         if comment and not with_comments:
             continue

@@ -226,7 +226,7 @@ def test_a_chinese_locale_makes_the_terminal_and_the_report_chinese(tmp_path, mo
         "removed",
         "kept",
     }
-    assert not names - {"rejected", "clusters", "cluster", "summary", "pairs", "signed", "jaccard"}
+    assert not names - {"rejected", "clusters", "cluster", "summary", "pairs", "signed", "Jaccard"}
     if arguments[0] in ("dedup", "cluster"):
         assert '<html lang="zh' in Path("out/report.html").read_text(encoding="utf-8")
     assert said not in printed({"LC_ALL": "C", "LANG": "zh_CN.UTF-8"})
@@ -285,6 +285,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "in.jsonl": documents,
         "no.jsonl": '{"foo": 1}\n',
         "vectors.jsonl": '{"vector": [1, 2]}\n',
+        "lists.jsonl": '{"id": "1", "text": []}\n',
         "page.html": "<p>a b c</p>",
         "array.json": '[{"text": "a"}]\n',
         "x.foo": "x",
@@ -343,6 +344,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
         printed = "\n".join(line for line in result.stdout.splitlines() if line.startswith("  "))
         english = set(re.findall("[A-Za-z]{3,}", re.sub("[0-9a-f]{12,}", "", printed))) - known
         assert not english, (arguments, printed)
+        assert not re.search("[0-9] to [0-9]", printed), (arguments, printed)
     assert " / ".join(sorted(set(catalogue_of("tables")) - met)) == ""
 
 
@@ -408,7 +410,7 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
     for name in ("short", "few", "none", "chain", "close"):
         said(f"{name}.jsonl")
     said("groups.jsonl", "--similarity", "cosine")
-    said("groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9)
+    assert "q 结束：" in said("groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9)
     said("groups.jsonl", "--ask", "9", "--answers", "b.jsonl", keys="n\n" * 9)
     said("groups.jsonl", "--ask", "9", "--page", "questions.html")
     monkeypatch.setattr("neardup.api.choose._MAX_DOCUMENTS", 10)

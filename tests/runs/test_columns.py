@@ -61,6 +61,8 @@ def test_columns_of_the_wrong_type_are_refused_with_the_ones_that_fit() -> None:
         ColumnError, match=r"'text' in in.parquet holds int64, which cannot be text. Columns of strings: 'body'"
     ):
         choose_columns([part(text=[1], body=["x"])])
+    with pytest.raises(ColumnError, match=r"'text' in in.parquet holds lists without values, which cannot be text"):
+        choose_columns([part(text=[[None]], body=["x"])])
     with pytest.raises(ColumnError, match=r"cannot be the rank. Columns of numbers or dates: 'text', 'stars'"):
         choose_columns([part(text=["a"], dates=[["b"]], stars=[1])], rank_columns=["dates"])
     with pytest.raises(ColumnError, match=r"cannot be the id"):

@@ -45,6 +45,16 @@ _ADDED, _CLOSE, _MEASURED = 10, 3, 200
 _SEED = 20261125  # fixed: the same collection gives the same questions
 
 
+_OTHERS = ("nfkc", "case_fold", "fold_chinese", "html", "seed", "recall", "threshold", "ngram")
+NO_RULE = "Only the Jaccard similarity of words has a rule that was measured."
+
+
+def has_rule(given: object) -> bool:
+    """Return whether settings can be chosen for a method."""
+    others = {name: value for name, value in vars(given).items() if name in _OTHERS}
+    return len(others) == len(_OTHERS) and given == replace(MinHash(), **others)
+
+
 class _Drawn(NamedTuple):
     """A pair of documents that may be shown: their numbers, their ids and their similarity."""
 
@@ -71,9 +81,8 @@ def choose(
     to about 30 million. Where it hides pairs, it is raised tenfold while there are fewer than 3 million; where it hides
     pairs even so, nothing is suggested.
     """
-    others = ("nfkc", "case_fold", "fold_chinese", "html", "seed", "recall", "threshold", "ngram")
-    if given != replace(MinHash(), **{name: getattr(given, name) for name in others}):
-        return Suggestion(given, False, "Only the Jaccard similarity of words has a rule that was measured."), None
+    if not has_rule(given):
+        return Suggestion(given, False, NO_RULE), None
     total = corpus.num_documents
     if total > _MAX_DOCUMENTS:
         reason = f"{total:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of the collection."

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from neardup.api.dedup_result import refuse_rethreshold, result_of
@@ -315,7 +316,10 @@ def _describe_groups(
         return None
     table = group_table(groups, run.outcome.corpus)
     removed = int(groups.removed.sum())
-    others = int((groups.documents - groups.near)[groups.removed].sum())
+    others, ends = int((groups.documents - groups.near)[groups.removed].sum()), run.outcome.corpus.part_ends
+    inputs = np.searchsorted(ends, np.flatnonzero(~run.outcome.edits.kept), "right")
+    for row, count in zip(report["inputs"], np.bincount(inputs, minlength=len(ends)).tolist(), strict=False):
+        row["removed"] = count
     report["groups"] = {"column": settings.group_by, "share": settings.group_share}
     report["groups"] |= {"groups": len(table), "removed": removed, "removed_with_group": others}
     report["counts"]["kept"] -= others

@@ -28,7 +28,7 @@ from neardup.settings.constraints import constraints_of
 
 _DECIDED = (
     *("settings", "method", "inputs", "removed_by_inputs", "counts", "similarities", "distances", "cluster_sizes"),
-    *("removed_bytes", "warnings"),
+    *("bound", "removed_bytes", "warnings"),
 )
 """The parts of a report that depend on the limit; the others are of the search."""
 

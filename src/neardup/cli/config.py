@@ -87,9 +87,11 @@ def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
     }
     values = {}
     for key, value in tomllib.loads(text).items():
-        param = params.get(key.replace("-", "_"))
+        plain = key.replace("-", "_")
+        param = params.get(plain)
         if param is None:
-            close = difflib.get_close_matches(key.replace("-", "_"), params, 1)
+            negated = [f"{plain[3:]} = false"] if plain.startswith("no_") and plain[3:] in params else []
+            close = negated or difflib.get_close_matches(plain, params, 1)
             hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
             raise SettingError(
                 f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "

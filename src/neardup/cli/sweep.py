@@ -83,12 +83,18 @@ def sweep(
     if answers is not None and ask is None and page is None:
         raise SettingError(f"--answers requires --ask or --page: got --answers {answers} alone. Add --ask 27.")
     answers = answers or "answers.jsonl"
+    from neardup.api.choose import NO_RULE, has_rule
     from neardup.output.tables import check_output
 
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
     if page is not None:
         check_output(page, (".html",), overwrite=True)
     method, limits = build_method(values), None if thresholds is None else parse_thresholds(thresholds)
+    if needing in ("ask", "page") and not has_rule(method):
+        raise SettingError(
+            f"--{needing} requires the default method, of which --ngram and the options of texts may differ: got other "
+            f"settings. {NO_RULE} Leave --{needing} or the other settings out."
+        )
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
         suggestion = result.suggestion

@@ -69,7 +69,8 @@ class Sifted(NamedTuple):
 class EveryPair(NamedTuple):
     """All pairs of a run at or above its limit, of documents with different contents, also of those it removes.
 
-    order, representative : uint32 by position, the document, and the first position with the same content. left, right
+    order, representative : uint32 by position, the document, and the first position with the same content. left_out :
+    bool by position, whether a bucket of a new document has an earlier one that it does not list. left, right
     : uint32 (num_pairs,), positions of which each is the first of its content, left < right. measured : of the pairs;
     no measure depends on the order. lengths, values : int64 and uint64 by document, the bytes of its text, and the hash
     of the value by which removals are counted, if they are.
@@ -77,6 +78,7 @@ class EveryPair(NamedTuple):
 
     order: Positions
     representative: Positions
+    left_out: Mask
     left: Positions
     right: Positions
     measured: Measured

@@ -153,8 +153,9 @@ def explain_signature(
     """Return the computation of a MinHash signature; arguments and errors as of `neardup.explain`."""
     if method.boost_rare:
         raise SettingError(
-            "boost_rare counts shingles by the document frequencies of a corpus, which a single text does not have: "
-            "got boost_rare=True. Explain the text with boost_rare=False."
+            "boost_rare (--boost-rare) counts shingles by the document frequencies of a corpus, which a text alone "
+            "lacks: got boost_rare=True (--boost-rare), which noise (--noise) may set. Explain the text with "
+            "boost_rare=False (--no-boost-rare)."
         )
     given = _checked(text, method.tokens)
     if isinstance(given, str):

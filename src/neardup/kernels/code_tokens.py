@@ -1,7 +1,8 @@
 """Find the tokens of source code, without a grammar: what most languages have in common, in one pass.
 
-A text is read by its kind, which the ends of its lines show: BRACES, where more lines end in ``{``, ``}`` or ``;`` than
-in ``:``; INDENTED, where fewer do; else PLAIN. Comments are ``//`` and ``/* */`` with braces, and ``#`` without.
+A text is read by its kind, which its lines show. BRACES, with comments ``//`` and ``/* */``: more lines begin with
+``//`` or ``/*`` than with ``#``, a space and a capital letter, or as many do, and more lines end in ``;``, or in ``{``
+after a word or ``)``, than in ``:``. The comments of others are ``#``; if more lines end in ``:``, they are INDENTED.
 """
 
 import numpy as np
@@ -13,19 +14,32 @@ _LINE_END, _SPACE, _HASH, _STAR, _SLASH, _BACKSLASH = 10, 32, 35, 42, 47, 92
 _DOUBLE, _SINGLE, _BACKTICK = 34, 39, 96
 
 
+@kernel(inline="always")
+def _is_word(byte):
+    """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character beyond ASCII."""
+    letter = np.uint8((byte | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
+    return letter or np.uint8(byte - np.uint8(48)) < np.uint8(10) or byte == 95 or byte >= 128
+
+
 @kernel
 def kind_of(stream, length):
-    """Return the kind of a text of `length` bytes; a zero byte is white space."""
-    braces, colons, last = 0, 0, np.uint8(0)
+    """Return the kind of a text of `length` bytes, behind which are two zeros; a zero byte is white space."""
+    braces, colons, slashes, hashes, before, last = 0, 0, 0, 0, np.uint8(0), np.uint8(0)
     for i in range(length + 1):
         byte = stream[i] if i < length else np.uint8(_LINE_END)
         if byte == _LINE_END:
-            braces += 1 if last == 123 or last == 125 or last == 59 else 0  # { } ;
-            colons += 1 if last == 58 else 0
-            last = np.uint8(0)
+            braces += last == 59 or (last == 123 and (before == 41 or _is_word(before)))  # ; { )
+            colons += last == 58
+            before, last = np.uint8(0), np.uint8(0)
         elif byte > _SPACE:
-            last = byte
-    return BRACES if braces > colons else INDENTED if colons > braces else PLAIN
+            if last == 0 and byte == _SLASH:
+                slashes += stream[i + 1] == _SLASH or stream[i + 1] == _STAR
+            elif last == 0 and byte == _HASH and stream[i + 1] == _SPACE:  # no directive of C
+                hashes += np.uint8(stream[i + 2] - np.uint8(65)) < np.uint8(26) or stream[i + 2] >= 128
+            before, last = last, byte
+    if slashes > hashes or (slashes == hashes and braces > colons):
+        return BRACES
+    return INDENTED if colons > braces else PLAIN
 
 
 @kernel
@@ -36,13 +50,6 @@ def end_lines(stream, length):
         stream[end] = stream[i]
         end += 0 if stream[i] == 13 and i + 1 < length and stream[i + 1] == _LINE_END else 1
     return end
-
-
-@kernel(inline="always")
-def _is_word(byte):
-    """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character beyond ASCII."""
-    letter = np.uint8((byte | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
-    return letter or np.uint8(byte - np.uint8(48)) < np.uint8(10) or byte == 95 or byte >= 128
 
 
 @kernel

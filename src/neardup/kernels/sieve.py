@@ -34,7 +34,8 @@ class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
     documents : uint32, the document at each position; representative : uint32, the first position of equal
-    content; kept : uint8, written by the sieve, zeros before, or ones where nothing is removed.
+    content; kept : uint8, written by the sieve, zeros before, or ones where nothing is removed: 0 if removed, 2 if kept
+    and with an earlier document in a bucket that does not list it, else 1.
     """
 
     documents: np.ndarray
@@ -77,8 +78,7 @@ class Rules(NamedTuple):
 class Found(NamedTuple):
     """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; structure : float64;
     exact : uint8; best : uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared,
-    documents that are not removed and have an earlier one in a bucket that does not list it, pairs near by fingerprint
-    and below the threshold."""
+    pairs near by fingerprint and below the threshold."""
 
     left: np.ndarray
     right: np.ndarray
@@ -402,6 +402,7 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
             return position
         if order.representative[position] != position and _is_plain_copy(position, order, rules, found):
             continue
+        full = False
         if position >= rules.num_against or rules.all_pairs:
             place = position - ahead.begin
             state, floor, pair, end = ahead.state[place], 0, np.int64(0), np.int64(0)
@@ -419,8 +420,8 @@ def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
             # A call with so many arrays takes longer than all the rest of a document without candidates.
             if count and _judge(position, candidates[:count], known, order, compared, rules, ahead.found, found):
                 continue
-            found.counters[2] += (state & _FULL) != 0
-        order.kept[position] = 1
+            full = (state & _FULL) != 0
+        order.kept[position] = 1 + full
     return stop
 
 
@@ -513,7 +514,7 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
             if count and _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found):
                 order.kept[position] = 0
             else:
-                found.counters[2] += full
+                order.kept[position] += full
         if first == position or rules.all_pairs:
             _post(postings, position, hashes, order.kept[position], rules.max_bucket_size)
     return span[1]
@@ -530,7 +531,7 @@ def _num_listed(node, near, listed, max_bucket_size):
 
 @kernel
 def _judge_near(position, order, sets, near, listed, rules, found):
-    """Measure a document against the kept ones with near fingerprints; return whether one of them removes it."""
+    """Measure a document against the kept ones with near fingerprints, and decide about it."""
     first = np.int64(order.representative[position])
     document = order.documents[first]
     node = np.int64(near.node[position])
@@ -553,11 +554,9 @@ def _judge_near(position, order, sets, near, listed, rules, found):
             if rules.similarity == HAMMING or similarity >= rules.threshold:
                 best = _better(best, _append(found, member, position, similarity, distance, 1.0, exact), found)
             else:
-                found.counters[3] += 1
+                found.counters[2] += 1
             member = listed.next[member]
-    removed = _removes(best, rules, found)
-    found.counters[2] += full and not removed
-    return removed
+    order.kept[position] = 0 if _removes(best, rules, found) else 1 + full
 
 
 @kernel
@@ -580,10 +579,8 @@ def sieve_near(span, order, sets, near, listed, rules, found):
         node = np.int64(near.node[position])
         if len(found.left) - found.counters[0] < _num_listed(node, near, listed, rules.max_bucket_size) + 2:
             return position
-        if (position >= rules.num_against or rules.all_pairs) and _judge_near(
-            position, order, sets, near, listed, rules, found
-        ):
-            order.kept[position] = 0
+        if position >= rules.num_against or rules.all_pairs:
+            _judge_near(position, order, sets, near, listed, rules, found)
         if np.int64(order.representative[position]) != position and not rules.all_pairs:
             continue
         if listed.num_members[node] < most and order.kept[position]:

@@ -188,5 +188,5 @@ def _terms(report: Report) -> dict[str, str]:
     copies = what_copies_share({**scheme, **(report.get("settings") or {})}, scheme.get("tokens"))
     return {
         say("removed.copy_term"): say("removed.copy_means", copies=copies),
-        say("counts.without_features"): say("removed.without_features"),
+        say("counts.without_features"): say(f"{'groups' if report.get('groups') else 'removed'}.without_features"),
     }

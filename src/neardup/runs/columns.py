@@ -246,7 +246,8 @@ def _fitting(
         if not fits(columns[_named(types, column, advice)]):
             able = [name for name, kind in columns.items() if fits(kind)]
             choice = f"Columns {needed}: {listed(able)}" if able else f"It has no column {needed}"
-            raise ColumnError(f"Column '{column}' in {part} holds {columns[column]}, which cannot be {role}. {choice}.")
+            kind = re.sub(r"(large_)?list<\w+: null>", "lists without values", str(columns[column]))
+            raise ColumnError(f"Column '{column}' in {part} holds {kind}, which cannot be {role}. {choice}.")
     return column
 
 

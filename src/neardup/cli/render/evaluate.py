@@ -106,7 +106,7 @@ def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
     several, rows = len(found) > 1, []
     for scores_of_length in zip(*(report["by_length"] for report in found.values()), strict=True):
         least, most = scores_of_length[0]["characters_from"], scores_of_length[0]["characters_to"]
-        span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        span = f"{least:,}" if least == most else f"{least:,} {say('words.to')} {most:,}"
         shares = [_shares(score) for score in scores_of_length]
         scores = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
         rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *scores))

@@ -51,7 +51,8 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     _add_findings(table, report)
     if counts.get("rejected"):
         table.count(say("terminal.rejected"), counts["rejected"], say("terminal.unreadable"), "bold red")
-    without = say(f"without_features.{command if 'read' in counts else 'fingerprints'}")
+    kind = "groups" if report.get("groups") else command if "read" in counts else "fingerprints"
+    without = say(f"without_features.{kind}")
     if counts["without_features"]:
         table.count(say("counts.without_features"), counts["without_features"], without)
     if counts.get("against"):
@@ -187,15 +188,14 @@ def _print_largest(rows: list[dict[str, Any]] | None, console: Console) -> None:
 
 def _likeness(report: dict[str, Any]) -> str:
     """Return the limit that makes two documents near-duplicates."""
-    settings, comma = report["settings"], say("words.comma")
-    if report.get("fingerprints") is None:
-        structure = settings.get("min_structure")
-        besides = "" if structure is None else say("terminal.or_more", measure=f"{comma}structure", least=structure)
-        measure = settings.get("similarity", "similarity")
-        return say("terminal.or_more", measure=measure, least=settings["threshold"]) + besides
-    within = say("terminal.apart", bits=settings["max_distance"])
-    jaccard = say("terminal.or_more", measure=f"{comma}jaccard", least=settings["threshold"])
-    return within + (jaccard if settings["confirm"] == "jaccard" else "")
+    settings, within = report["settings"], []
+    names = {settings.get("similarity", "similarity"): "threshold", "structure": "min_structure"}
+    if report.get("fingerprints") is not None:
+        within = [say("terminal.apart", bits=settings["max_distance"])]
+        names = {"jaccard": "threshold"} if settings["confirm"] == "jaccard" else {}
+    limits = [(say(f"limits.{name}", name), settings.get(key)) for name, key in names.items()]
+    parts = [say("terminal.or_more", measure=name, least=least) for name, least in limits if least is not None]
+    return say("words.comma").join([*within, *parts])
 
 
 def _share(part: int, counts: dict[str, int]) -> str:

@@ -57,7 +57,7 @@ def ask(pair: SweepPair) -> bool | None:
     print_pair(pair, Console(stderr=True, highlight=False))
     while True:
         try:
-            key = click.prompt(say("sweep.question"), err=True).strip().lower()
+            key = click.prompt(say("sweep.question"), err=True, prompt_suffix=say("words.colon")).strip().lower()
         except click.Abort:  # the end of the input, or Ctrl-C: what was answered counts
             key = "q"
         if key == "q":

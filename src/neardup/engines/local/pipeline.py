@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Array, Floats, Ints, Positions
+from neardup.arrays import Array, Floats, Ints, Mask, Positions
 from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import first_members
 from neardup.decide.copies import keep_copies
@@ -164,13 +164,14 @@ def _decide(
     queue, every, cuts, groups = search.queue, None, None, None
     if keeps_pairs:
         every = _every_pair(queue, confirmed, method, scratch)
-        confirmed = confirmed._replace(**sift_every(method, every, queue.num_against)._asdict())
+        sifted = sift_every(method, every, queue.num_against)
+        confirmed = Confirmed(*sifted, every.left_out & sifted.kept, *confirmed[-2:])
     if share is not None:
         removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
     elif connected:
         first = _first_connected(queue, confirmed)
-        if confirmed.num_bucket_overflows:
-            confirmed = confirmed._replace(num_bucket_overflows=_num_hidden(search.unlisted(), first))
+        if confirmed.left_out.any():
+            confirmed = confirmed._replace(left_out=_hidden(search.unlisted(), first))
         removals = _connected_removals(scratch, method, queue, first)
     else:
         removals = _sieve_removals(queue.order, confirmed, method)
@@ -183,7 +184,7 @@ def _decide(
         corpus=corpus,
         short=short,
         compared=confirmed.compared,
-        num_bucket_overflows=confirmed.num_bucket_overflows,
+        num_bucket_overflows=int(np.count_nonzero(confirmed.left_out)),
         collisions=confirmed.collisions,
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,
@@ -204,8 +205,9 @@ def decide_again(outcome: Outcome, method: Method, selection: SelectionSettings)
     every, corpus = outcome.every, outcome.corpus
     assert every is not None
     sifted = sift_every(method, every, corpus.num_against)
-    removals = _sieve_removals(every.order, sifted, method)
-    return replace(outcome, **_counted(removals, sifted, every.order, selection, corpus, every.lengths))
+    removals, left_out = _sieve_removals(every.order, sifted, method), every.left_out & sifted.kept
+    counted = _counted(removals, sifted, every.order, selection, corpus, every.lengths)
+    return replace(outcome, num_bucket_overflows=int(np.count_nonzero(left_out)), **counted)
 
 
 def _every_pair(queue: Queue, confirmed: Confirmed, method: Method, scratch: Scratch) -> EveryPair:
@@ -214,9 +216,9 @@ def _every_pair(queue: Queue, confirmed: Confirmed, method: Method, scratch: Scr
     chosen = original[confirmed.left] & original[confirmed.right]
     measured = confirmed.measured.select(method.measures).take(chosen)
     by_document = (scratch.column(column).copy() for column in (schemas.LENGTHS, schemas.VALUES))
-    return EveryPair(
-        queue.order, queue.representative, confirmed.left[chosen], confirmed.right[chosen], measured, *by_document
-    )
+    confirmed.left_out[: queue.num_against] = False
+    ends = confirmed.left[chosen], confirmed.right[chosen]
+    return EveryPair(queue.order, queue.representative, confirmed.left_out, *ends, measured, *by_document)
 
 
 def _counted(
@@ -315,7 +317,7 @@ def _recall(confirmed: Confirmed, method: Method, queue: Queue, compared: kernel
     None if full buckets may have hidden pairs, whose number is not known.
     """
     probability = method.hit_probability
-    if probability is None or confirmed.num_bucket_overflows:
+    if probability is None or confirmed.left_out.any():
         return None
     near = ~confirmed.measured.exact
     left, right = confirmed.left[near], confirmed.right[near]
@@ -344,13 +346,13 @@ def _first_connected(queue: Queue, confirmed: Confirmed) -> Positions:
     return first_members(len(positions), *ends)
 
 
-def _num_hidden(unlisted: Iterable[tuple[Array, Array]], first: Positions) -> int:
-    """Return the documents with an earlier one in a bucket that does not list it, if that one is of another cluster."""
+def _hidden(unlisted: Iterable[tuple[Array, Array]], first: Positions) -> Mask:
+    """Return by position whether a bucket has an earlier document that it does not list, and of another cluster."""
     hidden = np.zeros(len(first), np.bool_)
     for left, right in unlisted:
         left, right = left[left < right], right[left < right]
         hidden[right[first[left] != first[right]]] = True
-    return int(np.count_nonzero(hidden))
+    return hidden
 
 
 def _connected_removals(scratch: Scratch, method: Method, queue: Queue, first: Positions) -> Removals:

@@ -70,10 +70,9 @@ class Confirmed(NamedTuple):
     """The result of the sieve.
 
     kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
-    order of `right`, with its measures. best : bool, whether the pair removed its right document. compared : the number
-    of measured pairs. num_bucket_overflows : documents with an earlier one in a bucket that does not list it; without
-    those that the sieve removed all the same. collisions : pairs of fingerprints within the distance whose features are
-    not similar.
+    order of `right`, with its measures. best : bool, whether the pair removed its right document. left_out : bool by
+    position, whether a kept document has an earlier one in a bucket that does not list it. compared : the number of
+    measured pairs. collisions : pairs of fingerprints within the distance whose features are not similar.
     """
 
     kept: Mask
@@ -81,8 +80,8 @@ class Confirmed(NamedTuple):
     right: Positions
     measured: Measured
     best: Mask
+    left_out: Mask
     compared: int
-    num_bucket_overflows: int
     collisions: int
 
 
@@ -375,10 +374,12 @@ class ComposedSearch(LocalSearch):
         else:
             start = queue.num_against
             sifted = sift(self.method, left, right, measured, first, start)
-        behind = np.unique(unlisted >> 32)
-        num_bucket_overflows = int(np.count_nonzero(sifted.kept[behind[behind >= start]]))
+        left_out = np.zeros_like(kept)
+        left_out[unlisted >> 32] = True
+        left_out &= sifted.kept
+        left_out[:start] = False
         progress.advance(len(queue.order), 0)
-        return Confirmed(*sifted, len(self._candidates.left), num_bucket_overflows, 0)
+        return Confirmed(*sifted, left_out, len(self._candidates.left), 0)
 
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
         unlisted, right = self._candidates.unlisted & 0xFFFFFFFF, self._candidates.unlisted >> 32
@@ -473,12 +474,12 @@ def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
     measures = schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT
     measured = {each.name: values for each, values in zip(measures, (*columns, exact.view(np.bool_)), strict=True)}
     counters = map(int, found.counters[1:])
-    return Confirmed(kept.view(np.bool_), left, right, Measured(measured), best.view(np.bool_), *counters)
+    return Confirmed(kept > 0, left, right, Measured(measured), best.view(np.bool_), kept > 1, *counters)
 
 
 def _empty_found(size: int) -> kernels.sieve.Found:
     columns = [np.empty(size, column.dtype) for column in schemas.PAIR]
-    return kernels.sieve.Found._make([*columns, np.zeros(4, np.int64)])
+    return kernels.sieve.Found._make([*columns, np.zeros(3, np.int64)])
 
 
 def _empty_ahead(stretch: slice, floor: int, capacity: int) -> Ahead:
