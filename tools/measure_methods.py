@@ -25,7 +25,7 @@ from make_examples import Record, draw_groups, read_records
 from measure_simhash import Labelled, judged_pairs, rewritten_answers
 
 import neardup
-from neardup.decide.clusters import connect, roots
+from neardup.decide.clusters import first_members
 from neardup.features.normalise import normalise
 from neardup.features.shingles import shingle_documents
 from neardup.verify.scores import SAME, UNKNOWN, Judgements, Labels
@@ -159,13 +159,12 @@ def text_dedup_pairs(texts: list[str]) -> Pairs:
     split = [re.split(r"\W", text) for text in texts]
     runs = [[" ".join(words[i : i + 5]).lower() for i in range(len(words) - 4)] for words in split]
     signatures = neardup.sign(runs, method=neardup.MinHash(num_hashes=250))
-    parents = np.arange(len(texts), dtype=np.uint32)
     signed = np.flatnonzero(~signatures.empty).astype(np.uint32)
+    firsts: list[Places] = []
     for band in np.split(signatures.values[signed], 25, axis=1):
         _, first, members = np.unique(band, axis=0, return_index=True, return_inverse=True)
-        firsts = signed[first[members.ravel()]]
-        connect(parents, np.minimum(firsts, signed), np.maximum(firsts, signed))
-    clusters = roots(parents)
+        firsts.append(signed[first[members.ravel()]])
+    clusters = first_members(len(texts), np.concatenate(firsts), np.tile(signed, len(firsts)))
     order = np.argsort(clusters, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
     return to_pairs([pair for group in groups if len(group) > 1 for pair in combinations(group.tolist(), 2)])

@@ -64,6 +64,22 @@ def test_where_the_texts_decide_a_setting_is_suggested_with_its_reason(swept, ta
     assert all(pair.similarity < suggestion.method.threshold for pair in suggestion.below)
 
 
+@pytest.mark.parametrize(("copies", "speaks"), [(56, False), (90, True)])
+def test_nothing_is_suggested_for_copies_beside_many_pairs_of_all_similarities(copies, speaks):
+    texts = []
+    for number in range(copies + 15):  # one of the other 15 pairs between each two thresholds
+        words = [f"w{number}-{place}" for place in range(400)]
+        similarity = 1 if number < copies else 0.125 + 0.05 * (number - copies)
+        shared = 1 + round(398 * similarity / (1 + similarity))  # words, with as many pairs of words less one
+        texts += [" ".join(words[:200]), " ".join(words[:shared] + words[200 : 400 - shared])]
+    suggestion = neardup.sweep(texts).suggestion
+    assert suggestion.changes == speaks
+    assert suggestion.clearest.threshold == 0.1
+    if not speaks:
+        doubt = "at 0.1, but the groups at 0.85 are clearer, without 21.1 % of these documents, more than 20 %"
+        assert doubt in suggestion.reason
+
+
 def test_of_thresholds_that_find_the_same_pairs_the_highest_is_suggested():
     draw = random.Random(6)
     texts = [" ".join(draw.choices([f"word{i}" for i in range(3000)], k=60)) for _ in range(40)]

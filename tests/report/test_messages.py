@@ -417,9 +417,11 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
     said("few.jsonl")
     with wording.speaking("zh"):
         said_of_many = for_terminal("Too many documents are similar: 1,200 were not all compared.")
-        doubt = for_terminal(Level(0.3, 50, 90, 1.0, 0.5).doubts())
+        doubt = for_terminal(Level(0.3, 50, 90, 1.0, 0.5).doubts([]))
+        rival = for_terminal(Level(0.3, 50, 90, 0.95, 0.95).doubts([Level(0.6, 40, 70, 1.0, 1.0)]))
     assert said_of_many == "相似的文档太多：有 1,200 篇没有与全部候选比较。"
     assert doubt.startswith("到 0.35 只剩下 50.0 % 的文本对")
+    assert rival.startswith("阈值为 0.6 时分组更清楚，但这些文档中有 22.2 % 不再有近邻，超过 20 %")
     assert set(catalogue_of("reasons")) - met == set()
 
 

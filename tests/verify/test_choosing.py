@@ -68,8 +68,32 @@ def test_a_threshold_with_more_than_a_tenth_of_all_pairs_is_left_out():
     ],
 )
 def test_a_threshold_is_suggested_within_three_limits(change, doubt):
-    found = choosing.Level(0.5, 100, 30, 0.95, 0.90)._replace(**change).doubts()
+    level = choosing.Level(0.5, 100, 30, 0.95, 0.90)._replace(**change)
+    found = level.doubts([level])
     assert found is None if doubt is None else doubt in found
+
+
+@pytest.mark.parametrize(
+    ("change", "quiet"),
+    [
+        ({}, True),
+        ({"documents": 80}, False),  # a fifth of the documents less, and not more
+        ({"stability": 0.95}, False),  # 71.3 is less than four fifths of the score, 90.4
+    ],
+)
+def test_nothing_is_suggested_if_a_stricter_graph_is_nearly_as_good_without_a_fifth_of_the_documents(change, quiet):
+    chosen = choosing.Level(0.5, 100, 100, 0.98, 0.97)
+    rival = choosing.Level(0.7, 60, 79, 1.0, 1.0)._replace(**change)
+    assert (chosen.doubts([chosen, rival]) is not None) == quiet
+
+
+def test_of_several_rivals_the_best_is_named():
+    chosen = choosing.Level(0.5, 100, 100, 0.98, 0.97)
+    rivals = [choosing.Level(0.7, 60, 79, 1.0, 1.0), choosing.Level(0.8, 50, 75, 1.0, 1.0)]
+    assert chosen.doubts([chosen, *rivals]) == (
+        "the groups at 0.7 are clearer, without 21.0 % of these documents, more than 20 %: there is a second grade of "
+        "similarity"
+    )
 
 
 def test_with_all_pairs_answered_the_threshold_is_the_best_of_the_labels():

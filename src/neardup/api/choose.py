@@ -172,7 +172,7 @@ class _Chooser:
         if not levels:
             return Suggestion(self.given, False, "Each threshold finds no pair, or more than a tenth of all pairs.")
         level = max(reversed(levels), key=lambda each: each.score)  # of equal graphs, the highest threshold
-        doubts = level.doubts()
+        doubts = level.doubts(levels)
         shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
         clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
         if doubts is not None:

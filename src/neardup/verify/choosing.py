@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ BANDS = np.arange(1, 10) / 10
 _GRAPHS = STEPS[:17]
 _MOST_SHARE, _MOST_PAIRS = 0.1, 5_000_000  # of all pairs, above which the graph is one group; and to compare neighbours
 _LEAST_DOCUMENTS, _LEAST_AGREEMENT, _LEAST_STABILITY = 30, 0.95, 0.90
+_RIVAL = 0.8  # of the score, and of the documents; 0.74 to 0.86 decide the same on the labelled sets
 
 
 class Level(NamedTuple):
@@ -39,8 +41,11 @@ class Level(NamedTuple):
         """The documents, and how clearly they are in groups."""
         return self.documents * (self.agreement * self.stability) ** 2
 
-    def doubts(self) -> str | None:
-        """Return why the threshold may not be suggested, as a clause; None if it may."""
+    def doubts(self, levels: Sequence[Level]) -> str | None:
+        """Return why the threshold may not be suggested, as a clause; None if it may.
+
+        levels : the graphs of all thresholds. One with fewer documents and nearly the same score has clearer groups.
+        """
         if self.documents < _LEAST_DOCUMENTS:
             return f"{self.documents} documents have a neighbour, and fewer than {_LEAST_DOCUMENTS} show no pattern"
         if self.agreement < _LEAST_AGREEMENT:
@@ -52,6 +57,16 @@ class Level(NamedTuple):
             return (
                 f"{self.stability * 100:.1f} % of the pairs remain at {self.threshold + 0.05:.2f}, fewer than "
                 f"{_LEAST_STABILITY * 100:.0f} %: pairs lie close to the line"
+            )
+        rivals = [
+            each for each in levels if each.score >= _RIVAL * self.score and each.documents < _RIVAL * self.documents
+        ]
+        if rivals:
+            rival = max(rivals, key=lambda each: each.score)
+            return (
+                f"the groups at {rival.threshold:g} are clearer, without "
+                f"{(1 - rival.documents / self.documents) * 100:.1f} % of these documents, more than "
+                f"{(1 - _RIVAL) * 100:.0f} %: there is a second grade of similarity"
             )
         return None
 
