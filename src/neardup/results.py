@@ -398,7 +398,8 @@ class Sweep(_Reported):
         SettingError
             If the thresholds were given, or the method does not compare words by their Jaccard similarity.
         InputError, OutputError
-            If a line of the file is no answer, or the file does not end in .jsonl or cannot be written.
+            If an answer is none of these, a line of the file is no answer, or the file does not end in .jsonl or cannot
+            be written.
         """
         asked: Suggestion = self._asker().ask(answer, count, None if answers is None else Path(answers))
         return asked

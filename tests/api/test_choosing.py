@@ -210,6 +210,8 @@ def test_answers_choose_a_setting_with_its_precision_and_recall(swept, table):
     assert "By 27 answers" in str(found)
     assert len(neardup.dedup(table, method=found.method).removed) == 3 * KINDS
     assert not swept.ask(lambda pair: False).changes
+    with pytest.raises(InputError, match="An answer is True, False or None: got 'n'"):
+        swept.ask(lambda pair: "n")
 
 
 def test_the_file_of_answers_grows_and_nothing_in_it_is_asked_again(swept, table, tmp_path):

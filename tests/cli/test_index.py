@@ -131,7 +131,8 @@ def test_kept_rows_of_several_inputs_are_files_in_a_folder(news):
 
 
 @pytest.mark.parametrize(
-    ("output", "told"), [("kept.csv", "Use a name that ends in .jsonl"), ("in.jsonl", "already exists")]
+    ("output", "told"),
+    [("kept.csv", "Use a name that ends in .jsonl"), ("in.jsonl", "already exists"), ("-", "only neardup dedup")],
 )
 def test_kept_rows_have_the_format_of_their_input_and_replace_nothing(news, output, told):
     result = run("add-if-new", news, "in.jsonl", "-o", output)

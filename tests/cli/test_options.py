@@ -165,6 +165,7 @@ def test_a_number_of_threads_is_a_number(wrong):
     ("arguments", "message"),
     [
         (["dedup", "in.parquet"], "Missing option '-o' / '--output'. See neardup dedup --help."),
+        (["index", "add", "--answers"], "Option '--answers' requires an argument. See neardup index add --help."),
         (["dedpu"], "No such command 'dedpu'."),
         (["dedup", "in.parquet", "-o", "out", "--treshold", "1"], "No such option"),
     ],

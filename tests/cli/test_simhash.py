@@ -107,7 +107,7 @@ def test_sign_writes_what_the_library_returns():
     assert same("fp.parquet", library)
     assert library.empty.tolist() == [False] * 4 + [True]
     assert re.search(r"Signed +4 +64 bits each", said)
-    assert re.search(r"Without features +1 +no token: null", said)
+    assert re.search(r"Without features +1 +nothing to compare: null", said)
     assert "Warning: 1 document has fewer than 32 features." in said
 
 
@@ -153,7 +153,7 @@ def test_fingerprints_of_mfonda_have_the_digits_of_its_documentation():
         ("s", None),
     ]
     assert [row["fingerprint"] and row["fingerprint"].hex() for row in rows] == [row["hex"] for row in rows]
-    assert re.search(r"Without features +2 +no token: null", said)
+    assert re.search(r"Without features +2 +nothing to compare: null", said)
 
 
 def test_text_formats_hold_digits():

@@ -188,7 +188,7 @@ def test_what_goes_with_its_group_is_removed_from_its_input(tmp_path: Path) -> N
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [row["removed"] for row in report["inputs"]] == [0, 0, 4, 0, 0]
     assert report["counts"]["removed"] + report["counts"]["removed_with_group"] == 4
-    assert "no token: goes with its group" in ran.output
+    assert "nothing to compare: goes with its group" in ran.output
     assert "They are kept or removed with their group." in (tmp_path / "out" / "report.html").read_text()
 
 

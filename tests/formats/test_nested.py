@@ -101,6 +101,29 @@ def test_passages_are_cut_from_a_column_inside_of_structs(tmp_path, format_name)
     assert found == [rows[0], {"doc": {"n": 1, "body": "second second"}, "body": passage}]
 
 
+@pytest.mark.parametrize("format_name", WRITERS)
+def test_payloads_and_items_may_be_inside_of_structs(tmp_path, format_name):
+    path = tmp_path / f"in.{format_name}"
+    WRITERS[format_name](ROWS, path)
+    for names, payloads in (
+        ("doc.at.site", ["a", None]),
+        (["doc.at.stars", "key"], ['{"doc.at.stars": 1, "key": "p"}']),
+    ):
+        with neardup.Index.create("memory:") as index:
+            index.add_many(path, text_column="doc.body", id_column="key", payload_column=names)
+            assert [index.get(key).payload for key in "pr"][: len(payloads)] == payloads
+    items = neardup.find_contamination(
+        path, [SAME], item_columns="doc.body", item_id_column="key", benchmark_column="doc.at.site"
+    ).items.to_pylist()
+    assert [(row["item_id"], row["benchmark"], row["shingles"]) for row in items] == [
+        ("p", "a", 4),
+        ("q", "", 3),
+        ("r", "", 0),
+        ("s", "b", 4),
+        ("t", "a", 4),
+    ]
+
+
 def test_a_column_comes_before_a_field_of_the_same_path():
     rows = pa.RecordBatch.from_pylist([{"a": {"b": 1, "c": {"d": 2}}, "a.b": 3}, {"a": None, "a.b": 4}])
     assert [column_of(rows, name).to_pylist() for name in ("a.b", "a.c.d")] == [[3, 4], [2, None]]

@@ -103,6 +103,13 @@ def test_standard_input_can_be_read_twice() -> None:
         assert texts == ["one", "two"]
 
 
+def test_standard_input_is_one_input() -> None:
+    stream = io.BytesIO(b"one\ntwo\n")
+    list_inputs(["-"], stdin=stream)
+    with pytest.raises(InputError, match="read only once"):
+        list_inputs(["-"], stdin=stream)
+
+
 def test_standard_input_is_identified_by_its_content() -> None:
     first, same, other = (list_inputs(["-"], stdin=io.BytesIO(data))[0] for data in (b"one", b"one", b"two"))
     assert first.identity() == same.identity() != other.identity()

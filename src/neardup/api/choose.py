@@ -256,6 +256,8 @@ class _Chooser:
                     same = answer(marked)
                 except StopIteration:
                     return self._favoured(answers)
+                if same not in (None, False, True):
+                    raise InputError(f"An answer is True, False or None: got {same!r:.80}. Change the function.")
                 row = self._row(pair, None if same is None else bool(same))
                 answers += [] if same is None else [row]
                 if file is not None:

@@ -118,9 +118,9 @@ def dedup(
     tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit into memory; accessing
         them then raises SettingError.
     rethreshold : measure all pairs, also those of removed documents, and keep them in memory, so that
-        `result.rethreshold` answers at stricter limits. Not with an index, linkage="connected", keep="none", passages
-        or containment. The result is the same where no bucket overflows; the search takes longer where clusters are
-        large.
+        `result.rethreshold` answers at stricter limits. Not with an index, linkage="connected", keep="none",
+        passages, group_by or containment. The result is the same where no bucket overflows; the search takes longer
+        where clusters are large.
     overwrite : replace the output folder, if it exists, once the new result is complete. A folder that has files but
         no report.json is not the output of a run, and is not replaced; remote storage is never overwritten.
     scratch : an existing folder for temporary files; use a fast local disk. Default: next to the output, or the

@@ -24,7 +24,7 @@ from neardup.index import maintenance
 from neardup.index.documents import find, group_batches, read_batches
 from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
-from neardup.output.directory import refuse_address
+from neardup.output.directory import refuse_address, refuse_stdout
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
@@ -188,6 +188,7 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
         If it exists, or is a file for several inputs, or for an input of another format.
     """
     refuse_address(output, "file or folder")
+    refuse_stdout(output)
     path, wanted = Path(output), format_of(output)
     if path.exists() and not overwrite:
         raise OutputError(f"The output {output} already exists. Use another name, or pass --overwrite.")

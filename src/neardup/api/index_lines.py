@@ -8,11 +8,13 @@ from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
+from neardup.documents.nested import value_of
 from neardup.documents.texts import join_ids
 from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.formats.jsonl import why_no_object
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
+from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
 
@@ -96,7 +98,7 @@ class LineAnswers:
         names = names_of(self._index.method.vector_length)
         if not self._text_names:
             return _Line(error=f"the line has no field {', '.join(names)}: name the text field (--text-column)")
-        found = [(name, _field(record, name)) for name in self._text_names]
+        found = [(name, value_of(record, name)) for name in self._text_names]
         texts, length = [text for text in found if text[1] is not None] or found[:1], self._index.method.vector_length
         if length is not None and len(self._text_names) == 1:
             try:
@@ -106,12 +108,12 @@ class LineAnswers:
         for name, text in texts:
             if not isinstance(text, str):
                 return _Line(error=f"'{name}' is {_kind(text)}, not a string")
-        ids = {name: _field(record, name) for name in self._id_names}
+        ids = {name: value_of(record, name) for name in self._id_names}
         for name, id in ids.items():
             if isinstance(id, bool) or not isinstance(id, (str, int, float)):
                 return _Line(error=f"'{name}' is {_kind(id)}, not a string or a number")
         text = "\n".join(text for _, text in texts)
-        return self._checked(_Line(text, tuple(map(str, ids.values())), _payload(record, self._payload_names)))
+        return self._checked(_Line(text, tuple(map(str, ids.values())), payload_of(record, self._payload_names)))
 
     def _checked(self, document: _Line) -> _Line:
         try:
@@ -137,24 +139,6 @@ class LineAnswers:
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of one field or of several."""
     return (names,) if isinstance(names, str) else tuple(names or ())
-
-
-def _field(record: dict[str, Any], name: str) -> Any:
-    """Return a field by its name; where there is none of that name, by the names of objects within objects."""
-    if name in record or "." not in name:
-        return record.get(name)
-    value: Any = record
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _payload(record: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    if not names:
-        return None
-    values = {name: _field(record, name) for name in names}
-    value = values[names[0]] if len(names) == 1 else values
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _kind(value: Any) -> str:

@@ -111,7 +111,11 @@ class Command(click.Command):
         for place in reversed([place for place, word in enumerate(args) if word == self._greedy]):
             words = list(takewhile(lambda word: not word.startswith("-") or word == "-", args[place + 2 :]))
             args[place + 2 : place + 2 + len(words)] = [word for one in words for word in (self._greedy, one)]
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        try:
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        except click.BadOptionUsage as error:
+            error.ctx = ctx  # click leaves it out, and the error would name the help of another command
+            raise
         for param, times in Counter(given).items():
             if times > 1 and isinstance(param, click.Option) and not (param.multiple or param.is_flag):
                 raise click.UsageError(f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +49,18 @@ def column_of(rows: pa.RecordBatch, name: str) -> pa.Array | None:
         return None
     column = rows.column(path[0])
     return pc.struct_field(column, path[1:]) if path[1:] else column
+
+
+def value_of(record: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a row in a column, which may be inside of objects; None if there is none."""
+    if name in record:
+        return record[name]
+    for end in (place for place, letter in enumerate(name) if letter == "."):
+        inner = record.get(name[:end])
+        value = value_of(inner, name[end + 1 :]) if isinstance(inner, dict) else None
+        if value is not None:
+            return value
+    return None
 
 
 def with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -128,7 +128,7 @@ def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
     Raises
     ------
     InputError
-        If it is one of MinHash signatures, which only an index compares.
+        If it is one of signatures, which only an index compares.
     """
     try:
         schema = pq.read_schema(path)
@@ -136,8 +136,8 @@ def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
         return False
     if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):
         raise InputError(
-            f"{os.fspath(path)} contains MinHash signatures, which only estimate similarities. Query them with "
-            "LSHIndex.open, or pass the texts, or fingerprints (neardup sign --method simhash)."
+            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass the documents, or "
+            "fingerprints (neardup sign --method simhash); LSHIndex.open queries signatures of MinHash."
         )
     return has_fingerprints(schema)
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes
 from neardup.documents.batch import DocumentBatch, Pages, RawLines, Rejected, describe_rejected
+from neardup.documents.nested import column_of, outer_names, value_of
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.features.vectors import array_of_documents
@@ -171,25 +172,27 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         return pa.nulls(len(batch.rows), pa.large_string())
     payload = batch.payload.rows() if isinstance(batch.payload, Pages) else batch.payload
     if isinstance(payload, RawLines):
-        lines = arrow_of_bytes(payload.data, payload.offsets).to_pylist()
-        rows = [_fields(line, names) for line in lines]
+        rows = [_record(line) for line in arrow_of_bytes(payload.data, payload.offsets).to_pylist()]
     else:
         assert payload is not None
-        if len(names) == 1 and payload.schema.field(names[0]).type in (pa.string(), pa.large_string()):
-            return pc.cast(payload[names[0]], pa.large_string())
-        rows = payload.select(names).to_pylist()
-    return pa.array([_payload(row, names) for row in rows], pa.large_string())
+        column = column_of(payload, names[0])
+        if len(names) == 1 and column is not None and column.type in (pa.string(), pa.large_string()):
+            return pc.cast(column, pa.large_string())
+        rows = payload.select(outer_names(payload.schema, names)).to_pylist()
+    return pa.array([payload_of(row, names) for row in rows], pa.large_string())
 
 
-def _fields(line: bytes, names: list[str]) -> dict[str, Any]:
-    """Return some fields of a line of JSON; all null of a line that only Arrow can read, as it nests deeply."""
+def _record(line: bytes) -> dict[str, Any]:
+    """Return the fields of a line of JSON; none of a line that only Arrow can read, as it nests deeply."""
     try:
-        row = json.loads(line.decode("utf-8-sig", "replace"))
+        record: dict[str, Any] = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
-        row = {}
-    return {name: row.get(name) for name in names}
+        return {}
+    return record
 
 
-def _payload(row: dict[str, Any], names: list[str]) -> str | None:
-    value = row[names[0]] if len(names) == 1 else row
+def payload_of(record: dict[str, Any], names: Sequence[str]) -> str | None:
+    """Return the payload of a row: of one column its text, of several an object; JSON if it is no text."""
+    values = {name: value_of(record, name) for name in names}
+    value = next(iter(values.values()), None) if len(names) < 2 else values
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -228,6 +228,12 @@ def refuse_address(path: str | os.PathLike[str], what: str) -> None:
         )
 
 
+def refuse_stdout(path: str | os.PathLike[str]) -> None:
+    """Raise OutputError if the output is a hyphen, of which a folder would be made."""
+    if name_of(path) == "-":
+        raise OutputError("The output '-' is no folder: only neardup dedup writes to standard output. Name a folder.")
+
+
 _LOCK = "lock"
 
 
@@ -245,10 +251,7 @@ class OutputDirectory:
     def __init__(
         self, path: str | os.PathLike[str], overwrite: bool, resume: bool, scratch: str | os.PathLike[str] | None = None
     ) -> None:
-        if name_of(path) == "-":
-            raise OutputError(
-                "The output '-' is no folder: only neardup dedup writes to standard output. Name a folder."
-            )
+        refuse_stdout(path)
         self.remote = RemoteFolder(name_of(path)) if is_address(path) else None
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
         self.partial, self.scratch = places_of(path, scratch)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from neardup.arrays import Floats, arrow_of_strings
 from neardup.documents.batch import DocumentBatch, RawLines, Rejected
+from neardup.documents.nested import value_of
 from neardup.errors import InputError
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns
@@ -111,13 +112,13 @@ def _add(items: Items, number: int, batch: DocumentBatch, benchmark: str | None,
     items.rows += batch.rows.tolist()
     for identifier, record in zip(ids, _records(batch, task), strict=True):
         for column, weight in items.columns.items():
-            text = _text(record.get(column))
+            text = _text(value_of(record, column))
             if text:
                 items.texts.append(text)
                 items.owners.append(len(items.ids))
                 items.weights.append(weight)
         if benchmark_column is not None:
-            benchmark = _text(record.get(benchmark_column))
+            benchmark = _text(value_of(record, benchmark_column))
         items.benchmarks.append(benchmark or "")
         items.ids.append(str(len(items.ids)) if identifier is None else identifier)
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from typing import IO
+from weakref import WeakSet
 
 from neardup.documents.batch import BLOCK_BYTES
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
@@ -20,6 +21,7 @@ from neardup.formats.registry import FORMATS, format_of_bytes
 
 _SNIFFED_BYTES = 1 << 16
 _MIN_ROWS = 3
+_READ: WeakSet[IO[bytes]] = WeakSet()
 
 
 def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
@@ -34,7 +36,8 @@ def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tu
     Raises
     ------
     InputError
-        If the format is ambiguous, or the stream is compressed as a whole in a format that does not allow it.
+        If the format is ambiguous, or the stream is compressed as a whole in a format that does not allow it; or if it
+        was read to its end before.
     """
     stream = sys.stdin.buffer if stream is None else stream
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
@@ -44,6 +47,9 @@ def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tu
         while block := stream.read(BLOCK_BYTES):
             digest.update(block)
             copy.write(block)
+    if stream in _READ and not os.path.getsize(path):
+        raise InputError("Standard input is read only once: got - as two inputs. Name a file for one of them.")
+    _READ.add(stream)
     with open(path, "rb") as copied:
         head = copied.read(_SNIFFED_BYTES)
     compression = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)

@@ -108,8 +108,8 @@ class SelectionSettings(Validated):
         """Raise SettingError unless one document of a cluster stays."""
         if self.copies != 1:
             raise SettingError(
-                f"{command} has one kept document in each cluster: got keep={self.keep!r}. Leave the number of copies "
-                "out (--keep), or use dedup."
+                f"{command} keeps one document of each cluster: got keep={self.keep!r}. Set another order, such as "
+                "keep='first' (--keep first), or use dedup."
             )
 
 
