@@ -326,9 +326,9 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     shown = CliRunner().invoke(cli, ["sweep", "in.jsonl", "-o", "sweep.toml"])
     assert shown.exit_code == 0, shown.output
-    assert "Suggestion: --ngram 2 --threshold" in shown.stdout
     assert "10 pairs that the given settings do not find" in shown.stdout
-    assert "Closest to the threshold, from above" in shown.stdout
+    assert "Closest to the suggested threshold, from above" in shown.stdout
+    assert shown.stdout.splitlines()[-2].startswith("Suggestion: --ngram 2 --threshold")
     assert "ngram = 2" in Path("sweep.toml").read_text()
     paged = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--page", "pairs.html"])
     assert paged.stdout == "pairs.html asks about 3 pairs. Open it in a browser; it saves the answers as a file.\n"

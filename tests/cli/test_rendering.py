@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import neardup
-from neardup.cli.render.compare import print_comparison
+from neardup.cli.render.compare import Marks, print_comparison, print_differences
 from neardup.cli.render.plan import draw_curve, print_plan
 from neardup.cli.render.reports import print_report
 from neardup.report.progress_bars import StageBars, clock
@@ -128,6 +128,19 @@ def test_full_folds_nothing():
     text = compared(left, left.replace("old", "new"), console(), full=True)
     assert "⋯" not in text
     assert "w100" in text
+
+
+def test_of_many_pairs_the_first_differences_of_each_are_printed():
+    shared, screen = f" {words(0, 40)} ", console()
+    left, right = (shared.join(f"{side}{i} {f'{side} ' * 30}" for i in range(9)) for side in "xy")
+    marks = Marks(plain=True, unicode=False, full=False)
+    print_differences(neardup.compare(left, right, method=MinHash(ngram=1)), ("A", "B"), marks, screen, brief=True)
+    text = printed(screen)
+    assert "[-x0 x" in text
+    assert "{+y0 y" in text
+    assert "x8" not in text
+    assert text.splitlines()[-1].strip().startswith("... ")
+    assert 480 < sum(len(line) for line in text.splitlines() if line.startswith("- ")) < 700
 
 
 def test_a_wide_terminal_has_two_columns_in_colour_and_no_brackets():

@@ -22,6 +22,7 @@ from neardup.verify.alignment import Passage, Stretch, align
 _CONTEXT = 60  # characters of a shared passage that are shown next to a difference
 _LEAST_FOLDED = 60  # shorter stretches are shown: the note that they are folded is as long
 _LONGEST_DIFFERENCE = 1200
+_BRIEF = 480  # characters of each text that are shown where many pairs follow each other
 _STYLES = ("bold red", "bold green")
 _BRACKETS = (("[-", "-]"), ("{+", "+}"))
 
@@ -163,11 +164,17 @@ def print_comparison(
 
 
 def print_differences(
-    result: Comparison | MarkedPair, names: tuple[str, str], marks: Marks, console: Console, *, same_text: bool = False
+    result: Comparison | MarkedPair,
+    names: tuple[str, str],
+    marks: Marks,
+    console: Console,
+    *,
+    same_text: bool = False,
+    brief: bool = False,
 ) -> None:
     """Print the passages of two texts that differ, and what is around them.
 
-    same_text : whether the texts are equal after normalisation.
+    same_text : whether the texts are equal after normalisation. brief : print the first of them only.
     """
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if all(passage.shared for passage in (*result.left_passages, *result.right_passages)):
@@ -185,10 +192,26 @@ def print_differences(
         hunks = fold_whole([(result.left, result.left_passages), (result.right, result.right_passages)], marks)
     else:
         hunks = fold_stretches(stretches, marks)
+    if brief:
+        hunks = _first_hunks(hunks, marks)
     if are_columns(console, marks.plain):
         _print_columns(hunks, names, console)
     else:
         _print_stacked(hunks, names, console)
+
+
+def _first_hunks(hunks: list[Sides | Gap], marks: Marks) -> list[Sides | Gap]:
+    """Return the first hunks, the last of these cut, and a gap if there are more."""
+    left = _BRIEF
+    for index, hunk in enumerate(hunks):
+        if not isinstance(hunk, Gap):
+            longest = max(map(len, hunk))
+            if longest > left:
+                cut = tuple(side[: _cut(side.plain, left)] for side in hunk)
+                rest = max((side.plain[left:] for side in hunk), key=len)
+                return [*hunks[:index], cut, Gap(marks.note(rest))]  # type: ignore[list-item]
+            left -= longest
+    return hunks
 
 
 def print_similarity(

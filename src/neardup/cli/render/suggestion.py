@@ -19,37 +19,38 @@ def print_suggestion(suggestion: Suggestion, console: Console | None = None) -> 
     """Print the settings, the reason, and the pairs that show the difference."""
     console = console or Console(highlight=False)
     method = suggestion.method
-    options = f"--ngram {method.ngram} --threshold {method.threshold:g}"
-    key = "sweep.suggestion" if suggestion.changes else "sweep.keep"
-    console.print(Text(f"\n{say(key, options=options)}", "bold"))
-    console.print(f"  {translated(suggestion.reason)}", soft_wrap=True)
-    if not suggestion.changes:
-        if suggestion.clearest is not None:
-            console.print(f"  {say('sweep.by_answers')}")
-        return
     for title, pairs in (
         (say("sweep.added", pairs=len(suggestion.added)), suggestion.added),
         (say("sweep.above"), suggestion.above),
         (say("sweep.below"), suggestion.below),
     ):
-        if pairs:
+        if pairs and suggestion.changes:
             console.print(Text(f"\n{title}", "bold"))
-        for pair in pairs:
-            print_pair(pair, console)
+            for pair in pairs:
+                print_pair(pair, console, brief=True)
+    options = f"--ngram {method.ngram} --threshold {method.threshold:g}"
+    key = "sweep.suggestion" if suggestion.changes else "sweep.keep"
+    console.print(Text(f"\n{say(key, options=options)}", "bold"))
+    console.print(f"  {translated(suggestion.reason)}", soft_wrap=True)
+    if not suggestion.changes and suggestion.clearest is not None:
+        console.print(f"  {say('sweep.by_answers')}")
 
 
-def print_pair(pair: SweepPair, console: Console) -> None:
-    """Print two documents with their differences marked."""
+def print_pair(pair: SweepPair, console: Console, *, brief: bool = False) -> None:
+    """Print two documents with their differences marked. brief : only the first ones."""
     title = say("sweep.similarity", similarity=pair.similarity)
-    print_example(title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console)
+    print_example(title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console, brief=brief)
 
 
-def print_example(title: str, pair: MarkedPair, names: tuple[str, str], console: Console) -> None:
+def print_example(
+    title: str, pair: MarkedPair, names: tuple[str, str], console: Console, *, brief: bool = True
+) -> None:
     """Print two texts with their differences marked, below a title."""
     console.print(Text(f"\n{title}", "bold"))
     if pair.truncated:
         console.print(Text(f"  {say('sweep.truncated')}", "dim"))
-    print_differences(pair, names, Marks(is_plain(console), is_unicode(console), full=False), console)
+    marks = Marks(is_plain(console), is_unicode(console), full=False)
+    print_differences(pair, names, marks, console, brief=brief)
 
 
 def ask(pair: SweepPair) -> bool | None:
