@@ -105,6 +105,7 @@ def damaged_files() -> Iterator[tuple[str, bytes, str]]:
     yield "utf16.csv", "id,text\n1,a b\n".encode("utf-16"), "it is UTF-16"
     yield "latin.csv", "id,text\n1,caf\xe9\n2,na\xefve\n".encode("latin-1"), "it is not UTF-8"
     yield "chinese.csv", "id,text\n1,我们的软件，很好用\n".encode("gb18030"), "iconv -f GB18030"
+    yield "gzip.jsonl", gzip.compress(b'{"text": "a b"}\n', mtime=0), "it is compressed. Add .gz to its name"
     yield "mac.jsonl", b'{"text": "a"}\r{"text": "b"}\r', "its lines end with a carriage return only"
     yield (
         "cut.jsonl.gz",

@@ -3,7 +3,10 @@
 TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
 FAILURES = [
     *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
-    *(["dedup", name, "-o", name[:2]] for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "cut.jsonl.gz")),
+    *(
+        ["dedup", name, "-o", name[:2]]
+        for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "zipped.json", "cut.jsonl.gz")
+    ),
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "no.jsonl", "-o", "new", "--method", "vectors"],
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),

@@ -305,6 +305,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Path("utf-16.txt").write_text("a b c\nd e f\n", "utf-16")
     Path("cut.jsonl.gz").write_bytes(gzip.compress(documents.encode())[:-12])
     Path("folder").mkdir()
+    Path("zipped.json").write_bytes(gzip.compress(documents.encode()))
     Path("folder/full").touch()
     Index.create("an.index").close()
     system_words = "Compressed file ended|Expecting property name"  # of Python

@@ -120,6 +120,7 @@ MAX_DOCUMENT_BYTES = 64 << 20
 _FREQUENT = "的，。"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _IS_UTF16 = ": it is UTF-16"
+_COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
@@ -305,6 +306,9 @@ def _hint(part: Part) -> str:
             head = bytes(stream.read(4096))
     except (*STREAM_ERRORS, CannotOpen):
         return ""
+    suffix = next((suffix for magic, suffix in _COMPRESSED.items() if head.startswith(magic)), None)
+    if suffix is not None:
+        return f": it is compressed. Add {suffix} to its name"
     if head.startswith(_UTF16):
         return f"{_IS_UTF16}. Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8"
     if part.format == "jsonl" and head.lstrip().startswith(b"["):
