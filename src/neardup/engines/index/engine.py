@@ -114,8 +114,6 @@ class IndexEngine(Engine):
         if folder is not None:
             folder.begin(resume=resuming)
         self._reading = Reading(tasks, method, scratch, selection, self.run.settings, stores_sets=False)
-        if resuming:
-            self._reading.resume()
         self._open(scratch)
         with stages.stage("read", known_total(tasks)) as progress:
             corpus = read_all(self._reading, progress, self._describe, self._decide)

@@ -71,13 +71,9 @@ def find_passages(
     tasks = [task.identified() for task in tasks]
     if cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
         tasks = [task._replace(cache=cache) for task in tasks]
-    resuming = prepare(scratch, tasks, asdict(settings), run.resume)
-    if folder is not None:
-        folder.begin(resume=resuming)
+    prepare(scratch, tasks, asdict(settings), run.resume, folder)
     anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
     reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
-    if resuming:
-        reading.resume()
     with stages.stage("read", known_total(tasks)) as progress:
         corpus = read_all(
             reading,
