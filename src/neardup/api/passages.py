@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import BatchCache, default_cache_bytes
+from neardup.documents.batch import BatchCache
 from neardup.engines.base import check_ids
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import Cleaned, find_passages
@@ -116,8 +116,7 @@ def remove_passages(
         table="passages.parquet",
     )
     LOCAL.refuse("remove_passages", run.options)
-    max_bytes = run.settings.cache_bytes
-    cache = BatchCache(default_cache_bytes() if max_bytes is None else max_bytes, with_payload=run.copies)
+    cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
     with open_stages(run.progress) as stages:
         found = run.find()
         for task in found.tasks:
