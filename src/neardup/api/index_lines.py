@@ -13,6 +13,7 @@ from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.formats.jsonl import why_no_object
 from neardup.formats.reading import MAX_DOCUMENT_BYTES
+from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
 
@@ -111,7 +112,8 @@ class LineAnswers:
             if isinstance(id, bool) or not isinstance(id, (str, int, float)):
                 return _Line(error=f"'{name}' is {_kind(id)}, not a string or a number")
         text = "\n".join(text for _, text in texts)
-        return self._checked(_Line(text, tuple(map(str, ids.values())), _payload(record, self._payload_names)))
+        payload = {name: _field(record, name) for name in self._payload_names}
+        return self._checked(_Line(text, tuple(map(str, ids.values())), payload_of(payload, [*payload])))
 
     def _checked(self, document: _Line) -> _Line:
         try:
@@ -147,14 +149,6 @@ def _field(record: dict[str, Any], name: str) -> Any:
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
-
-
-def _payload(record: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    if not names:
-        return None
-    values = {name: _field(record, name) for name in names}
-    value = values[names[0]] if len(names) == 1 else values
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _kind(value: Any) -> str:

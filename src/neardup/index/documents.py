@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -178,7 +178,7 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         if len(names) == 1 and payload.schema.field(names[0]).type in (pa.string(), pa.large_string()):
             return pc.cast(payload[names[0]], pa.large_string())
         rows = payload.select(names).to_pylist()
-    return pa.array([_payload(row, names) for row in rows], pa.large_string())
+    return pa.array([payload_of(row, names) for row in rows], pa.large_string())
 
 
 def _fields(line: bytes, names: list[str]) -> dict[str, Any]:
@@ -190,6 +190,7 @@ def _fields(line: bytes, names: list[str]) -> dict[str, Any]:
     return {name: row.get(name) for name in names}
 
 
-def _payload(row: dict[str, Any], names: list[str]) -> str | None:
+def payload_of(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """Return the payload of a document: its field of this name, or the JSON of its fields if there are several."""
     value = row[names[0]] if len(names) == 1 else row
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
