@@ -41,14 +41,11 @@ def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[b
     The standard library reads gzip, bz2 and xz, because its readers yield everything before the cut of a truncated
     stream; Arrow's readers are as fast, but lose the last buffer.
     """
-    stream: Any
     if compression in _STANDARD_READERS:
-        stream = _STANDARD_READERS[compression](raw, "rb")
-    elif compression == "zstd":
-        stream = pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
-    else:
-        stream = open(raw, "rb", buffering=0) if isinstance(raw, str) else raw  # noqa: SIM115
-    return stream
+        return _STANDARD_READERS[compression](raw, "rb")
+    if compression == "zstd":
+        return pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
+    return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
 
 
 class CannotOpen(InputError):

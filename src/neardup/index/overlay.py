@@ -83,9 +83,8 @@ class Overlay(Snapshot):
         is_later = rows >= self._first
         parts = [self._base.take(rows[~is_later], columns), self._top.take(rows[is_later] - self._first, columns)]
         parts[1] = parts[1].cast(parts[0].schema)
-        order = np.empty(len(rows), np.int64)
-        order[np.concatenate([np.flatnonzero(~is_later), np.flatnonzero(is_later)])] = np.arange(len(rows))
-        return pa.concat_tables(parts).take(pa.array(order))
+        places = np.argsort(np.argsort(is_later, kind="stable"))
+        return pa.concat_tables(parts).take(pa.array(places))
 
     def write(self, changes: Changes) -> None:
         """Show the state with changes; the store itself does not change."""

@@ -230,9 +230,8 @@ def write_removed(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in shared.read("removed").to_batches():
-            if not batch.num_rows:
-                continue
-            yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
+            if batch.num_rows:
+                yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
 
     write.write_parquet(batches(), removed_schema(method.measures), file)
 
