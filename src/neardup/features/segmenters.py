@@ -247,8 +247,6 @@ class Segmenter:
 
         In full and in search mode words overlap; those that do share one place, from the first to the last of them.
         """
-        if not text:
-            return []
         shown, positions = _visible(text)
         words: list[str] = []
         starts: list[int] = []
@@ -263,12 +261,8 @@ class Segmenter:
         ends = [start + len(word) for word, start in zip(words, starts, strict=True)]
         if words and self._settings.mode != "exact":
             starts, ends = _united(starts, ends)
-        places = zip(
-            words,
-            positions[np.array(starts, np.int64)].tolist(),
-            (positions[np.array(ends, np.int64) - 1] + 1).tolist(),
-            strict=True,
-        )
+        begins, stops = positions[np.array(starts, np.int64)], positions[np.array(ends, np.int64) - 1] + 1
+        places = zip(words, begins.tolist(), stops.tolist(), strict=True)
         wanted = self._settings.parts_of_speech
         return [
             place

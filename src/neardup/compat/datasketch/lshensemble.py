@@ -132,18 +132,12 @@ class MinHashLSHEnsemble:
         rows = dict.fromkeys(self.params[:, 1].tolist())
         config = dict(storage_config or {"type": "dict"})
         config.setdefault("basename", secrets.token_hex(6).encode())
-        self.indexes = [
-            {
-                r: MinHashLSH(
-                    num_perm=num_perm,
-                    params=(num_perm // r, r),
-                    prepickle=prepickle,
-                    storage_config=_part_of(config, part, r),
-                )
-                for r in rows
-            }
-            for part in range(num_part)
-        ]
+
+        def make(part: int, r: int) -> MinHashLSH:
+            own = _part_of(config, part, r)
+            return MinHashLSH(num_perm=num_perm, params=(num_perm // r, r), prepickle=prepickle, storage_config=own)
+
+        self.indexes = [{r: make(part, r) for r in rows} for part in range(num_part)]
         self.lowers: list[Any] = [None] * num_part
         self.uppers: list[Any] = [None] * num_part
 
