@@ -207,9 +207,8 @@ def _count_by_inputs(removals: Removals, part_ends: Ints, lengths: Ints) -> Ints
             np.searchsorted(part_ends, side[start : start + _STRETCH], "right")
             for side in (removals.documents, removals.kept)
         )
-        cells, of_document, documents = np.unique(
-            removed * len(part_ends) + kept, return_inverse=True, return_counts=True
-        )
+        both = removed * len(part_ends) + kept
+        cells, of_document, documents = np.unique(both, return_inverse=True, return_counts=True)
         sums = np.bincount(of_document, lengths[removals.documents[start : start + _STRETCH]]).astype(np.int64)
         counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
         num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))

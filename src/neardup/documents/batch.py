@@ -69,11 +69,8 @@ class Corpus:
 
 def describe_rejected(row: Rejected) -> str:
     """Say in a sentence what was rejected, where and why."""
-    places = [
-        f"{name} {value}"
-        for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
-        if value is not None
-    ]
+    numbers = {"row": row.row, "line": row.line, "byte": row.byte}
+    places = [f"{name} {value}" for name, value in numbers.items() if value is not None]
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
 
 

@@ -133,9 +133,8 @@ class BoundedStream(io.RawIOBase):
         return data
 
     def read(self, size: int = -1) -> bytes:
-        return self._count(
-            self._stream.read(size if size >= 0 else max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes) + 1)
-        )
+        most = max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        return self._count(self._stream.read(size if size >= 0 else most + 1))
 
     def read1(self, size: int = -1) -> bytes:
         return self._count(self._take(size if size >= 0 else BLOCK_BYTES))

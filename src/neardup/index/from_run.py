@@ -102,14 +102,10 @@ def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) ->
     rest = sorted(path for path in kept.rglob("*") if path.is_file()) if report["num_inputs"] > MAX_INPUTS else []
     files = [path for path in dict.fromkeys([*named, *rest]) if path.exists()]
     formats, units = {part["format"] for part in sources}, {part["unit"] for part in sources if part["unit"] != "row"}
-    id_column = report["columns"]["id"]
+    text, id_column = report["columns"]["text"], report["columns"]["id"]
+    in_format = formats.pop() if len(formats) == 1 and formats != {"table"} else None
     inputs = Inputs(
-        files,
-        None,
-        report["columns"]["text"],
-        id_column,
-        text_unit="line" if units == {"line"} else "auto",
-        in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
+        files, None, text, id_column, text_unit="line" if units == {"line"} else "auto", in_format=in_format
     )
     return find(Run(inputs, method)).tasks if files else []
 

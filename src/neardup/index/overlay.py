@@ -35,9 +35,8 @@ class Overlay(Snapshot):
         self._layout, self._first = rules.lookup.layout, base.num_rows
         top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
         self._top: Snapshot = top
-        self._replaced = [
-            rows[rows >= 0] for table in top.scan(["id"]) for rows in [base.rows_of_ids(array_of(table["id"]))]
-        ]
+        ids = (array_of(table["id"]) for table in top.scan(["id"]))
+        self._replaced = [rows[rows >= 0] for rows in map(base.rows_of_ids, ids)]
         replaced = self.replaced
         self._base = base.without(replaced) if len(replaced) else base
 

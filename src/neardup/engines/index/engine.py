@@ -128,9 +128,8 @@ class IndexEngine(Engine):
         if path.exists():
             store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
         else:
-            store = embedded.create(
-                str(path), store_settings({"prefix": new_prefix()}, rules.method), memory_bytes=_MEMORY_BYTES
-            )
+            settings = store_settings({"prefix": new_prefix()}, rules.method)
+            store = embedded.create(str(path), settings, memory_bytes=_MEMORY_BYTES)
         scratch.close_with(closing(store))
         self._prefix: str = store.settings.meta["prefix"]
         with store.writing() as top:  # nobody else writes to it

@@ -262,17 +262,9 @@ def _read(
         keys = method.summarise_at(limits, features)
         return keys[0]._replace(values=np.concatenate([part.values for part in keys], axis=1))
 
-    reading = Reading(
-        tasks,
-        method,
-        scratch,
-        selection,
-        run_settings,
-        stores_sets=stored,
-        summarise=summarise if limits else None,
-        first_ids=first_ids,
-        max_values=max_values,
-    )
+    given = tasks, method, scratch, selection, run_settings
+    keys_of = summarise if limits else None
+    reading = Reading(*given, stores_sets=stored, summarise=keys_of, first_ids=first_ids, max_values=max_values)
     with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
         is_needed = searches.search_of(method).compiles_first
         compiled = beside.submit(lambda: is_needed and kernels.first_run.compile_kernels())  # files are decoded already

@@ -319,9 +319,8 @@ class DistanceSearch(LocalSearch):
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         near, rules = self.near.neighbours, self._rules()
         num_nodes, num_positions = len(near.starts) - 1, len(self.queue.order)
-        first, last, after = (
-            np.full(size, kernels.sieve.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions)
-        )
+        first, last = np.full((2, num_nodes), kernels.sieve.NONE, np.int64)
+        after = np.full(num_positions, kernels.sieve.NONE, np.int64)
         listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
