@@ -58,9 +58,8 @@ def make_index(
         length: dict[str, Any] = {"dimensions": tasks[0].columns.vector_length or None}
         method = replace(method, **length)
     made = IndexSettings(**settings)
-    return OpenIndex.create(
-        address, meta.prepare(method, made, idf), made, lambda index: _fill(index, tasks, name, payload_column)
-    )
+    prepared = meta.prepare(method, made, idf)
+    return OpenIndex.create(address, prepared, made, lambda index: _fill(index, tasks, name, payload_column))
 
 
 def _report_of(folder: Path) -> dict[str, Any]:

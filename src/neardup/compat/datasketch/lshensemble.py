@@ -126,9 +126,8 @@ class MinHashLSHEnsemble:
         self.h = num_perm
         self.m = m
         self.xqs = np.exp(np.linspace(-5, 5, 10))
-        self.params = np.array(
-            [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs], int
-        )
+        chosen = [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs]
+        self.params = np.array(chosen, int)
         rows = dict.fromkeys(self.params[:, 1].tolist())
         config = dict(storage_config or {"type": "dict"})
         config.setdefault("basename", secrets.token_hex(6).encode())

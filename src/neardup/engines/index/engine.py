@@ -279,9 +279,8 @@ class IndexEngine(Engine):
         """Yield what the run changes in the index, a part at a time."""
         rules, first = self.index.rules, self._snapshot.num_rows
         yield Changes(forgotten=self._overlay.replaced)
-        for tables in group_small(
-            self._top.scan(schemas.indexed_schema(rules.method.measures).names), lambda table: table.nbytes, _PART_BYTES
-        ):
+        names = schemas.indexed_schema(rules.method.measures).names
+        for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
             yield maintenance.changes_of(rules, pa.concat_tables(tables), first)
         yield Changes(seen=self._seen, seen_at=now())
 

@@ -197,10 +197,8 @@ class Run:
             listed, placed = self._pick(light, LISTED.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
             self.entered = documents
             if self._packed:
-                light, documents = (
-                    self._map(blocks, _same, declare(table), table)
-                    for blocks, table in ((light, LIGHT), (documents, PLACED))
-                )
+                packed = (light, LIGHT), (documents, PLACED)
+                light, documents = (self._map(blocks, _same, declare(table), table) for blocks, table in packed)
             self.documents, self.nodes = documents, documents.filter("position = first")
         with self.named("propose"):
             proposed = self._propose().persist()
