@@ -50,14 +50,12 @@ class Overlay(Snapshot):
         return self._first + self._top.num_rows
 
     def find(self, lookups: Entries, limit: int) -> Found:
-        stored, later = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
-        later = list_after(
-            stored,
-            later._replace(truncated=stored.truncated),
-            limit,
-            self._layout,
-            lambda: (sketches_of(self._base, stored.row), sketches_of(self._top, later.row)),
-        )
+        stored, added = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
+
+        def sketches() -> tuple[pa.Array, pa.Array]:
+            return sketches_of(self._base, stored.row), sketches_of(self._top, added.row)
+
+        later = list_after(stored, added._replace(truncated=stored.truncated), limit, self._layout, sketches)
         entry, row = np.concatenate([stored.entry, later.entry]), np.concatenate([stored.row, later.row + self._first])
         order = np.argsort(entry, kind="stable")
         return Found(entry[order], row[order], np.concatenate([stored.kept, later.kept])[order], later.truncated)

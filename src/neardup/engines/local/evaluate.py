@@ -259,11 +259,8 @@ def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Arra
     if len(wrong):
         example = int(wrong[0])
         pair = f"{ids[int(left[example])].as_py()!r} and {ids[int(right[example])].as_py()!r}"
-        problem = (
-            "both as duplicates and as different"
-            if left[example] != right[example]
-            else "although they are one document"
-        )
+        is_one = left[example] == right[example]
+        problem = "although they are one document" if is_one else "both as duplicates and as different"
         raise InputError(
             f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. Remove these pairs."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -75,13 +76,9 @@ def find_passages(
     anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
     reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
     with stages.stage("read", known_total(tasks)) as progress:
-        corpus = read_all(
-            reading,
-            progress,
-            lambda batches: anchoring.hashes(_texts_of(batches, method.settings.shingling)),
-            lambda hashes: scratch.append(schemas.ANCHOR_HASHES, hashes),
-        )
-    documents = _Documents(tasks, corpus, scratch, method.settings.shingling, run.threads)
+        shingling, store = method.settings.shingling, partial(scratch.append, schemas.ANCHOR_HASHES)
+        corpus = read_all(reading, progress, lambda batches: anchoring.hashes(_texts_of(batches, shingling)), store)
+    documents = _Documents(tasks, corpus, scratch, shingling, run.threads)
     with stages.stage("propose", corpus.num_documents) as progress:
         pieces = _select(documents, anchoring, progress)
     with stages.stage("decide", corpus.num_documents) as progress:
