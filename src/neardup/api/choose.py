@@ -91,10 +91,9 @@ def choose(
     loosest = replace(given, ngram=ngram, threshold=choosing.LOWEST, recall=_RECALL)
     least = max(_BUCKETS[0], _MAX_PAIRS // max(1, total))
     method = method_of(loosest).resolve()
-    searches = [
-        pipeline.Search(method, SelectionSettings(within=within, max_bucket_size=min(size, _BUCKETS[1])), True)
-        for size in (least, _WIDER * least, _WIDER**2 * least)
-    ]
+    sizes = (min(size, _BUCKETS[1]) for size in (least, _WIDER * least, _WIDER**2 * least))
+    selections = [SelectionSettings(within=within, max_bucket_size=size) for size in sizes]
+    searches = [pipeline.Search(method, selection, True) for selection in selections]
     with (
         workspace() as scratch,
         closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as found,

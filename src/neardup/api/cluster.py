@@ -150,7 +150,5 @@ def _tables(run: Decided, clusters: Clusters, names: list[str]) -> list[tuple[It
     """Return the batches and the schema of both tables."""
     measures = run.method.measures
     documents = cluster_batches(clusters, run.outcome.removals, run.locations, measures)
-    return [
-        (documents, clusters_schema(measures)),
-        (cluster_summary_batches(clusters, names, run.locations), cluster_summary_schema()),
-    ]
+    named = cluster_summary_batches(clusters, names, run.locations)
+    return [(documents, clusters_schema(measures)), (named, cluster_summary_schema())]

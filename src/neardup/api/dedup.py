@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
@@ -247,10 +246,9 @@ def _wanted(
     return settings.write
 
 
-@contextmanager
 def _performer(
     run: Run, named: tuple[MethodSettings | str | None, float | None, int | None], engine: str, master: str | None
-) -> Iterator[Engine]:
+) -> AbstractContextManager[Engine]:
     """Open the engine of a run: that on top of an index, or the one that is named; named : the method."""
     index = None
     if run.inputs.against is not None:
@@ -263,21 +261,18 @@ def _performer(
         from neardup.api import against_index  # loads the stores
 
         run = replace(run, inputs=run.inputs._replace(against=None))
-        opened = against_index.open_engine(index, *named, run)
-    else:
-        method, threshold, max_distance = named
-        settings = method_named("minhash" if method is None else method, threshold, max_distance)
-        if run.passages is not None and settings.vector_length is not None:
-            raise SettingError(
-                f"passages are cut from texts: got passages={run.passages} with {type(settings).__name__}, which "
-                "compares vectors. Leave passages (--passages) out."
-            )
-        run = replace(run, method=settings)
-        if run.rethreshold:
-            refuse_rethreshold(run)
-        opened = open_engine(engine, master, "dedup", run)
-    with opened as performer:
-        yield performer
+        return against_index.open_engine(index, *named, run)
+    method, threshold, max_distance = named
+    settings = method_named("minhash" if method is None else method, threshold, max_distance)
+    if run.passages is not None and settings.vector_length is not None:
+        raise SettingError(
+            f"passages are cut from texts: got passages={run.passages} with {type(settings).__name__}, which "
+            "compares vectors. Leave passages (--passages) out."
+        )
+    run = replace(run, method=settings)
+    if run.rethreshold:
+        refuse_rethreshold(run)
+    return open_engine(engine, master, "dedup", run)
 
 
 def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:

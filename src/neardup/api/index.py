@@ -109,11 +109,9 @@ class Index(FileJobs):
         StoreError
             If the index exists, or cannot be created.
         """
-        settings = IndexSettings(
-            storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
-        )
-        prepared = meta.prepare(method_named(method, threshold, max_distance), settings, idf)
-        return cls(OpenIndex.create(os.fspath(address), prepared, settings))
+        made = IndexSettings(storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents)
+        prepared = meta.prepare(method_named(method, threshold, max_distance), made, idf)
+        return cls(OpenIndex.create(os.fspath(address), prepared, made))
 
     @classmethod
     def open(
@@ -222,9 +220,8 @@ class Index(FileJobs):
         text : as in `add_if_new`.
         limit : the maximum number of documents returned, 1 or more.
         """
-        hits = self.opened.query(
-            self.opened.describe(batch_of_text(text, "", None, self.method.vector_length)), check_limit(limit)
-        )
+        batch = batch_of_text(text, "", None, self.method.vector_length)
+        hits = self.opened.query(self.opened.describe(batch), check_limit(limit))
         return [Hit(**_with_all_measures(row)) for row in hits.drop_columns(["query"]).to_pylist()]
 
     # Many documents.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import BatchCache, default_cache_bytes
+from neardup.documents.batch import BatchCache
 from neardup.engines.base import check_ids
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import Cleaned, find_passages
@@ -106,18 +106,12 @@ def remove_passages(
             f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
         )
     _refuse(keep, within, against)
+    selection, table = SelectionSettings(within=within), "passages.parquet"
     run = run_of(
-        source,
-        options,
-        against=against,
-        selection=SelectionSettings(within=within),
-        resume=resume,
-        copies=write != "removed",
-        table="passages.parquet",
+        source, options, against=against, selection=selection, resume=resume, copies=write != "removed", table=table
     )
     LOCAL.refuse("remove_passages", run.options)
-    max_bytes = run.settings.cache_bytes
-    cache = BatchCache(default_cache_bytes() if max_bytes is None else max_bytes, with_payload=run.copies)
+    cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
     with open_stages(run.progress) as stages:
         found = run.find()
         for task in found.tasks:
@@ -145,8 +139,8 @@ def remove_passages(
     first, stop = cleaned.corpus.num_against, cleaned.corpus.num_documents
     new = [task for task in cleaned.tasks if not task.against]
     read_kept = partial(writing.kept_table, new, cleaned.edits.between(first, stop))
-    table = pa.Table.from_batches(batches, passages_schema())
-    return PassageRemoval(table, report, None if folder is None else folder.path, read_kept)
+    removed = pa.Table.from_batches(batches, passages_schema())
+    return PassageRemoval(removed, report, None if folder is None else folder.path, read_kept)
 
 
 def _write(

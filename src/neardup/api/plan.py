@@ -263,14 +263,9 @@ def _plan_index(
         "features": _OFFSET + _HASH * count if storage == FEATURES or by_samples else 0.0,
         "texts": _OFFSET + _COMPRESSED * document_bytes if storage == TEXT else 0.0,
     }
-    return Plan(
-        documents,
-        documents * document_bytes,
-        "index",
-        num_tables,
-        num_blocks=getattr(method.settings, "num_blocks", None),
-        parts={name: documents * size for name, size in parts.items()},
-    )
+    total, sizes = documents * document_bytes, {name: documents * size for name, size in parts.items()}
+    num_blocks = getattr(method.settings, "num_blocks", None)
+    return Plan(documents, total, "index", num_tables, num_blocks=num_blocks, parts=sizes)
 
 
 def _distinct(tokens: float, ngram: int) -> float:

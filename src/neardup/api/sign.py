@@ -376,9 +376,8 @@ def _from_pairs(rows: list[Any]) -> pa.Array:
 
 
 def _weighted(counts: list[int], features: list[Any], weights: list[Any]) -> pa.Array:
-    pairs = pa.StructArray.from_arrays(
-        [pa.array(features, pa.large_string()), pa.array(weights, pa.float64())], fields=list(_WEIGHTED.value_type)
-    )
+    columns = [pa.array(features, pa.large_string()), pa.array(weights, pa.float64())]
+    pairs = pa.StructArray.from_arrays(columns, fields=list(_WEIGHTED.value_type))
     return pa.LargeListArray.from_arrays(pa.array(offsets_from_lengths(counts)), pairs).cast(_WEIGHTED)
 
 

@@ -366,10 +366,8 @@ def _copy_parts(
     edges = np.concatenate([[0], sizes.T.ravel().cumsum()])
     cursors = edges[:-1].reshape(-1, threads).T.copy()
     starts = [*cursors[0].tolist(), int(edges[-1])]
-    scatter_parts, selection = kernels.blocks.scatter_parts, (counts.shape[1], parts.start)
-    map_all(
-        range(threads), lambda i: scatter_parts(fingerprints, spans[i], mask, selection, cursors[i], records), threads
-    )
+    scatter, selection = kernels.blocks.scatter_parts, (counts.shape[1], parts.start)
+    map_all(range(threads), lambda i: scatter(fingerprints, spans[i], mask, selection, cursors[i], records), threads)
     return starts
 
 

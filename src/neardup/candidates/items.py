@@ -314,13 +314,7 @@ class Finder:
         keys, positions = self._room.hashes(room).view(np.int32).reshape(2, -1)
         buffers = make_buffers(longest)
         ends = kernels.item_shingles.look_up(scan, table.lookup, buffers, spaces, keys, positions, flagged)
-        distinct, found = kernels.item_shingles.gather(
-            keys[: ends.max(initial=0)],
-            positions,
-            ends,
-            table.postings,
-            table.least_own,
-            table.around.is_counted,
-            self._workspace,
-        )
+        looked_up = keys[: ends.max(initial=0)], positions, ends
+        known = table.postings, table.least_own, table.around.is_counted
+        distinct, found = kernels.item_shingles.gather(*looked_up, *known, self._workspace)
         return distinct, Matches(*found.reshape(-1, 3).T), flagged

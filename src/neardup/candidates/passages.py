@@ -57,9 +57,8 @@ class Anchoring:
     def hashes(self, texts: pa.LargeStringArray) -> Hashes:
         """Return the hashes of all anchors of texts."""
         data, offsets = flatten_strings(texts)
-        hashes: Hashes = kernels.passage_anchors.find_anchors(
-            data, offsets, self._grams, np.empty(len(texts), np.int64)
-        )[1]
+        ends = np.empty(len(texts), np.int64)
+        hashes: Hashes = kernels.passage_anchors.find_anchors(data, offsets, self._grams, ends)[1]
         return hashes
 
     def select(self, texts: pa.LargeStringArray, counts: Words) -> Selected:

@@ -80,11 +80,8 @@ def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretch
     """
     fields = table.fields[matches.places]
     begins = np.flatnonzero(begins_run(matches.documents, fields))
-    fields, ends, best = (
-        fields[begins],
-        np.append(begins[1:], len(fields))[: len(begins)],
-        np.empty((len(begins), 4), np.int64),
-    )
+    ends, best = np.append(begins[1:], len(fields))[: len(begins)], np.empty((len(begins), 4), np.int64)
+    fields = fields[begins]
     width = table.num_tokens[fields] + np.maximum(table.num_tokens[fields] // 2, 5)  # words: half as many again
     arrays = writable(matches.places), writable(matches.positions), is_rare, width - table.ngrams[fields] + 1
     kernels.item_shingles.best_stretches(ends, *arrays, np.zeros(len(table.items), np.int32), best)

@@ -203,13 +203,10 @@ def _count_by_inputs(removals: Removals, part_ends: Ints, lengths: Ints) -> Ints
     counts: Counter[int] = Counter()
     num_bytes: Counter[int] = Counter()
     for start in range(0, len(removals.documents), _STRETCH):
-        removed, kept = (
-            np.searchsorted(part_ends, side[start : start + _STRETCH], "right")
-            for side in (removals.documents, removals.kept)
-        )
-        cells, of_document, documents = np.unique(
-            removed * len(part_ends) + kept, return_inverse=True, return_counts=True
-        )
+        sides = (side[start : start + _STRETCH] for side in (removals.documents, removals.kept))
+        removed, kept = (np.searchsorted(part_ends, side, "right") for side in sides)
+        both = removed * len(part_ends) + kept
+        cells, of_document, documents = np.unique(both, return_inverse=True, return_counts=True)
         sums = np.bincount(of_document, lengths[removals.documents[start : start + _STRETCH]]).astype(np.int64)
         counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
         num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))

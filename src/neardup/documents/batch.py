@@ -69,11 +69,8 @@ class Corpus:
 
 def describe_rejected(row: Rejected) -> str:
     """Say in a sentence what was rejected, where and why."""
-    places = [
-        f"{name} {value}"
-        for name, value in (("row", row.row), ("line", row.line), ("byte", row.byte))
-        if value is not None
-    ]
+    numbers = {"row": row.row, "line": row.line, "byte": row.byte}
+    places = [f"{name} {value}" for name, value in numbers.items() if value is not None]
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
 
 
@@ -310,9 +307,9 @@ class BatchCache:
     with_payload : whether a later pass copies the documents, so that the first pass reads their payload.
     """
 
-    def __init__(self, max_bytes: int, *, with_payload: bool) -> None:
+    def __init__(self, max_bytes: int | None, *, with_payload: bool) -> None:
         self.with_payload = with_payload
-        self._free_bytes = max_bytes
+        self._free_bytes = default_cache_bytes() if max_bytes is None else max_bytes
         self._parts: dict[Hashable, list[Entry]] = {}
 
     def may_fit(self, file_bytes: int) -> bool:

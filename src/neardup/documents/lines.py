@@ -60,10 +60,8 @@ class LineBlock(NamedTuple):
 def line_offsets(values: np.ndarray) -> np.ndarray:
     """Return where each line of uint8 begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
     pieces = [np.zeros(1, dtype=np.int64)]
-    pieces += [
-        np.flatnonzero(values[begin : begin + _SEARCH_BYTES] == _NEWLINE) + (begin + 1)
-        for begin in range(0, len(values), _SEARCH_BYTES)
-    ]
+    begins = range(0, len(values), _SEARCH_BYTES)
+    pieces += [np.flatnonzero(values[begin : begin + _SEARCH_BYTES] == _NEWLINE) + (begin + 1) for begin in begins]
     if len(values) and values[-1] != _NEWLINE:
         pieces.append(np.array([len(values)], dtype=np.int64))
     return np.concatenate(pieces)

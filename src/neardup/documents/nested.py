@@ -36,10 +36,8 @@ def path_of(fields: pa.Schema | pa.StructType, name: str) -> tuple[int, ...] | N
 
 def outer_names(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     """Return the columns, each once, that contain some columns."""
-    paths = [path_of(schema, name) for name in names]
-    return list(
-        dict.fromkeys(name if path is None else schema.names[path[0]] for name, path in zip(names, paths, strict=True))
-    )
+    paths = {name: path_of(schema, name) for name in names}
+    return list(dict.fromkeys(schema.names[path[0]] if path else name for name, path in paths.items()))
 
 
 def column_of(rows: pa.RecordBatch, name: str) -> pa.Array | None:

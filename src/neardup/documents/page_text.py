@@ -72,9 +72,8 @@ def _bytes_of(text: Text) -> tuple[bytes, bytes]:
 
 def _are_cheap(short: Text, sizes: Ints) -> Mask:
     """Return which pages, given in short and by their size in bytes, resiliparse reads in time linear in the size."""
-    elements = kernels.html_tree.elements_of(
-        kernels.html_tokens.tags_of(read_only(short.data[: short.offsets[-1]]), short.offsets)
-    )
+    data = read_only(short.data[: short.offsets[-1]])
+    elements = kernels.html_tree.elements_of(kernels.html_tokens.tags_of(data, short.offsets))
     depths = elements.depths[: elements.offsets[-1]]
     work = np.diff(offsets_from_lengths(depths + _LEVELS_PER_ELEMENT)[elements.offsets])
     too_deep = np.diff(offsets_from_lengths(depths > MAX_DEPTH)[elements.offsets]) > 0

@@ -41,14 +41,11 @@ def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[b
     The standard library reads gzip, bz2 and xz, because its readers yield everything before the cut of a truncated
     stream; Arrow's readers are as fast, but lose the last buffer.
     """
-    stream: Any
     if compression in _STANDARD_READERS:
-        stream = _STANDARD_READERS[compression](raw, "rb")
-    elif compression == "zstd":
-        stream = pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
-    else:
-        stream = open(raw, "rb", buffering=0) if isinstance(raw, str) else raw  # noqa: SIM115
-    return stream
+        return _STANDARD_READERS[compression](raw, "rb")
+    if compression == "zstd":
+        return pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
+    return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
 
 
 class CannotOpen(InputError):
@@ -136,9 +133,8 @@ class BoundedStream(io.RawIOBase):
         return data
 
     def read(self, size: int = -1) -> bytes:
-        return self._count(
-            self._stream.read(size if size >= 0 else max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes) + 1)
-        )
+        most = max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        return self._count(self._stream.read(size if size >= 0 else most + 1))
 
     def read1(self, size: int = -1) -> bytes:
         return self._count(self._take(size if size >= 0 else BLOCK_BYTES))

@@ -48,9 +48,7 @@ def is_vector(kind: pa.DataType) -> bool:
 def is_number(kind: pa.DataType) -> bool:
     """Whether a column of this type contains numbers."""
     kind, t = storage_type(kind), pa.types
-    return bool(
-        t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind) or t.is_null(kind)
-    )
+    return any(is_kind(kind) for is_kind in (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null))
 
 
 def is_rank(kind: pa.DataType) -> bool:

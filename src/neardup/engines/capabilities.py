@@ -114,10 +114,8 @@ SPARK = Capabilities(
 
 def index_of(max_bucket_size: int) -> Capabilities:
     """Return the capabilities of an index whose buckets list so many members."""
-    limits = [
-        limit._replace(accepted=(None, max_bucket_size)) if limit is _BUCKETS else limit for limit in INDEX.limits
-    ]
-    return INDEX._replace(limits=tuple(limits))
+    buckets = _BUCKETS._replace(accepted=(None, max_bucket_size))
+    return INDEX._replace(limits=tuple(buckets if limit is _BUCKETS else limit for limit in INDEX.limits))
 
 
 def refuse_within(within: str | None, *, is_possible: bool) -> None:
@@ -142,5 +140,3 @@ FRAMES = Capabilities(
     ),
     "Leave {option} out, or pass files to neardup.dedup(engine='spark').",
 )
-
-ENGINES = {engine.name: engine for engine in (LOCAL, INDEX, SPARK)}

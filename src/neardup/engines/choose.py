@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from neardup.documents.batch import BatchCache, default_cache_bytes
+from neardup.documents.batch import BatchCache
 from neardup.engines.base import Engine
 from neardup.engines.capabilities import LOCAL, SPARK, refuse_within
 from neardup.engines.local.pipeline import LocalEngine
@@ -39,8 +39,7 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
 
         yield SparkEngine(run, master)
         return
-    max_bytes = run.settings.cache_bytes
-    cache = BatchCache(default_cache_bytes() if max_bytes is None else max_bytes, with_payload=run.copies)
+    cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
     try:
         yield LocalEngine(run, cache)
     finally:

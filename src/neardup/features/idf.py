@@ -64,9 +64,8 @@ class DocumentCounts:
         offsets = features.offsets
         document = 0
         while document < len(offsets) - 1:
-            document, self._size = kernels.weights.add_documents(
-                features.hashes, offsets, document, self.max_features, self.max_undercount, self._table, self._size
-            )
+            state = self.max_features, self.max_undercount, self._table, self._size
+            document, self._size = kernels.weights.add_documents(features.hashes, offsets, document, *state)
             if self._size > self.max_features:
                 self._drop_the_rarest()
             elif document < len(offsets) - 1:
@@ -238,10 +237,8 @@ class IdfTable(IdfSource):
             "max_undercount": self.max_undercount,
             "version": self.version,
         }
-        schema = pa.schema(
-            [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)],
-            {_METADATA_KEY: json.dumps(about).encode()},
-        )
+        fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
+        schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         with AtomicFile(path) as partial:
             pq.write_table(pa.table([self.hashes, self.counts], schema=schema), partial, compression="zstd")
 

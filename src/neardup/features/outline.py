@@ -163,10 +163,9 @@ def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str]
 @cache
 def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
     """Return the hashes of hidden and of inline tags, and the names of those that may be implied by their hashes."""
-    hidden, inline = (
-        np.array([kernels.html_tags.hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE)
-    )
-    return hidden, inline, {int(kernels.html_tags.hash_name(name)): name for name in _IMPLIED.split()}
+    hash_name = kernels.html_tags.hash_name
+    hidden, inline = (np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE))
+    return hidden, inline, {int(hash_name(name)): name for name in _IMPLIED.split()}
 
 
 def _shown(elements: kernels.html_tree.Elements, max_elements: int) -> tuple[list[int], list[int]]:

@@ -247,8 +247,6 @@ class Segmenter:
 
         In full and in search mode words overlap; those that do share one place, from the first to the last of them.
         """
-        if not text:
-            return []
         shown, positions = _visible(text)
         words: list[str] = []
         starts: list[int] = []
@@ -263,12 +261,8 @@ class Segmenter:
         ends = [start + len(word) for word, start in zip(words, starts, strict=True)]
         if words and self._settings.mode != "exact":
             starts, ends = _united(starts, ends)
-        places = zip(
-            words,
-            positions[np.array(starts, np.int64)].tolist(),
-            (positions[np.array(ends, np.int64) - 1] + 1).tolist(),
-            strict=True,
-        )
+        begins, stops = positions[np.array(starts, np.int64)], positions[np.array(ends, np.int64) - 1] + 1
+        places = zip(words, begins.tolist(), stops.tolist(), strict=True)
         wanted = self._settings.parts_of_speech
         return [
             place
@@ -349,10 +343,8 @@ def describe_segmenter(settings: Jieba) -> dict[str, Any]:
         If a file cannot be read.
     """
     _package()
-    digests = [
-        _read_lines(path, _stamp(path), parameter).digest if path is not None else None
-        for path, parameter in ((settings.user_dict, "user_dict"), (settings.stop_words, "stop_words"))
-    ]
+    files = (settings.user_dict, "user_dict"), (settings.stop_words, "stop_words")
+    digests = [None if path is None else _read_lines(path, _stamp(path), name).digest for path, name in files]
     return {
         "package": PACKAGE,
         "version": version(PACKAGE),
@@ -383,9 +375,8 @@ def _segmenter(settings: Jieba, shingling: Shingling, user_dict: object, stop_wo
     stops: frozenset[str] = frozenset()
     if settings.user_dict is not None:
         lines = _read_lines(settings.user_dict, user_dict, "user_dict").lines
-        entries = [
-            _parse_entry(line, number, settings.user_dict) for number, line in enumerate(lines, 1) if line.strip()
-        ] + entries
+        filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        entries = [_parse_entry(line, number, settings.user_dict) for number, line in filled] + entries
     if settings.stop_words is not None:
         lines = _read_lines(settings.stop_words, stop_words, "stop_words").lines
         stops = frozenset(normalise(line.strip(), shingling) for line in lines if line.strip())

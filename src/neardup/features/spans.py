@@ -16,23 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.arrays import Ints, arrow_of_strings, offsets_from_lengths, ranges
+from neardup.features import unicode_tables as unicode
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
 from neardup.features.page_structure import start_tags
 from neardup.features.segmenters import Segmenter, cutter_of
-from neardup.features.unicode_tables import (
-    CLASS_MASK,
-    CLASS_SHIFT,
-    LOW_MASK,
-    SEPARATOR,
-    SINGLE,
-    TRANSPARENT,
-    WHITESPACE,
-    WORD,
-    classes_of,
-    code_points,
-    load_tables,
-)
 from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS, Shingling
 
 _SEARCH_BUDGET = 64
@@ -115,19 +103,19 @@ def word_ranges(text: str, shingling: Shingling) -> Ints:
 
 
 def _block_ranges(text: str, shingling: Shingling) -> Ints:
-    tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
-    codes = code_points(text)
+    tables = unicode.load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
+    codes = unicode.code_points(text)
     entries = tables.entries[codes]
-    kinds = classes_of(entries).astype(np.uint8)
-    is_plain = entries & ~np.uint32(LOW_MASK | CLASS_MASK << CLASS_SHIFT | WHITESPACE) == 0
+    kinds = unicode.classes_of(entries).astype(np.uint8)
+    is_plain = entries & ~np.uint32(unicode.PLAIN) == 0
     if is_plain.all():
         return _plain_ranges(kinds)
     after_space = np.append(False, (codes[:-1] == ord(" ")) | (codes[:-1] == ord("\n")))
-    cuts = np.flatnonzero((codes < 128) & (kinds == WORD) & after_space | (codes - 0x4E00 < 0x5200))
+    cuts = np.flatnonzero((codes < 128) & (kinds == unicode.WORD) & after_space | (codes - 0x4E00 < 0x5200))
     limits = np.concatenate([[0], cuts, [len(text)]])
     pieces = np.unique(np.searchsorted(limits, np.flatnonzero(~is_plain), "right") - 1)
     starts, sizes = limits[pieces], limits[pieces + 1] - limits[pieces]
-    kinds[ranges(starts, sizes)] = SEPARATOR
+    kinds[ranges(starts, sizes)] = unicode.SEPARATOR
     joined = "\n".join(text[start:end] for start, end in zip(starts.tolist(), (starts + sizes).tolist(), strict=True))
     others = np.array([span[:2] for span in token_spans(joined, shingling)], np.int64).reshape(-1, 2)
     begins = offsets_from_lengths(sizes + 1)[:-1]
@@ -138,9 +126,9 @@ def _block_ranges(text: str, shingling: Shingling) -> Ints:
 
 def _plain_ranges(kinds: npt.NDArray[np.uint8]) -> Ints:
     """Return the ranges of words by the classes of the characters."""
-    places = np.flatnonzero(kinds != TRANSPARENT)
+    places = np.flatnonzero(kinds != unicode.TRANSPARENT)
     kinds = kinds[places]
-    is_word, is_single = kinds == WORD, kinds == SINGLE
+    is_word, is_single = kinds == unicode.WORD, kinds == unicode.SINGLE
     starts = is_single | (is_word & ~np.append(False, is_word[:-1]))
     ends = is_single | (is_word & ~np.append(is_word[1:], False))
     return np.stack([places[starts], places[ends] + 1], axis=1)
@@ -179,12 +167,13 @@ def _normal(piece: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> str:
 
 def _align(normalised: str, tokens: str) -> Iterator[_Located]:
     """Yield the tokens that the kernel cuts a normalised text into: in order, the characters that it does not drop."""
-    entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries[code_points(normalised)]
-    kinds = classes_of(entries)
-    is_space = entries & np.uint32(WHITESPACE) != 0
-    is_dropped = (kinds == SEPARATOR) if tokens in ("words", "letters") else is_space
-    is_dropped |= (tokens == "letters") & (code_points(normalised) == ord("_"))
-    kept = np.flatnonzero(~is_dropped & (kinds != TRANSPARENT)).tolist()
+    codes = unicode.code_points(normalised)
+    entries = unicode.load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries[codes]
+    kinds = unicode.classes_of(entries)
+    is_space = entries & np.uint32(unicode.WHITESPACE) != 0
+    is_dropped = (kinds == unicode.SEPARATOR) if tokens in ("words", "letters") else is_space
+    is_dropped |= (tokens == "letters") & (codes == ord("_"))
+    kept = np.flatnonzero(~is_dropped & (kinds != unicode.TRANSPARENT)).tolist()
     spaces = np.flatnonzero(is_space).tolist()
     strings = token_strings(arrow_of_strings([normalised]), Shingling(tokens=tokens, nfkc=False, case_fold=False))
     first = 0

@@ -54,6 +54,8 @@ EXPAND = 1 << 23
 WHITESPACE = 1 << 24
 COMPOSE = 1 << 25
 RANK_SHIFT = 26
+PLAIN = LOW_MASK | CLASS_MASK << CLASS_SHIFT | WHITESPACE
+"""The bits of the entry of a character that is mapped alone, to one character."""
 
 SEPARATOR = 0
 WORD = 1

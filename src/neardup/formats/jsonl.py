@@ -37,6 +37,7 @@ _BLANKS = b" \t\r\n"
 # Below this, one line after the other costs less than halving again.
 _LEAF_LINES = 16
 _MAX_DEPTH = 8  # of objects whose keys are columns
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what is not UTF-8 is decoded to these
 _TOO_DEEP = "the line is nested too deeply"
 
 
@@ -299,7 +300,7 @@ def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
             needed = "a string" if columns.vector_length is None else "a list of numbers"
             raise TypeError(f"'{name}' is {_kind(row[name])}, not {needed}")
     for name in columns.names:
-        if isinstance(row[name], str) and not _is_unicode(row[name]):
+        if isinstance(row[name], str) and _SURROGATE.search(row[name]):
             raise TypeError(_why_not_unicode(line, name))
     return row
 
@@ -334,14 +335,6 @@ def _rank_value(value: Any) -> float | None:
             raise TypeError(NO_RANK)
         return rank
     raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
-
-
-def _is_unicode(value: str) -> bool:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _why_not_unicode(line: bytes, name: str) -> str:

@@ -84,10 +84,9 @@ class InputFile(Source):
         if keys:
             types = self.column_types() or {}
             keys = {name: value for name, value in keys.items() if name not in types}
-        wanted = columns._replace(
-            values=tuple(name for name in columns.values if name not in keys),
-            ranks=tuple(name for name in columns.ranks if name not in keys),
-        )
+        values = tuple(name for name in columns.values if name not in keys)
+        ranks = tuple(name for name in columns.ranks if name not in keys)
+        wanted = columns._replace(values=values, ranks=ranks)
         batches = FORMATS[self.format].handler.read(self, wanted, reject, with_payload=with_payload)
         return (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
 

@@ -107,16 +107,8 @@ _CODE = (
 )
 register(Format("code", tuple(_CODE.split()), _HERE + "plain", unit="file"))
 register(Format("notebook", (".ipynb",), _HERE + "notebook", unit="file"))
-register(
-    Format(
-        "html",
-        (".html", ".htm", ".xhtml"),
-        _HERE + "html_files",
-        "pages",
-        unit="file",
-        magic=rb"(?:\xef\xbb\xbf)?\s*<(?i:!doctype\s+html|html)[\s>]",
-    )
-)
+_HTML = rb"(?:\xef\xbb\xbf)?\s*<(?i:!doctype\s+html|html)[\s>]"
+register(Format("html", (".html", ".htm", ".xhtml"), _HERE + "html_files", "pages", unit="file", magic=_HTML))
 register(Format("warc", (".warc",), _HERE + "warc", "pages", magic=rb"WARC/1\."))
 
 

@@ -187,12 +187,9 @@ class TablePart:
 
     def column_types(self) -> dict[str, pa.DataType]:
         """Return name and type of each column; null for one without values, to which pandas gives the type double."""
-        return nested_types(
-            {
-                name: pa.null() if column.null_count == len(column) else column.type
-                for name, column in zip(self.table.schema.names, self.table.columns, strict=True)
-            }
-        )
+        columns = zip(self.table.schema.names, self.table.columns, strict=True)
+        types = {name: pa.null() if column.null_count == len(column) else column.type for name, column in columns}
+        return nested_types(types)
 
     def num_rows(self) -> int:
         """Return the number of rows."""

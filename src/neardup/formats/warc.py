@@ -133,12 +133,9 @@ def _page(record: Record) -> Page:
         raise too_long() from None
     if not media_type and not looks_like_markup(body):
         raise NotAPage("not HTML: it has no content type and does not begin as a page does")
-    return page_of(
-        body,
-        record.fields.get("warc-target-uri", "").strip("<>") or None,
-        _date(record.fields.get("warc-date", "")),
-        charset=charset_parameter(content_type),
-    )
+    origin = record.fields.get("warc-target-uri", "").strip("<>") or None
+    date = _date(record.fields.get("warc-date", ""))
+    return page_of(body, origin, date, charset=charset_parameter(content_type))
 
 
 def _date(text: str) -> datetime | None:

@@ -110,9 +110,8 @@ def next_step(
     changes = Changes(documents, entries, seen, _seen_at(view, answers, repeated, now), forgotten)
     rows[new] = snapshot.num_rows + np.arange(len(new))
     if len(repeated):
-        order = np.empty(stop, np.int64)
-        order[new], order[same[:stop]] = np.arange(len(new)), len(new) + np.arange(len(repeated))
-        answers = answers.take(arrow_of(order))
+        places = np.argsort(np.argsort(same[:stop], kind="stable"))  # the answers to repeated documents come last
+        answers = answers.take(arrow_of(places))
     return Step(answers, rows, changes)
 
 

@@ -58,9 +58,8 @@ def make_index(
         length: dict[str, Any] = {"dimensions": tasks[0].columns.vector_length or None}
         method = replace(method, **length)
     made = IndexSettings(**settings)
-    return OpenIndex.create(
-        address, meta.prepare(method, made, idf), made, lambda index: _fill(index, tasks, name, payload_column)
-    )
+    prepared = meta.prepare(method, made, idf)
+    return OpenIndex.create(address, prepared, made, lambda index: _fill(index, tasks, name, payload_column))
 
 
 def _report_of(folder: Path) -> dict[str, Any]:
@@ -102,14 +101,10 @@ def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) ->
     rest = sorted(path for path in kept.rglob("*") if path.is_file()) if report["num_inputs"] > MAX_INPUTS else []
     files = [path for path in dict.fromkeys([*named, *rest]) if path.exists()]
     formats, units = {part["format"] for part in sources}, {part["unit"] for part in sources if part["unit"] != "row"}
-    id_column = report["columns"]["id"]
+    text, id_column = report["columns"]["text"], report["columns"]["id"]
+    in_format = formats.pop() if len(formats) == 1 and formats != {"table"} else None
     inputs = Inputs(
-        files,
-        None,
-        report["columns"]["text"],
-        id_column,
-        text_unit="line" if units == {"line"} else "auto",
-        in_format=formats.pop() if len(formats) == 1 and formats != {"table"} else None,
+        files, None, text, id_column, text_unit="line" if units == {"line"} else "auto", in_format=in_format
     )
     return find(Run(inputs, method)).tasks if files else []
 

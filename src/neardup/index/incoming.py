@@ -175,9 +175,8 @@ def compress(texts: pa.Array, wanted: Mask) -> pa.Array:
     codec, rows = pa.Codec(_CODEC), []
     for text, is_wanted in zip(texts.to_pylist(), wanted.tolist(), strict=True):
         data = (text or "").encode()
-        rows.append(
-            len(data).to_bytes(_LENGTH_BYTES, "little") + codec.compress(data, asbytes=True) if is_wanted else None
-        )
+        head = len(data).to_bytes(_LENGTH_BYTES, "little")
+        rows.append(head + codec.compress(data, asbytes=True) if is_wanted else None)
     return pa.array(rows, pa.large_binary())
 
 

@@ -163,9 +163,8 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
 
 def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
     """Return the change that adds documents of a scan of all columns; first : is added to their rows."""
-    entries = take_entries(
-        rules.lookup.entries(stored_keys(sketched_of(table, SETS), rules.method)), table["member"].to_numpy()
-    )
+    keys = stored_keys(sketched_of(table, SETS), rules.method)
+    entries = take_entries(rules.lookup.entries(keys), table["member"].to_numpy())
     at = table.schema.get_field_index("row")
     table = table.set_column(at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, pa.uint32())))
     return Changes(table.cast(indexed_schema(rules.method.measures)), entries)

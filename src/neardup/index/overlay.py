@@ -35,9 +35,8 @@ class Overlay(Snapshot):
         self._layout, self._first = rules.lookup.layout, base.num_rows
         top = top or StateWriter(MemoryStore("memory:", store_settings({}, rules.method)))
         self._top: Snapshot = top
-        self._replaced = [
-            rows[rows >= 0] for table in top.scan(["id"]) for rows in [base.rows_of_ids(array_of(table["id"]))]
-        ]
+        ids = (array_of(table["id"]) for table in top.scan(["id"]))
+        self._replaced = [rows[rows >= 0] for rows in map(base.rows_of_ids, ids)]
         replaced = self.replaced
         self._base = base.without(replaced) if len(replaced) else base
 
@@ -51,14 +50,12 @@ class Overlay(Snapshot):
         return self._first + self._top.num_rows
 
     def find(self, lookups: Entries, limit: int) -> Found:
-        stored, later = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
-        later = list_after(
-            stored,
-            later._replace(truncated=stored.truncated),
-            limit,
-            self._layout,
-            lambda: (sketches_of(self._base, stored.row), sketches_of(self._top, later.row)),
-        )
+        stored, added = self._base.find(lookups, limit), self._top.find(lookups, limit + 1)
+
+        def sketches() -> tuple[pa.Array, pa.Array]:
+            return sketches_of(self._base, stored.row), sketches_of(self._top, added.row)
+
+        later = list_after(stored, added._replace(truncated=stored.truncated), limit, self._layout, sketches)
         entry, row = np.concatenate([stored.entry, later.entry]), np.concatenate([stored.row, later.row + self._first])
         order = np.argsort(entry, kind="stable")
         return Found(entry[order], row[order], np.concatenate([stored.kept, later.kept])[order], later.truncated)
@@ -83,9 +80,8 @@ class Overlay(Snapshot):
         is_later = rows >= self._first
         parts = [self._base.take(rows[~is_later], columns), self._top.take(rows[is_later] - self._first, columns)]
         parts[1] = parts[1].cast(parts[0].schema)
-        order = np.empty(len(rows), np.int64)
-        order[np.concatenate([np.flatnonzero(~is_later), np.flatnonzero(is_later)])] = np.arange(len(rows))
-        return pa.concat_tables(parts).take(pa.array(order))
+        places = np.argsort(np.argsort(is_later, kind="stable"))
+        return pa.concat_tables(parts).take(pa.array(places))
 
     def write(self, changes: Changes) -> None:
         """Show the state with changes; the store itself does not change."""

@@ -295,7 +295,11 @@ class Method(ABC):
         InputError
             If a text contains a lone surrogate, which is not valid Unicode.
         """
-        described = self._describe_pair(left, right)
+        features = self.describe(read_pair(left, right))
+        return self._measure_pair(Described(features, self.summarise(features)))
+
+    def _measure_pair(self, described: Described) -> PairMeasures:
+        """Return the measures of two documents, the left one and the right one."""
         features = described.features
         both = bool(described.keys.featured.all())
         measured = self.measure(described, described, np.array([1]), np.array([0]))
@@ -311,10 +315,6 @@ class Method(ABC):
         raise SettingError(
             f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or MinHash (--method simhash)."
         )
-
-    def _describe_pair(self, left: str, right: str) -> Described:
-        features = self.describe(read_pair(left, right))
-        return Described(features, self.summarise(features))
 
     # Reports.
 

@@ -203,9 +203,8 @@ class MinHashMethod(Method):
         loosest = replace(settings, threshold=float(limits[0]), recall=recall, rows_per_band=rows)
         return Curve(limits, MinHashMethod(loosest, self.idf))
 
-    def compare(self, left: str, right: str) -> PairMeasures:
-        found = super().compare(left, right)
-        described = self._describe_pair(left, right)
+    def _measure_pair(self, described: Described) -> PairMeasures:
+        found = super()._measure_pair(described)
         pages = described.features.structure
         if pages is not None:
             structure = similarity_of_lists(pages, pages, np.array([1]), np.array([0]), "cosine")

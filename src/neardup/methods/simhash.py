@@ -166,8 +166,10 @@ class SimHashMethod(Method):
 
     def compare(self, left: str, right: str) -> PairMeasures:
         method = self if self.idf is not None else replace(self, idf=resolve_idf(self.settings))
-        found = super(SimHashMethod, method).compare(left, right)
-        described = method._describe_pair(left, right)
+        return super(SimHashMethod, method).compare(left, right)
+
+    def _measure_pair(self, described: Described) -> PairMeasures:
+        found = super()._measure_pair(described)
         found = found._replace(similarity=found.jaccard)
         if not described.keys.featured.all():
             return found

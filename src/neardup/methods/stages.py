@@ -230,6 +230,5 @@ def _keys(rows: pa.RecordBatch) -> Keys:
 def batch_of(schema: pa.Schema, *columns: Any) -> pa.RecordBatch:
     """Return columns, arrays of NumPy or of Arrow, under the names and types of a schema."""
     arrays = (arrow_of(column) if isinstance(column, np.ndarray) else column for column in columns)
-    return pa.RecordBatch.from_arrays(
-        [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
-    )
+    cast = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(cast, schema=schema)

@@ -143,8 +143,7 @@ class DocumentLocations:
 
     def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""
-        rows: Ints = self._rows[self._at(documents)]
-        return rows
+        return self._rows[self._at(documents)]
 
     def _at(self, documents: Array) -> Array:
         return documents if self._known is None else np.searchsorted(self._known, documents)

@@ -133,9 +133,8 @@ class HammingIndex(RowIndex[HammingTables]):
         if memory_bytes is not None and not memory_bytes > 0:
             raise SettingError(f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it.")
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
-        super().__init__(
-            FingerprintRows(bits, scheme), partial(HammingTables, bits, max_distance, memory_bytes), threads
-        )
+        store = FingerprintRows(bits, scheme)
+        super().__init__(store, partial(HammingTables, bits, max_distance, memory_bytes), threads)
 
     def _settings(self) -> dict[str, Any]:
         return {"bits": self.bits}

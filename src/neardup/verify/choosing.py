@@ -58,9 +58,8 @@ class Level(NamedTuple):
                 f"{self.stability * 100:.1f} % of the pairs remain at {self.threshold + 0.05:.2f}, fewer than "
                 f"{_LEAST_STABILITY * 100:.0f} %: pairs lie close to the line"
             )
-        rivals = [
-            each for each in levels if each.score >= _RIVAL * self.score and each.documents < _RIVAL * self.documents
-        ]
+        score, documents = _RIVAL * self.score, _RIVAL * self.documents
+        rivals = [each for each in levels if each.score >= score and each.documents < documents]
         if rivals:
             rival = max(rivals, key=lambda each: each.score)
             return (
@@ -181,13 +180,10 @@ def estimate(pairs: Ints, similarity: Floats, same: Mask) -> Estimate | None:
         return total, Share(estimated, max(0.0, low), max(estimated, min(1.0, high)))
 
     (above, precision), (below, missed) = interval(slice(chosen, None)), interval(slice(0, chosen))
+    others = missed.estimated, missed.high, missed.low  # recall is low where many are missed
     recall = [
         above * found / max(above * found + below * left_out, 1e-9)
-        for found, left_out in zip(
-            (precision.estimated, precision.low, precision.high),
-            (missed.estimated, missed.high, missed.low),
-            strict=True,
-        )
+        for found, left_out in zip(precision, others, strict=True)
     ]
     return Estimate(float(STEPS[chosen]), precision, Share(*recall), len(same))
 

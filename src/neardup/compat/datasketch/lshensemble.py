@@ -126,24 +126,17 @@ class MinHashLSHEnsemble:
         self.h = num_perm
         self.m = m
         self.xqs = np.exp(np.linspace(-5, 5, 10))
-        self.params = np.array(
-            [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs], int
-        )
+        chosen = [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs]
+        self.params = np.array(chosen, int)
         rows = dict.fromkeys(self.params[:, 1].tolist())
         config = dict(storage_config or {"type": "dict"})
         config.setdefault("basename", secrets.token_hex(6).encode())
-        self.indexes = [
-            {
-                r: MinHashLSH(
-                    num_perm=num_perm,
-                    params=(num_perm // r, r),
-                    prepickle=prepickle,
-                    storage_config=_part_of(config, part, r),
-                )
-                for r in rows
-            }
-            for part in range(num_part)
-        ]
+
+        def make(part: int, r: int) -> MinHashLSH:
+            own = _part_of(config, part, r)
+            return MinHashLSH(num_perm=num_perm, params=(num_perm // r, r), prepickle=prepickle, storage_config=own)
+
+        self.indexes = [{r: make(part, r) for r in rows} for part in range(num_part)]
         self.lowers: list[Any] = [None] * num_part
         self.uppers: list[Any] = [None] * num_part
 

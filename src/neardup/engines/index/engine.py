@@ -114,8 +114,6 @@ class IndexEngine(Engine):
         if folder is not None:
             folder.begin(resume=resuming)
         self._reading = Reading(tasks, method, scratch, selection, self.run.settings, stores_sets=False)
-        if resuming:
-            self._reading.resume()
         self._open(scratch)
         with stages.stage("read", known_total(tasks)) as progress:
             corpus = read_all(self._reading, progress, self._describe, self._decide)
@@ -130,9 +128,8 @@ class IndexEngine(Engine):
         if path.exists():
             store = embedded.open(str(path), memory_bytes=_MEMORY_BYTES)
         else:
-            store = embedded.create(
-                str(path), store_settings({"prefix": new_prefix()}, rules.method), memory_bytes=_MEMORY_BYTES
-            )
+            settings = store_settings({"prefix": new_prefix()}, rules.method)
+            store = embedded.create(str(path), settings, memory_bytes=_MEMORY_BYTES)
         scratch.close_with(closing(store))
         self._prefix: str = store.settings.meta["prefix"]
         with store.writing() as top:  # nobody else writes to it
@@ -282,9 +279,8 @@ class IndexEngine(Engine):
         """Yield what the run changes in the index, a part at a time."""
         rules, first = self.index.rules, self._snapshot.num_rows
         yield Changes(forgotten=self._overlay.replaced)
-        for tables in group_small(
-            self._top.scan(schemas.indexed_schema(rules.method.measures).names), lambda table: table.nbytes, _PART_BYTES
-        ):
+        names = schemas.indexed_schema(rules.method.measures).names
+        for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
             yield maintenance.changes_of(rules, pa.concat_tables(tables), first)
         yield Changes(seen=self._seen, seen_at=now())
 

@@ -141,12 +141,8 @@ def find_items(
     tasks, digest = [task.identified() for task in inputs.tasks], sha256()
     for part in (*flatten_strings(table.texts), table.field_items, table.weights):
         digest.update(part.tobytes())
-    resuming = prepare(scratch, tasks, asdict(table.settings) | {"items": digest.hexdigest()}, run.resume)
-    if folder is not None:
-        folder.begin(resume=resuming)
+    prepare(scratch, tasks, asdict(table.settings) | {"items": digest.hexdigest()}, run.resume, folder)
     reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings, stores_sets=False)
-    if resuming:
-        reading.resume()
     search = _Search(table, reading)
     with stages.stage("search", known_total(tasks)) as progress:
         corpus = read_all(reading, progress, search.describe, search.use)

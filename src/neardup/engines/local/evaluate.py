@@ -149,10 +149,9 @@ def _score_curve(
     correct = scores.count_within(limits, found.limits[found.same], at_least=at_least)
     rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
     curve = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
-    return curve, [
-        f"In the search for the curve, {warning}"
-        for warning in warn_of_bound(outcome.num_bucket_overflows, wide.max_bucket_size or method.max_bucket_size)
-    ]
+    most = wide.max_bucket_size or method.max_bucket_size
+    warnings = warn_of_bound(outcome.num_bucket_overflows, most)
+    return curve, [f"In the search for the curve, {warning}" for warning in warnings]
 
 
 def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -> tuple[float | None, float | None]:
@@ -164,9 +163,8 @@ def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -
     sieved[removals.documents] = removals.kept
     connected = first_members(len(truth.codes), outcome.pairs.left, outcome.pairs.right)
     known = truth.codes >= 0
-    of_sieve, of_chains = (
-        scores.adjusted_rand(clusters.astype(np.int64)[known], truth.codes[known]) for clusters in (sieved, connected)
-    )
+    clusters = (firsts.astype(np.int64)[known] for firsts in (sieved, connected))
+    of_sieve, of_chains = (scores.adjusted_rand(each, truth.codes[known]) for each in clusters)
     return of_sieve, of_chains
 
 
@@ -229,9 +227,8 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, d
     """Return the judged pairs of documents of the corpus; count and name the ids that are not in the corpus."""
     left, right = (pc.index_in(column, value_set=ids) for column in (verdicts.left_ids, verdicts.right_ids))
     there = pc.and_(left.is_valid(), right.is_valid())
-    absent = pa.concat_arrays(
-        [column.filter(at.is_null()) for column, at in ((verdicts.left_ids, left), (verdicts.right_ids, right))]
-    ).unique()
+    sides = (verdicts.left_ids, left), (verdicts.right_ids, right)
+    absent = pa.concat_arrays([column.filter(at.is_null()) for column, at in sides]).unique()
     num_lost = len(there) - there.true_count
     if there.true_count == 0:
         raise InputError(
@@ -262,11 +259,8 @@ def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Arra
     if len(wrong):
         example = int(wrong[0])
         pair = f"{ids[int(left[example])].as_py()!r} and {ids[int(right[example])].as_py()!r}"
-        problem = (
-            "both as duplicates and as different"
-            if left[example] != right[example]
-            else "although they are one document"
-        )
+        is_one = left[example] == right[example]
+        problem = "although they are one document" if is_one else "both as duplicates and as different"
         raise InputError(
             f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. Remove these pairs."
         )
@@ -306,11 +300,9 @@ def _find_errors(
     if method.directed:  # as in a search for all pairs
         sizes = distinct_lists(features.sets).sizes
         rows = [np.where(sizes[rows[0]] < sizes[rows[1]], *ends) for ends in (rows[::-1], rows)]
-    samples = (
-        Removals(found.left[picked], found.right[picked], found.measured.take(picked)),
-        Removals(left, right, method.measure(described, described, *rows)),
-    )
-    wrong_shown, missed_shown = (_examples(one, texts, locations, method) for one in samples)
+    picked_pairs = Removals(found.left[picked], found.right[picked], found.measured.take(picked))
+    missed = Removals(left, right, method.measure(described, described, *rows))
+    wrong_shown, missed_shown = (_examples(one, texts, locations, method) for one in (picked_pairs, missed))
     correct = int(np.count_nonzero(verdicts > scores.DIFFERENT))
     return Errors(wrong_shown, missed_shown, len(wrong), positives - correct)
 

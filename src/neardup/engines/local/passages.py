@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -71,21 +72,13 @@ def find_passages(
     tasks = [task.identified() for task in tasks]
     if cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
         tasks = [task._replace(cache=cache) for task in tasks]
-    resuming = prepare(scratch, tasks, asdict(settings), run.resume)
-    if folder is not None:
-        folder.begin(resume=resuming)
+    prepare(scratch, tasks, asdict(settings), run.resume, folder)
     anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
     reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
-    if resuming:
-        reading.resume()
     with stages.stage("read", known_total(tasks)) as progress:
-        corpus = read_all(
-            reading,
-            progress,
-            lambda batches: anchoring.hashes(_texts_of(batches, method.settings.shingling)),
-            lambda hashes: scratch.append(schemas.ANCHOR_HASHES, hashes),
-        )
-    documents = _Documents(tasks, corpus, scratch, method.settings.shingling, run.threads)
+        shingling, store = method.settings.shingling, partial(scratch.append, schemas.ANCHOR_HASHES)
+        corpus = read_all(reading, progress, lambda batches: anchoring.hashes(_texts_of(batches, shingling)), store)
+    documents = _Documents(tasks, corpus, scratch, shingling, run.threads)
     with stages.stage("propose", corpus.num_documents) as progress:
         pieces = _select(documents, anchoring, progress)
     with stages.stage("decide", corpus.num_documents) as progress:

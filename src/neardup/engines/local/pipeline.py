@@ -78,15 +78,11 @@ class LocalEngine(Engine):
         if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
         identity = method.all_settings(selection) | {"group_by": run.groups.group_by}  # it reads more names of values
-        resuming = prepare(scratch, tasks, identity, run.resume)
-        if folder is not None:
-            folder.begin(resume=resuming)
+        prepare(scratch, tasks, identity, run.resume, folder)
         named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
         share = None if run.groups.group_by is None else run.groups.group_share
         most = MAX_VALUES if share is None else MAX_DOCUMENTS  # the names of all groups are written
-        source = _read(
-            tasks, method, selection, run.settings, scratch, stages, resume=resuming, first_ids=named, max_values=most
-        )
+        source = _read(tasks, method, selection, run.settings, scratch, stages, first_ids=named, max_values=most)
         located = locations(tasks, source.corpus, scratch)
         warnings += check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
         outcome = _decide(
@@ -246,7 +242,6 @@ def _read(
     scratch: Scratch,
     stages: Stages,
     *,
-    resume: bool = False,
     limits: Sequence[Method] = (),
     first_ids: FirstIds | None = None,
     max_values: int = MAX_VALUES,
@@ -267,19 +262,9 @@ def _read(
         keys = method.summarise_at(limits, features)
         return keys[0]._replace(values=np.concatenate([part.values for part in keys], axis=1))
 
-    reading = Reading(
-        tasks,
-        method,
-        scratch,
-        selection,
-        run_settings,
-        stores_sets=stored,
-        summarise=summarise if limits else None,
-        first_ids=first_ids,
-        max_values=max_values,
-    )
-    if resume:
-        reading.resume()
+    given = tasks, method, scratch, selection, run_settings
+    keys_of = summarise if limits else None
+    reading = Reading(*given, stores_sets=stored, summarise=keys_of, first_ids=first_ids, max_values=max_values)
     with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
         is_needed = searches.search_of(method).compiles_first
         compiled = beside.submit(lambda: is_needed and kernels.first_run.compile_kernels())  # files are decoded already

@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 
 class Reading:
-    """The reading of all parts into scratch columns; see `read_all`."""
+    """The reading of all parts into scratch columns, from their last checkpoint on if there is one; see `read_all`."""
 
     def __init__(
         self,
@@ -68,13 +68,8 @@ class Reading:
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
         self.settings, self.first_ids, self.max_values = settings, first_ids, max_values
-        self.tally = Tally()
-
-    def resume(self) -> None:
-        """Continue from the last checkpoint, if there is one."""
-        state = self.scratch.restore()
-        if state is not None:
-            self.tally = Tally(**state["tally"])
+        state = scratch.restore()
+        self.tally = Tally() if state is None else Tally(**state["tally"])
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""

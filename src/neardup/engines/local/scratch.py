@@ -35,8 +35,16 @@ except ImportError:  # on Windows, which has no such limit
     resource = None
 
 
-def prepare(scratch: Scratch, tasks: Sequence[Task], settings: dict[str, Any], resume: bool) -> bool:
+def prepare(
+    scratch: Scratch,
+    tasks: Sequence[Task],
+    settings: dict[str, Any],
+    resume: bool,
+    folder: OutputDirectory | None = None,
+) -> bool:
     """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
+
+    folder : of the output, which is begun accordingly.
 
     Raises
     ------
@@ -45,18 +53,20 @@ def prepare(scratch: Scratch, tasks: Sequence[Task], settings: dict[str, Any], r
     """
     note = scratch.directory / "run.json"
     this = json.loads(json.dumps(_describe(tasks, settings)))
-    if resume and note.exists():
-        other = json.loads(note.read_text())
-        different = [*_differences(other, this)]
+    resuming = resume and note.exists()
+    if resuming:
+        different = [*_differences(json.loads(note.read_text()), this)]
         if different:
             raise ResumeError(
                 f"The interrupted run in {scratch.directory.parent} is a different run: it had {'; '.join(different)}. "
                 "Use the same inputs and settings, or run without resume (--resume) to start again."
             )
-        return True
-    scratch.clear()
-    note.write_text(json.dumps(this))
-    return False
+    else:
+        scratch.clear()
+        note.write_text(json.dumps(this))
+    if folder is not None:
+        folder.begin(resume=resuming)
+    return resuming
 
 
 def _describe(tasks: Sequence[Task], settings: dict[str, Any]) -> dict[str, Any]:

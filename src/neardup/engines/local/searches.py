@@ -156,9 +156,8 @@ class LocalSearch(ABC):
         settled = end if keeps_all else 0
         ranges: Iterable[tuple[slice, Ahead | None]] = ((stretch, None) for stretch in stretches(end, _STRETCH))
         if measure is not None and self.scope.threads > 1 and end > _FEW:
-            ranges = map_ordered(
-                stretches(end, _STRETCH_AHEAD), lambda stretch: measure(stretch, settled, documents), self.scope.threads
-            )
+            parts = stretches(end, _STRETCH_AHEAD)
+            ranges = map_ordered(parts, lambda part: measure(part, settled, documents), self.scope.threads)
         for stretch, ahead in ranges:
             begin = stretch.start
             while begin < stretch.stop:
@@ -310,18 +309,15 @@ class DistanceSearch(LocalSearch):
         members = queue.featured[queue.order]
         if self.scope.connected:
             members &= queue.representative == np.arange(len(queue.order))
-        collect = partial(collect_near, self.scratch)
-        self.near = find_neighbours(
-            read_keys(self.scratch), queue.order, members, radius, threads=self.scope.threads, collect=collect
-        )
+        keys, collect = read_keys(self.scratch), partial(collect_near, self.scratch)
+        self.near = find_neighbours(keys, queue.order, members, radius, threads=self.scope.threads, collect=collect)
         self.wanted = self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         near, rules = self.near.neighbours, self._rules()
         num_nodes, num_positions = len(near.starts) - 1, len(self.queue.order)
-        first, last, after = (
-            np.full(size, kernels.sieve.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions)
-        )
+        first, last = np.full((2, num_nodes), kernels.sieve.NONE, np.int64)
+        after = np.full(num_positions, kernels.sieve.NONE, np.int64)
         listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
@@ -450,10 +446,8 @@ def measure_pairs(method: Method, documents: Described, left: Positions, right: 
     ----------
     left, right : uint32 (num_pairs,), documents.
     """
-    parts = [
-        method.measure(documents, documents, left[part], right[part])
-        for part in stretches(max(1, len(left)), _PAIRS_AT_ONCE)
-    ]
+    slices = stretches(max(1, len(left)), _PAIRS_AT_ONCE)
+    parts = [method.measure(documents, documents, left[part], right[part]) for part in slices]
     return Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
 
 

@@ -286,9 +286,8 @@ def sign_files(
         counts.rejected += [Rejected(**json.loads(line)) for line in output.rejected_lines(signed)]
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
     counts.read = len(rows)
-    counts.without_features, counts.short, counts.text_bytes = (
-        pc.sum(rows[name], min_count=0).as_py() for name in ("empty", "short", "bytes")
-    )
+    totals = (pc.sum(rows[name], min_count=0).as_py() for name in ("empty", "short", "bytes"))
+    counts.without_features, counts.short, counts.text_bytes = totals
     has_ids = any(task.columns.id is not None for task in found.tasks)
     return sketcher, _sketches_of(rows, sketcher, has_ids)
 

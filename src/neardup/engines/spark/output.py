@@ -145,9 +145,8 @@ def rejected_lines(light: DataFrame) -> list[str]:
 
 
 def _by_inputs(outcome: Outcome) -> Ints:
-    parts = located(outcome, outcome.removed).groupBy(
-        F.expr(PART).alias("removed"), F.expr(PART.replace("document", "kept_document")).alias("kept")
-    )
+    kept = F.expr(PART.replace("document", "kept_document")).alias("kept")
+    parts = located(outcome, outcome.removed).groupBy(F.expr(PART).alias("removed"), kept)
     totals = F.count("*").alias("documents"), F.sum("bytes").alias("bytes")
     cells = parts.agg(*totals).orderBy("removed", "kept").toArrow()
     return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
@@ -230,9 +229,8 @@ def write_removed(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in shared.read("removed").to_batches():
-            if not batch.num_rows:
-                continue
-            yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
+            if batch.num_rows:
+                yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
 
     write.write_parquet(batches(), removed_schema(method.measures), file)
 

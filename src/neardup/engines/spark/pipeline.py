@@ -197,10 +197,8 @@ class Run:
             listed, placed = self._pick(light, LISTED.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
             self.entered = documents
             if self._packed:
-                light, documents = (
-                    self._map(blocks, _same, declare(table), table)
-                    for blocks, table in ((light, LIGHT), (documents, PLACED))
-                )
+                packed = (light, LIGHT), (documents, PLACED)
+                light, documents = (self._map(blocks, _same, declare(table), table) for blocks, table in packed)
             self.documents, self.nodes = documents, documents.filter("position = first")
         with self.named("propose"):
             proposed = self._propose().persist()
@@ -341,9 +339,8 @@ class Run:
         same = Window.partitionBy("keys")
         members = nodes.select("keys", "position", "last").withColumn("leader", F.min("position").over(same))
         leaders = members.filter("position = leader").select("leader", "keys")
-        num_blocks = radius.num_blocks or choose_join_blocks(
-            max(2, self.num_documents), radius.bits, radius.max_distance
-        )
+        count = max(2, self.num_documents)
+        num_blocks = radius.num_blocks or choose_join_blocks(count, radius.bits, radius.max_distance)
         block = partial(stages.list_blocks, num_blocks=num_blocks)
         blocks = self._map(leaders, block, declare(schemas.FINGERPRINTS)).withColumn(
             "cell", F.pmod(F.xxhash64("bits"), F.lit(self.num_cells)).cast("int")
