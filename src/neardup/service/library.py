@@ -128,16 +128,13 @@ class Library:
 
     def count(self) -> dict[str, int]:
         """Return the number of documents by decision."""
-        documents: dict[str, int] = self.index.info()["documents"]
-        return documents
+        return dict(self.index.info()["documents"])
 
     def warm(self) -> None:
         """Load what the first request would wait for: the compiled code."""
-        texts = self.index.opened.rules.method.examples
-        index = self.index
-        with neardup.Index.create(
-            "memory:", method=index.method, storage=index.settings.storage, idf=index.opened.rules.method.idf
-        ) as other:
+        index, method = self.index, self.index.opened.rules.method
+        texts, storage = method.examples, index.settings.storage
+        with neardup.Index.create("memory:", method=index.method, storage=storage, idf=method.idf) as other:
             for _ in range(2):  # the second time, both are there
                 Library(other).add_if_new([NewDocument(id=text, text=text) for text in texts])
         self.query([Query(texts[0], 1)])
