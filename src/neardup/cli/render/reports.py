@@ -97,9 +97,8 @@ def add_passages(table: Rows, counts: dict[str, int]) -> None:
     share = percent(counts["characters"] / max(1, counts["characters_read"]))
     cut = say("terminal.cut", share=share, characters=counts["characters"])
     table.count(say("files.passages"), counts["passages"], cut, "bold")
-    table.count(
-        say("terminal.changed"), counts["changed"], say("terminal.documents", noun=noun(counts["changed"], "document"))
-    )
+    changed = say("terminal.documents", noun=noun(counts["changed"], "document"))
+    table.count(say("terminal.changed"), counts["changed"], changed)
     if counts["dropped"]:
         lost = say("terminal.lost", noun=noun(counts["dropped"], "document"))
         table.count(say("terminal.dropped"), counts["dropped"], lost)

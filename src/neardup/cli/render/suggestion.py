@@ -15,9 +15,9 @@ from neardup.suggestion import Suggestion, SweepPair
 _ANSWERS = {"y": True, "n": False, "s": None}
 
 
-def print_suggestion(suggestion: Suggestion, console: Console | None = None) -> None:
+def print_suggestion(suggestion: Suggestion) -> None:
     """Print the settings, the reason, and the pairs that show the difference."""
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     method = suggestion.method
     options = f"--ngram {method.ngram} --threshold {method.threshold:g}"
     key = "sweep.suggestion" if suggestion.changes else "sweep.keep"
