@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.arrays import Array, Rows
 from neardup.candidates.lookups import Entries
-from neardup.stores.base import Changes, StoreSettings
+from neardup.stores.base import Changes, StoreSettings, dump
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen, as_batch, seen_at
 from neardup.stores.embedded import row_files
@@ -106,6 +106,10 @@ class Counters(NamedTuple):
 
     record: int = 0
     file: int = 0
+
+    def encode(self) -> bytes:
+        """Return the counters as the setting COUNTERS has them."""
+        return dump(self._asdict())
 
 
 class Loader:

@@ -16,11 +16,11 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Mask, Words
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, check_changes, dump, join_changes
+from neardup.stores.base import Changes, check_changes, join_changes
 from neardup.stores.documents import Chunk, Seen, as_batch, bits_at, merge_seen, seen_at, without
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import Database
-from neardup.stores.embedded.folder import remove_files, sync_folder
+from neardup.stores.embedded.folder import remove_files, sync
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
@@ -251,7 +251,7 @@ class Maintenance:
             row_files.check_file(self._folder, info)
         try:
             job.write(job)
-            sync_folder(self._folder)
+            sync(self._folder)
         except BaseException:
             remove_files(self._folder, [info.name for info in job.written])
             raise
@@ -301,7 +301,7 @@ class Maintenance:
                 self._database.drop_files(replaced)
                 for info in job.written:
                     self._database.insert("files", *info)
-                self._database.insert("settings", COUNTERS, dump(counters._asdict()))
+                self._database.insert("settings", COUNTERS, counters.encode())
             self._loader.flushed, self._unmerged = record, True
             if job.forgotten is not None:
                 self._loader.forgotten_on_disk = job.forgotten

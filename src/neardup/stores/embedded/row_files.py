@@ -33,9 +33,8 @@ from neardup.stores.damage import damaged
 from neardup.stores.documents import NARROW, Chunk, Seen, all_of, as_batch, bits_at
 from neardup.stores.key_tables import KeyRun, SortedTable, choose_shift, damaged_keys, parts_of
 
-DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
+KINDS = DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
 """The kinds of files."""
-KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
 _SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
 _ENTRIES_AT_ONCE, _BITS_AT_ONCE = 1 << 19, 1 << 20
 MAGIC, VERSION = b"ndarrays", 1

@@ -17,16 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import (
-    Changes,
-    Import,
-    Store,
-    StoreSettings,
-    attachment_name,
-    decode_settings,
-    dump,
-    join_changes,
-)
+from neardup.stores.base import Changes, Import, Store, StoreSettings, attachment_name, decode_settings, join_changes
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import NAME, Database, create_database
 from neardup.stores.embedded.folder import (
@@ -379,7 +370,7 @@ def create(
         partial.mkdir(parents=True)
     try:
         with store_errors(folder):
-            create_database(partial / NAME, settings.encode() | {COUNTERS: dump(Counters()._asdict())})
+            create_database(partial / NAME, settings.encode() | {COUNTERS: Counters().encode()})
         if fill is not None:
             with closing(EmbeddedStore(str(partial))) as store:
                 fill(store)
