@@ -48,21 +48,18 @@ def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tu
         head = copied.read(_SNIFFED_BYTES)
     compression = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
     source = Source("-", path, compression)
-    return source, _checked(format_name or _sniff(source), compression), float(int.from_bytes(digest.digest(), "big"))
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
-
-
-def _checked(format_name: str, compression: str | None) -> str:
+    format_name = format_name or _sniff(source)
     if compression and FORMATS[format_name].contents == "binary":
         raise InputError(
             f"Standard input is {format_name} inside {compression}. "
             "Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
         )
-    return format_name
+    return source, format_name, float(int.from_bytes(digest.digest(), "big"))
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def _sniff(source: Source) -> str:
