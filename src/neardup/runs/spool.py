@@ -10,7 +10,6 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
-from typing import IO
 
 from neardup.documents.batch import BLOCK_BYTES
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
@@ -22,10 +21,10 @@ _SNIFFED_BYTES = 1 << 16
 _MIN_ROWS = 3
 
 
-def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
-    """Copy a stream to a temporary file, removed when the process ends.
+def spool(format_name: str | None) -> tuple[Source, str, float]:
+    """Copy standard input to a temporary file, removed when the process ends.
 
-    format_name : the format of the stream; None to recognise it by the first bytes.
+    format_name : the format of the input; None to recognise it by the first bytes.
 
     Returns
     -------
@@ -34,14 +33,13 @@ def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tu
     Raises
     ------
     InputError
-        If the format is ambiguous, or the stream is compressed as a whole in a format that does not allow it.
+        If the format is ambiguous, or the input is compressed as a whole in a format that does not allow it.
     """
-    stream = sys.stdin.buffer if stream is None else stream
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
     atexit.register(_remove, path)
     digest = hashlib.blake2b(digest_size=6)
     with os.fdopen(handle, "wb") as copy:
-        while block := stream.read(BLOCK_BYTES):
+        while block := sys.stdin.buffer.read(BLOCK_BYTES):
             digest.update(block)
             copy.write(block)
     with open(path, "rb") as copied:
