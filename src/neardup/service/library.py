@@ -55,12 +55,10 @@ class Library:
 
     def _batch(self, documents: Sequence[NewDocument]) -> Batch:
         """Return documents, whose texts and ids are Unicode, as a batch."""
-        payloads = [_stored(document.payload) for document in documents]
-        return Batch(
-            array_of_documents([document.text for document in documents], self.index.method.vector_length),
-            arrow_of_strings([document.id for document in documents]),
-            pa.array(payloads, pa.large_string()),
-        )
+        texts = array_of_documents([document.text for document in documents], self.index.method.vector_length)
+        ids = arrow_of_strings([document.id for document in documents])
+        payloads = pa.array([_stored(document.payload) for document in documents], pa.large_string())
+        return Batch(texts, ids, payloads)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
@@ -145,9 +143,8 @@ class Library:
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Return columns as rows; a column that is missing is null."""
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    return zip(
-        *(_values(name, columns[name]) if name in columns else [None] * len(table) for name in names), strict=True
-    )
+    values = (_values(name, columns[name]) if name in columns else [None] * len(table) for name in names)
+    return zip(*values, strict=True)
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
