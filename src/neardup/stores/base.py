@@ -49,12 +49,9 @@ class StoreSettings(NamedTuple):
 
 def decode_settings(stored: Callable[[str], bytes]) -> StoreSettings:
     """Return the settings that `encode` encoded, without attachments. stored : returns the bytes of a name."""
-    layout = json.loads(stored(LAYOUT))
-    return StoreSettings(
-        json.loads(stored(META)),
-        Layout(tuple(layout["prefix_bits"]), layout["max_distance"]),
-        pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))),
-    )
+    meta, tables = json.loads(stored(META)), json.loads(stored(LAYOUT))
+    layout = Layout(tuple(tables["prefix_bits"]), tables["max_distance"])
+    return StoreSettings(meta, layout, pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))))
 
 
 def attachment_name(name: str) -> str:

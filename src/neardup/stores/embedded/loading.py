@@ -93,12 +93,8 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> tuple[pa.Table | None
         np.concatenate(column) if column else np.empty(0, kind)
         for column, kind in zip(columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True)
     )
-    return (
-        pa.Table.from_batches(batches) if batches else None,
-        Entries(document, table, key),
-        seen_at(seen, times),
-        forgotten.astype(np.int64),
-    )
+    documents = pa.Table.from_batches(batches) if batches else None
+    return documents, Entries(document, table, key), seen_at(seen, times), forgotten.astype(np.int64)
 
 
 class Counters(NamedTuple):
