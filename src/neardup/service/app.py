@@ -441,9 +441,8 @@ class Service:
             raise Problem(404, "There is nothing at this path. See /openapi.json for the paths of this service.")
         if call.method not in methods:
             allowed = ", ".join(sorted(methods))
-            raise Problem(
-                405, f"The method {call.method} is not allowed here. Use {allowed}.", headers={"allow": allowed}
-            )
+            detail = f"The method {call.method} is not allowed here. Use {allowed}."
+            raise Problem(405, detail, headers={"allow": allowed})
         try:
             call.argument = unquote_to_bytes(argument).decode()
         except UnicodeDecodeError as error:

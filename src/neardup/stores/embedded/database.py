@@ -223,10 +223,8 @@ class Database:
     def insert(self, table: str, *row: Any) -> None:
         """Write a row with its checksum, instead of one of the same key."""
         marks = ", ".join("?" * (len(row) + 1))
-        self._run(
-            f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})",
-            (*row, _checksum(row)),
-        )
+        statement = f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})"
+        self._run(statement, (*row, _checksum(row)))
 
     def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """Yield rows of a table. Raises StoreError where a checksum differs."""

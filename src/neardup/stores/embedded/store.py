@@ -320,12 +320,10 @@ class EmbeddedStore(StateStore):
 
     def _limit_memory(self) -> None:
         """Install what is written; wait for it where the next is due. Raises what its thread raised."""
-        is_due = {
-            _FLUSH: self._pending_bytes > self._part_bytes,
-            _MERGE: self._maintenance.num_key_files > _MAX_KEY_FILES,
-        }
-        for task in is_due:
-            if task in self._tasks and (is_due[task] or self._tasks[task].done()):
+        flush_is_due = self._pending_bytes > self._part_bytes
+        merge_is_due = self._maintenance.num_key_files > _MAX_KEY_FILES
+        for task, is_due in ((_FLUSH, flush_is_due), (_MERGE, merge_is_due)):
+            if task in self._tasks and (is_due or self._tasks[task].done()):
                 self._finish(task)
 
     def _finish(self, task: str) -> None:

@@ -409,10 +409,8 @@ class RedisWriter(RedisSnapshot, Writer):
             pipeline.rpush(key(f"d{begin // scripts.DOCUMENTS_A_LIST}"), *values)
         times = memoryview(documents.column("last_seen").cast(pa.int64()).to_numpy().tobytes())
         for begin, end in chunks(first, documents.num_rows, scripts.TIMES_A_STRING):
-            name = key(f"s{begin // scripts.TIMES_A_STRING}")
-            pipeline.setrange(
-                name, 8 * (begin % scripts.TIMES_A_STRING), times[8 * (begin - first) : 8 * (end - first)]
-            )
+            number, place = divmod(begin, scripts.TIMES_A_STRING)
+            pipeline.setrange(key(f"s{number}"), 8 * place, times[8 * (begin - first) : 8 * (end - first)])
         for column_name, letter in LETTERS.items():
             column = documents.column(column_name)
             apart = {
