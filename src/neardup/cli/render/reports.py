@@ -11,17 +11,7 @@ from rich.text import Text
 
 from neardup.cli.render.table import Rows
 from neardup.documents.batch import Rejected, describe_rejected
-from neardup.report.wording import (
-    duration,
-    for_terminal,
-    memory,
-    noun,
-    percent,
-    say,
-    translated,
-    visible,
-    what_copies_share,
-)
+from neardup.report.wording import duration, for_terminal, memory, noun, percent, say, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
@@ -293,4 +283,4 @@ def print_rejected(report: dict[str, Any], console: Console) -> None:
     for row in rejected[:_MAX_REJECTED]:
         _print_line(say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console)
     if len(rejected) > _MAX_REJECTED:
-        console.print(translated(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all."))
+        console.print(for_terminal(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all."))
