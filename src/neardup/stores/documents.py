@@ -375,10 +375,8 @@ class DocumentsView(NamedTuple):
         content, featured, sketch = gathered.bytes_of(0), gathered.bytes_of(1), gathered.bytes_of(2)
         first = len(SKETCHED) + len(details)
         more = {name: gathered.binaries(i) for i, name in enumerate(details, len(SKETCHED)) if gathered.has_values(i)}
-        sketched = Sketched(
-            content.view(np.uint64).reshape(-1, 2), featured.view(np.bool_), _rows_of(sketch, len(rows)), more
-        )
-        return sketched, gathered.arrays(first)
+        contents, sketches = content.view(np.uint64).reshape(-1, 2), _rows_of(sketch, len(rows))
+        return Sketched(contents, featured.view(np.bool_), sketches, more), gathered.arrays(first)
 
     def scan(self, columns: Sequence[str], forgotten: Words) -> Iterator[pa.Table]:
         """Yield columns of all rows that were not forgotten, some thousand at a time."""

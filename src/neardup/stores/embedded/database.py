@@ -175,9 +175,8 @@ class Database:
     def imports(self) -> list[Import]:
         """Return the open imports, by the time they were opened."""
         counts = dict(self._run("SELECT import_name, sum(documents) FROM staged GROUP BY import_name"))
-        return [
-            Import(name, opened, counts.get(name, 0)) for name, opened in self._rows("imports", "ORDER BY opened, name")
-        ]
+        rows = self._rows("imports", "ORDER BY opened, name")
+        return [Import(name, opened, counts.get(name, 0)) for name, opened in rows]
 
     def open_import(self, name: str, opened: int) -> None:
         """Open an import, unless it is open."""

@@ -266,9 +266,8 @@ class Maintenance:
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
         bits, kept, forgotten = self._state.keys.prefix_bits, self._state.kept, self._state.forgotten.copy()
-        return Job(
-            lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), self._infos_of(runs)
-        )
+        infos = self._infos_of(runs)
+        return Job(lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), infos)
 
     def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
         schema = self._state.documents.schema
