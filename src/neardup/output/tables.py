@@ -111,6 +111,10 @@ class TableFile:
 _ROWS, _MASK_ROWS = 65_536, 1 << 20
 
 
+def _release_nothing() -> None:
+    """Do nothing: no memory is mapped. A function of its own, since results are pickled."""
+
+
 class DocumentLocations:
     """The id of each document, its part of the input, and its row there.
 
@@ -161,7 +165,7 @@ class DocumentLocations:
     def in_memory(self) -> DocumentLocations:
         """Return a copy that needs no mapped file."""
         copied = copy.copy(self)
-        copied._rows, copied.release = self._rows.copy(), lambda: None
+        copied._rows, copied.release = self._rows.copy(), _release_nothing
         copied._ids = None if self._ids is None else self._ids.take(arrow_of(np.arange(len(self._ids))))
         return copied
 
