@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import gzip
+import io
 import json
 import os
 import random
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import compress
 from pathlib import Path
@@ -154,6 +156,12 @@ def _texts(name: str, max_bytes: int, large: bool) -> list[str]:
 def real_texts(pytestconfig: pytest.Config):
     """Return a function (set, max_bytes) -> texts: of tests/data; in thorough runs of ../shared/data if it is there."""
     return partial(_texts, large=pytestconfig.getoption("--thorough"))
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """Return a function that makes some bytes the standard input."""
+    return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
 @pytest.fixture(scope="session")

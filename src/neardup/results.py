@@ -22,7 +22,7 @@ from neardup.errors import InputError, SettingError
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.output.tables import check_output
 from neardup.report import charts
-from neardup.report.items import MarkedPair
+from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
 from neardup.report.wording import escape_text, percent, plural, speaking
@@ -470,8 +470,6 @@ class Comparison(_OneLine, answers.Comparison):
         return f"{verdict}: {distance}similarity {self.similarity:.4f}, threshold {self.threshold:g}"
 
     def _repr_html_(self) -> str:
-        from neardup.report.items import marked_text
-
         sentence = f"<p>{escape_text(str(self))}</p>"
         if self._pages is not None:
             return sentence

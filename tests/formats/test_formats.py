@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -73,10 +72,11 @@ def test_a_registered_format_is_found_read_and_kept_in_its_format(tmp_path: Path
 
 
 @pytest.mark.usefixtures("paragraphs")
-def test_a_registered_format_is_recognised_by_its_first_bytes_and_can_be_named() -> None:
-    data = ("%paragraphs\n" + "".join(PARAGRAPHS)).encode()
-    assert list_inputs(["-"], stdin=io.BytesIO(data))[0].format == "paragraphs"
-    assert list_inputs(["-"], stdin=io.BytesIO(b"text"), format_name="paragraphs")[0].format == "paragraphs"
+def test_a_registered_format_is_recognised_by_its_first_bytes_and_can_be_named(pipe: Callable[[bytes], None]) -> None:
+    pipe(("%paragraphs\n" + "".join(PARAGRAPHS)).encode())
+    assert list_inputs(["-"])[0].format == "paragraphs"
+    pipe(b"text")
+    assert list_inputs(["-"], format_name="paragraphs")[0].format == "paragraphs"
 
 
 @pytest.mark.parametrize(

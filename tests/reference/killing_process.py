@@ -110,7 +110,7 @@ def kill_after(moments: int) -> None:
     for owner, name in (
         (Database, "_run"),
         (row_files, "write_at"),
-        (maintenance, "sync_folder"),
+        (maintenance, "sync"),
         (Path, "rename"),
         (Path, "unlink"),
         (os, "link"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
+from collections.abc import Callable
 from pathlib import Path
 
 import fsspec
@@ -89,29 +89,35 @@ def test_one_text_file_named_directly_is_read_by_line_others_by_file(tmp_path: P
     ],
 )
 def test_standard_input_is_recognised_by_its_first_bytes(
-    content: bytes, format_name: str, compression: str | None
+    content: bytes, format_name: str, compression: str | None, pipe: Callable[[bytes], None]
 ) -> None:
-    (file,) = list_inputs(["-"], stdin=io.BytesIO(content))
+    pipe(content)
+    (file,) = list_inputs(["-"])
     assert (file.name, file.format, file.compression) == ("-", format_name, compression)
     assert file.unit == ("line" if format_name == "text" else "row")
 
 
-def test_standard_input_can_be_read_twice() -> None:
-    (file,) = list_inputs(["-"], stdin=io.BytesIO(b"one\ntwo\n"))
+def test_standard_input_can_be_read_twice(pipe: Callable[[bytes], None]) -> None:
+    pipe(b"one\ntwo\n")
+    (file,) = list_inputs(["-"])
     for _ in range(2):
         texts = [text for batch in file.read(Columns("text"), pytest.fail) for text in batch.text.to_pylist()]
         assert texts == ["one", "two"]
 
 
-def test_standard_input_is_one_input() -> None:
-    stream = io.BytesIO(b"one\ntwo\n")
-    list_inputs(["-"], stdin=stream)
+def test_standard_input_is_one_input(pipe: Callable[[bytes], None]) -> None:
+    pipe(b"one\ntwo\n")
+    list_inputs(["-"])
     with pytest.raises(InputError, match="read only once"):
-        list_inputs(["-"], stdin=stream)
+        list_inputs(["-"])
 
 
-def test_standard_input_is_identified_by_its_content() -> None:
-    first, same, other = (list_inputs(["-"], stdin=io.BytesIO(data))[0] for data in (b"one", b"one", b"two"))
+def test_standard_input_is_identified_by_its_content(pipe: Callable[[bytes], None]) -> None:
+    files = []
+    for data in (b"one", b"one", b"two"):
+        pipe(data)
+        files += list_inputs(["-"])
+    first, same, other = files
     assert first.identity() == same.identity() != other.identity()
 
 

@@ -12,25 +12,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from neardup.cli.settings import Function, option
+from neardup.cli.settings import option
 from neardup.errors import SettingError
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import name_of
 
 _REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
-
-
-def config_option(function: Function) -> Function:
-    """Add --config, whose file gives the options that are not on the command line."""
-    return option(
-        "--config FILE",
-        "Running",
-        "Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
-        is_eager=True,
-        expose_value=False,
-        callback=_read_config,
-    )(function)
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
@@ -55,6 +43,17 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
     for key, value in values.items():
         if key in known and value is not None:
             ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
+
+
+config_option = option(
+    "--config FILE",
+    "Running",
+    "Read options from a TOML file (threshold = 0.7), or from report.json to repeat a run.",
+    is_eager=True,
+    expose_value=False,
+    callback=_read_config,
+)
+"""Adds --config, whose file gives the options that are not on the command line."""
 
 
 def reported_for_another(names: Iterable[str]) -> dict[str, None]:

@@ -10,9 +10,8 @@ import neardup
 from neardup.cli import render, sources
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import inputs_argument, named, output_options, printing_options
-from neardup.settings.run import RunSettings
+from neardup.cli.settings import command
+from neardup.cli.sources import inputs_argument, job_options, named, output_options
 
 
 @command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
@@ -20,8 +19,7 @@ from neardup.settings.run import RunSettings
 @output_options("FILE", "The table to write, a Parquet file.")
 @sources.text_options
 @partial(text_options, methods=("simhash",))
-@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
-@printing_options
+@job_options
 def document_frequencies(
     inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any
 ) -> None:

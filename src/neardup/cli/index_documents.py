@@ -15,17 +15,9 @@ import click
 from neardup.cli import render
 from neardup.cli.index_options import Age, address_argument, import_option, opened, payload_option, show_forgotten
 from neardup.cli.running import exit_if_incomplete, show
-from neardup.cli.settings import COUNT, command, composed, option, settings_options
-from neardup.cli.sources import (
-    inputs_argument,
-    named,
-    overwrite_option,
-    printing_options,
-    result_options,
-    source_options,
-)
+from neardup.cli.settings import COUNT, command, composed, option
+from neardup.cli.sources import inputs_argument, job_options, named, overwrite_option, result_options, source_options
 from neardup.errors import InputError, SettingError
-from neardup.settings.run import RunSettings
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
 _OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
@@ -131,13 +123,7 @@ _answers_options = composed(
     option("--answers FILE", "Output", "Write a row with the answer about each document: .jsonl, .parquet or .csv."),
     overwrite_option("file"),
 )
-_documents_options = composed(
-    source_options,
-    payload_option,
-    import_option,
-    settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes")),
-    printing_options,
-)
+_documents_options = composed(source_options, payload_option, import_option, job_options)
 
 
 @command("Add documents without looking for duplicates.", common=_COMMON)
@@ -220,8 +206,7 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
 @overwrite_option("FILE")
 @option("--limit N", "Output", "The maximum number of hits per document.", type=COUNT, default=10)
 @source_options
-@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
-@printing_options
+@job_options
 def query(address: str, inputs: tuple[str, ...], output: str | None, **values: Any) -> None:
     """Find the kept documents that each document is similar to, the most similar first. Nothing is stored.
 

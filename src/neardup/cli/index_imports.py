@@ -10,10 +10,9 @@ from neardup.cli import render
 from neardup.cli.index_documents import file_options, finish
 from neardup.cli.index_options import address_argument, opened, payload_option, show_forgotten, show_merged
 from neardup.cli.running import show
-from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import inputs_argument, named, printing_options, result_options, source_options
+from neardup.cli.settings import command
+from neardup.cli.sources import inputs_argument, job_options, named, result_options, source_options
 from neardup.errors import InputError
-from neardup.settings.run import RunSettings
 
 _name_argument = click.argument("name", metavar="RUN")
 
@@ -54,8 +53,7 @@ def open_import(address: str, name: str) -> None:
 @inputs_argument
 @source_options
 @payload_option
-@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
-@printing_options
+@job_options
 def stage(address: str, name: str, inputs: tuple[str, ...], **values: Any) -> None:
     """Stage documents in an open import. Queries find them only after the import is committed.
 

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from types import FrameType
 from typing import Any
 
 import click
@@ -35,7 +34,7 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
     interrupted_message : what is left of the run and how to continue; or returns it, once the run has cleaned up.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, _interrupt) if on_main_thread else None
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_main_thread else None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteWarning)
@@ -47,10 +46,6 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
     finally:
         if on_main_thread:
             signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -8,9 +8,8 @@ from typing import Any
 import neardup
 from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
-from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import engine_options, inputs_argument, named, output_options, printing_options, source_options
-from neardup.settings.run import RunSettings
+from neardup.cli.settings import command, option
+from neardup.cli.sources import engine_options, inputs_argument, job_options, named, output_options, source_options
 
 
 @command(
@@ -22,9 +21,8 @@ from neardup.settings.run import RunSettings
 @option("--hex", "Output", "Add a column of hexadecimal digits; .jsonl and .csv files have digits alone.", "with_hex")
 @source_options
 @sketch_options
-@settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes"))
+@job_options
 @engine_options
-@printing_options
 def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.
 

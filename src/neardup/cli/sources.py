@@ -149,6 +149,10 @@ printing_options = composed(
     ),
 )
 """Adds --quiet, --json and --progress, as an argument of the library."""
+job_options = composed(
+    settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes")), printing_options
+)
+"""Adds the options of a command that reads documents once, besides those of reading, and those of printing."""
 run_options = composed(
     source_options,
     method_options,

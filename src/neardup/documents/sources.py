@@ -28,8 +28,12 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HADOOP_S3 = re.compile(r"^s3[an]://")  # the same storage, as Hadoop and Spark name it
 
 
-MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
-"""First bytes -> name of the compression of a whole file."""
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
+
+
+def compression_of(head: bytes) -> str | None:
+    """Return the name of the compression of a whole file, by its first bytes; None if there is none."""
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
 _STANDARD_READERS: dict[str | None, Callable[..., Any]] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}

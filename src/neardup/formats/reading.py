@@ -16,11 +16,11 @@ from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, P
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
-from neardup.documents.sources import CannotOpen, Source, Stretch
+from neardup.documents.sources import CannotOpen, Source, Stretch, compression_of
 from neardup.documents.texts import with_keys
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
-from neardup.formats.registry import FORMATS
+from neardup.formats.registry import COMPRESSIONS, FORMATS
 from neardup.formats.tables import TablePart
 
 _DAMAGE = (*STREAM_ERRORS, ValueError)  # also CannotOpen
@@ -119,7 +119,6 @@ MAX_DOCUMENT_BYTES = 64 << 20
 _FREQUENT = "的，。"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _IS_UTF16 = ": it is UTF-16"
-_COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
@@ -305,8 +304,9 @@ def _hint(part: Part) -> str:
             head = bytes(stream.read(4096))
     except (*STREAM_ERRORS, CannotOpen):
         return ""
-    suffix = next((suffix for magic, suffix in _COMPRESSED.items() if head.startswith(magic)), None)
-    if suffix is not None:
+    compression = compression_of(head)
+    if compression is not None:
+        suffix = next(suffix for suffix, name in COMPRESSIONS.items() if name == compression)
         return f": it is compressed. Add {suffix} to its name"
     if head.startswith(_UTF16):
         return f"{_IS_UTF16}. Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8"

@@ -147,11 +147,8 @@ class ItemTables:
         status, tally = Counter(self._status), self._found.corpus.tally
         counts = {"items": len(self._status), **{name: status[name] for name in STATUSES}}
         counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._all[:, 0]))}
-        return counts | {
-            "read": tally.documents,
-            "rejected": tally.rejected,
-            "items_rejected": len(self._items.rejected),
-        }
+        counts |= {"read": tally.documents, "rejected": tally.rejected, "items_rejected": len(self._items.rejected)}
+        return counts
 
     def benchmarks(self) -> list[dict[str, Any]]:
         """Return the numbers of items by benchmark, the most contaminated first."""

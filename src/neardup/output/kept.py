@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
     return replace(batch, text=text, payload=payload), kept
 
 
-class KeptWriter:
+class KeptWriter(AbstractContextManager["KeptWriter"]):
     """Writes the kept documents of one input: `write` for each batch in order, then `close`.
 
     The file has the `relative_name`, format, compression, schema and layout of the part; lines and pages are copied
@@ -110,9 +110,6 @@ class KeptWriter:
             return
         if part.unit != "file":
             self._open()
-
-    def __enter__(self) -> KeptWriter:
-        return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is None:

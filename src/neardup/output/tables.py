@@ -112,7 +112,7 @@ _ROWS, _MASK_ROWS = 65_536, 1 << 20
 
 
 def _release_nothing() -> None:
-    """Do nothing: no memory is mapped."""
+    """Do nothing: no memory is mapped. A function of its own, since results are pickled."""
 
 
 class DocumentLocations:
@@ -187,12 +187,11 @@ class LocationsAfter(DocumentLocations):
     def ids(self, documents: Positions) -> pa.Array:
         """Return the ids of documents as strings."""
         is_other = documents < self.num_against
-        both = pa.concat_arrays(
-            [super().ids(documents[is_other]), self._rest.ids(documents[~is_other] - np.uint32(self.num_against))]
-        )
+        others = super().ids(documents[is_other])
+        rest = self._rest.ids(documents[~is_other] - np.uint32(self.num_against))
         order = np.empty(len(documents), np.int64)
         order[np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])] = np.arange(len(documents))
-        return both.take(arrow_of(order))
+        return pa.concat_arrays([others, rest]).take(arrow_of(order))
 
     def rows(self, documents: Positions) -> Ints:
         """Return the row of each document in its part."""

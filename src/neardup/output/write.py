@@ -187,18 +187,11 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
     result = []
     has_similarity = SIMILARITY in method.measures
     for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):
-        result.append(
-            Example(
-                place,
-                kept_place,
-                marker.mark(int(removals.documents[i]), int(removals.kept[i])),
-                float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0,
-                bool(measured.exact[i]),
-                None if has_similarity else int(measured[DISTANCE.name][i]),
-                int(shown.families[i]),
-                int(shown.near_families[i]),
-            )
-        )
+        pair = marker.mark(int(removals.documents[i]), int(removals.kept[i]))
+        similarity = float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
+        distance = None if has_similarity else int(measured[DISTANCE.name][i])
+        families = int(shown.families[i]), int(shown.near_families[i])
+        result.append(Example(place, kept_place, pair, similarity, bool(measured.exact[i]), distance, *families))
     return result
 
 

@@ -56,9 +56,8 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
         return ""
     low, high = edges[0], edges[-1]
     step = (_RIGHT - _LEFT) / len(counts)
-    ticks = [tick for tick in _ticks(0, max(counts), 4) if tick == int(tick)]
     top = max(counts)
-    parts = [_y_tick(tick / top, short(tick)) for tick in ticks]
+    parts = [_y_tick(tick / top, short(tick)) for tick in _ticks(0, top, 4) if tick == int(tick)]
     for index, count in enumerate(counts):
         height = max(count / top * (_BOTTOM - _TOP), 1.5 if count else 0.0)
         gap = min(1.5, step / 8)

@@ -120,7 +120,7 @@ def build_report(
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the report of a run, as values for JSON."""
-    tally, corpus = outcome.corpus.tally, outcome.corpus
+    tally, corpus, overflows = outcome.corpus.tally, outcome.corpus, outcome.num_bucket_overflows
     max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
     return {
         "version": __version__,
@@ -140,21 +140,17 @@ def build_report(
         ),
         "removed_by_inputs": _removed_by_inputs(tasks, outcome),
         "counts": _counts(outcome),
-        "incomplete": describe_incomplete(corpus.tally.unread_files, corpus.tally.unread),
+        "incomplete": describe_incomplete(tally.unread_files, tally.unread),
         **method.describe_search(outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, selection.audit_sample),
-        "bound": {"max_bucket_size": max_bucket_size, "documents": outcome.num_bucket_overflows},
+        "bound": {"max_bucket_size": max_bucket_size, "documents": overflows},
         **method.histogram(outcome.counts),
         "cluster_sizes": outcome.counts.cluster_sizes,
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "source_bytes": tally.text_bytes - tally.against_bytes,
         **({"removed_bytes": int(outcome.counts.by_inputs[:, 3].sum())} if command == "dedup" else {}),
-        "warnings": [
-            *warn_of_bound(outcome.num_bucket_overflows, max_bucket_size),
-            *method.warnings(outcome),
-            *warnings,
-        ],
+        "warnings": [*warn_of_bound(overflows, max_bucket_size), *method.warnings(outcome), *warnings],
     }
 
 

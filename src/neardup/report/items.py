@@ -101,7 +101,9 @@ def removed_list(examples: Sequence[Example], removed: int) -> str:
     if not examples:
         none = say("removed.no_examples")
         return f"<p>{none if removed else say('removed.none')}</p>"
-    items = "".join(_removed(number, example) for number, example in enumerate(examples, 1))
+    items, sides = "", (say("counts.removed"), say("counts.kept"))
+    for number, example in enumerate(examples, 1):
+        items += _item(f"removed-{number}", example, say("pair.near"), _opening(example.pair.left), sides)
     total = max(removed, len(examples))
     legend = say("removed.shown", shown=len(examples), total=total)
     return f'<p class="legend">{legend}</p><ol id="removed-list" class="pairs">\n{items}</ol>'
@@ -111,8 +113,7 @@ def pair_list(examples: Sequence[Example], kind: str) -> str:
     """Return pairs of texts as items of a list, in HTML; kind : of errors, wrong or missed, which begins their ids."""
     items, sides = "", (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
-        other = f'<span class="place"><bdi>{escape_text(example.kept[0], lines=False)}</bdi></span>'
-        items += _item(f"{kind}-{number}", example, say(f"errors.{kind}"), other, sides)
+        items += _item(f"{kind}-{number}", example, say(f"errors.{kind}"), _beside(example.kept[0]), sides)
     return items
 
 
@@ -120,7 +121,7 @@ def hit_list(examples: Sequence[Example]) -> str:
     """Return items, each with a document that contains it, as items of a list, in HTML."""
     items, sides = "", (say("contamination.item"), say("contamination.document"))
     for number, example in enumerate(examples, 1):
-        items += _item(f"hit-{number}", example, say("contamination.part"), _opening(example), sides)
+        items += _item(f"hit-{number}", example, say("contamination.part"), _opening(example.pair.left), sides)
     return items
 
 
@@ -129,21 +130,18 @@ def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
     items, sides = "", (say("passages.cut"), say("passages.kept"))
     for number, (example, length) in enumerate(examples, 1):
         start, end, _ = example.pair.left_passages[0]
-        opening = " ".join(example.pair.left[start:end][: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
-        shown = f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
+        opening = _opening(example.pair.left[start:end])
         characters = say("passages.length", length=length)
-        items += _item(f"passage-{number}", example, characters, shown, sides, f"{example.family:,}")
+        items += _item(f"passage-{number}", example, characters, opening, sides, f"{example.family:,}")
     return items
 
 
-def _removed(number: int, example: Example) -> str:
-    sides = say("counts.removed"), say("counts.kept")
-    return _item(f"removed-{number}", example, say("pair.near"), _opening(example), sides)
+def _opening(text: str) -> str:
+    return _beside(" ".join(text[: 4 * _MAX_OPENING].split())[:_MAX_OPENING])
 
 
-def _opening(example: Example) -> str:
-    opening = " ".join(example.pair.left[: 4 * _MAX_OPENING].split())[:_MAX_OPENING]
-    return f'<span class="place"><bdi>{escape_text(opening, lines=False)}</bdi></span>'
+def _beside(text: str) -> str:
+    return f'<span class="place"><bdi>{escape_text(text, lines=False)}</bdi></span>'
 
 
 def _item(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.text import Text
@@ -54,8 +56,7 @@ class _Time(ProgressColumn):
 class StageBars:
     """Progress bars on the terminal, a line for each stage, erased at the end."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        console = console or Console(stderr=True)
+    def __init__(self, console: Console) -> None:
         unicode = console.encoding.lower().startswith("utf")
         self._progress = Progress(
             SpinnerColumn("dots" if unicode else "line", finished_text="[green]✓" if unicode else "+"),
@@ -78,25 +79,16 @@ class StageBars:
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Add the bar of a stage."""
-        self._task = self._progress.add_task(
-            stage_label(stage),
-            total=total_documents or None,
-            documents=0,
-            num_bytes=0,
-            seconds=None,
-            compiled=compile_seconds(),
-        )
+        fields: dict[str, Any] = {"documents": 0, "num_bytes": 0, "seconds": None, "compiled": compile_seconds()}
+        self._task = self._progress.add_task(stage_label(stage), total=total_documents or None, **fields)
 
     def advance(self, documents: int, num_bytes: int) -> None:
         """Move the bar of the stage; only `end` fills it, as a stage may pass over its documents twice."""
         task = self._progress.tasks[self._task]
         done = task.fields["documents"] + documents
-        self._progress.update(
-            self._task,
-            completed=done if task.total is None else min(done, task.total - 0.5),
-            documents=done,
-            num_bytes=task.fields["num_bytes"] + num_bytes,
-        )
+        num_bytes += task.fields["num_bytes"]
+        completed = done if task.total is None else min(done, task.total - 0.5)
+        self._progress.update(self._task, completed=completed, documents=done, num_bytes=num_bytes)
 
     def tasks(self, done: int, total: int) -> None:
         """Move the bar of the stage to the finished tasks of a cluster."""

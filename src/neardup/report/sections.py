@@ -30,11 +30,8 @@ def _terms(report: Report, page: str) -> dict[str, str]:
     """Return the rule of a page and its measure, each as a term with its meaning under the settings."""
     settings = report.get("settings") or {}
     connected = settings.get("linkage") == "connected"
-    decides = say(
-        f"{page}.connected" if connected else f"{page}.decides",
-        keep=setting(settings.get("keep", "first")),
-        condition=_condition(report, connected),
-    )
+    keep, condition = setting(settings.get("keep", "first")), _condition(report, connected)
+    decides = say(f"{page}.connected" if connected else f"{page}.decides", keep=keep, condition=condition)
     by_distance = report.get("fingerprints") and not is_confirmed(report)
     measure = say("measure.distance_term" if by_distance else "measure.similarity_term")
     return {say(f"{page}.term"): decides, measure: _measure(report)}
@@ -106,19 +103,12 @@ def _figures(report: Report, other: str) -> str:
     bins = [(f"{low:.4g} {say('words.to')} {high:.4g}", f"{count:,}") for low, high, count in limits]
     classes = charts.size_classes(report.get("cluster_sizes") or ())
     sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
-    figures = (
-        figure(
-            say("found.similarities", other=other),
-            charts.similarity_chart(report),
-            table(say("found.by_similarity"), words("similarity", "documents"), bins, numbers=(1,)),
-        )
-        + figure(say("found.distances", other=other), charts.distance_chart(report))
-        + figure(
-            say("found.clusters"),
-            charts.cluster_chart(report),
-            table(say("found.by_size"), words("documents_each", "clusters", "documents_in_all"), sizes, numbers=(1, 2)),
-        )
-    )
+    by_similarity = table(say("found.by_similarity"), words("similarity", "documents"), bins, numbers=(1,))
+    titles = words("documents_each", "clusters", "documents_in_all")
+    by_size = table(say("found.by_size"), titles, sizes, numbers=(1, 2))
+    figures = figure(say("found.similarities", other=other), charts.similarity_chart(report), by_similarity)
+    figures += figure(say("found.distances", other=other), charts.distance_chart(report))
+    figures += figure(say("found.clusters"), charts.cluster_chart(report), by_size)
     if not figures:
         return f"<p>{say('found.none')}</p>"
     return f'<div class="pair">{figures}{figure(say("found.pairs"), charts.pairs_chart(report))}</div>'

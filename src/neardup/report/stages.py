@@ -19,24 +19,23 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
     SettingError
         If it is neither True or False nor has the methods of Progress.
     """
-    if isinstance(progress, bool):
-        if not progress:
-            yield Stages()
-            return
+    if progress is False:
+        yield Stages()
+    elif progress is True:
         from rich.console import Console
 
         from neardup.report.progress_bars import StageBars
 
         console = Console(stderr=True)
-        if not (console.is_terminal or console.is_jupyter):
+        if console.is_terminal or console.is_jupyter:
+            with StageBars(console) as bars:
+                yield Stages(bars)
+        else:
             yield Stages(StageLines())
-            return
-        with StageBars(console) as bars:
-            yield Stages(bars)
-        return
-    if not all(callable(getattr(progress, name, None)) for name in ("begin", "advance", "end")):
+    elif all(callable(getattr(progress, name, None)) for name in ("begin", "advance", "end")):
+        yield Stages(progress)
+    else:
         raise SettingError(
             "progress must be True, False or an object with the methods begin, advance and end: got "
             f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents the methods."
         )
-    yield Stages(progress)

@@ -6,7 +6,6 @@ import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import IO
 
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError, SettingError
@@ -20,12 +19,7 @@ _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIO
 
 
 def list_inputs(
-    paths: Sequence[str],
-    *,
-    unit: str = "auto",
-    format_name: str | None = None,
-    stdin: IO[bytes] | None = None,
-    skip: Skip = lambda name, reason: None,
+    paths: Sequence[str], *, unit: str = "auto", format_name: str | None = None, skip: Skip = lambda name, reason: None
 ) -> list[InputFile]:
     """Return the input files of `paths`, in the order named; within a folder or pattern, sorted.
 
@@ -37,7 +31,6 @@ def list_inputs(
     unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for standard
         input and for a single text file named directly, else files.
     format_name : the format of all of them, whatever their names; None: by suffix, standard input by its beginning.
-    stdin : the stream to read for `-`; default: that of the process.
     skip : called with the name of each file of a folder or pattern that is left out, and the reason.
 
     Raises
@@ -72,7 +65,7 @@ def list_inputs(
         text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
     roots = _common_roots(named)
     files = [
-        _piped(stdin, unit, format_name)
+        _piped(unit, format_name)
         if file is None
         else _input_file(file, text_unit, roots[is_remote(file.location)], format_name)
         for file in found.values()
@@ -80,8 +73,8 @@ def list_inputs(
     return _named_uniquely(files)
 
 
-def _piped(stdin: IO[bytes] | None, unit: str, requested: str | None) -> InputFile:
-    source, format_name, version = spool(stdin, requested)
+def _piped(unit: str, requested: str | None) -> InputFile:
+    source, format_name, version = spool(requested)
     return InputFile(
         name=source.name,
         location=source.location,

@@ -75,9 +75,8 @@ def read_items(
         If there is no item.
     """
     warnings: list[str] = []
-    columns, text_columns = choose_item_columns(
-        parts_of(inputs.source, inputs, "items", {}), item_columns, benchmark_column
-    )
+    parts = parts_of(inputs.source, inputs, "items", {})
+    columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
     tasks = tasks_of(inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings)
     items = Items(tasks, columns, text_columns, warnings)
     reject, benchmarks = use(items.rejected.append), _benchmarks(tasks)

@@ -89,9 +89,8 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
             "as label (--label)."
         )
     same = _as_verdicts(table[column], column, part.name)
-    known = same.is_valid()
     ids = [as_ids(table[name].combine_chunks())[0] for name in _PAIR]
-    known = pc.and_(known, pc.and_(ids[0].is_valid(), ids[1].is_valid()))
+    known = pc.and_(same.is_valid(), pc.and_(ids[0].is_valid(), ids[1].is_valid()))
     if not pc.any(known).as_py():
         raise InputError(
             f"{part.name} contains no judged pair: no row has a left_id, a right_id and a {column}. Pass another file."

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from neardup.documents.batch import BLOCK_BYTES
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
-from neardup.documents.sources import MAGIC, Source
+from neardup.documents.sources import Source, compression_of
 from neardup.errors import InputError
 from neardup.formats.registry import FORMATS, format_of_bytes
 
@@ -24,10 +24,10 @@ _MIN_ROWS = 3
 _READ: WeakSet[IO[bytes]] = WeakSet()
 
 
-def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tuple[Source, str, float]:
-    """Copy a stream to a temporary file, removed when the process ends.
+def spool(format_name: str | None) -> tuple[Source, str, float]:
+    """Copy standard input to a temporary file, removed when the process ends.
 
-    format_name : the format of the stream; None to recognise it by the first bytes.
+    format_name : the format of the input; None to recognise it by the first bytes.
 
     Returns
     -------
@@ -36,39 +36,35 @@ def spool(stream: IO[bytes] | None = None, format_name: str | None = None) -> tu
     Raises
     ------
     InputError
-        If the format is ambiguous, or the stream is compressed as a whole in a format that does not allow it; or if it
+        If the format is ambiguous, or the input is compressed as a whole in a format that does not allow it; or if it
         was read to its end before.
     """
-    stream = sys.stdin.buffer if stream is None else stream
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
     atexit.register(_remove, path)
     digest = hashlib.blake2b(digest_size=6)
     with os.fdopen(handle, "wb") as copy:
-        while block := stream.read(BLOCK_BYTES):
+        while block := sys.stdin.buffer.read(BLOCK_BYTES):
             digest.update(block)
             copy.write(block)
-    if stream in _READ and not os.path.getsize(path):
+    if sys.stdin.buffer in _READ and not os.path.getsize(path):
         raise InputError("Standard input is read only once: got - as two inputs. Name a file for one of them.")
-    _READ.add(stream)
+    _READ.add(sys.stdin.buffer)
     with open(path, "rb") as copied:
         head = copied.read(_SNIFFED_BYTES)
-    compression = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
+    compression = compression_of(head)
     source = Source("-", path, compression)
-    return source, _checked(format_name or _sniff(source), compression), float(int.from_bytes(digest.digest(), "big"))
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
-
-
-def _checked(format_name: str, compression: str | None) -> str:
+    format_name = format_name or _sniff(source)
     if compression and FORMATS[format_name].contents == "binary":
         raise InputError(
             f"Standard input is {format_name} inside {compression}. "
             "Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
         )
-    return format_name
+    return source, format_name, float(int.from_bytes(digest.digest(), "big"))
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def _sniff(source: Source) -> str:

@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -132,30 +132,25 @@ _FILES = (
 )
 
 
-class Asset(NamedTuple):
-    """A file of the page."""
-
-    content: bytes
-    media_type: str
-
-
 class Assets:
-    """The page, and the files that it needs, by path.
+    """The replies with the page, and with the files that it needs, by path.
 
     A path has a digest of its file, so a browser may keep it for ever: another version has another path.
     """
 
     def __init__(self) -> None:
         page = files("neardup.service").joinpath("page.html").read_text(encoding="utf-8")
-        self.files: dict[str, Asset] = {}
+        self.files: dict[str, Reply] = {}
+        lasting = {"cache-control": "public, max-age=31536000, immutable"}
         for package, name, media_type in _FILES:
             content = files(package).joinpath(name).read_bytes()
             stem, _, suffix = name.rpartition(".")
             path = f"/static/{stem}.{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
-            self.files[path] = Asset(content, media_type)
+            self.files[path] = Reply(content, media_type, headers=lasting)
             page = page.replace(f"/static/{name}", path)
-        self.page = Asset(page.encode(), "text/html; charset=utf-8")
-        self.tag = f'"{hashlib.sha256(self.page.content).hexdigest()[:16]}"'
+        self.tag = f'"{hashlib.sha256(page.encode()).hexdigest()[:16]}"'
+        checked = {"cache-control": "no-cache", "etag": self.tag}
+        self.page = Reply(page.encode(), "text/html; charset=utf-8", headers=checked)
 
 
 class Log:
@@ -354,9 +349,8 @@ class Service:
 
     Attributes
     ----------
-    library : the operations on the index. writes, reads, analyses : the queues; the
-    last one has comparisons and statistics, which may take long.
-    pending_bytes : the bodies of the requests under way.
+    library : the operations on the index. writes, reads, analyses : the queues, together `lanes`; the last one has
+    comparisons and statistics, which may take long. pending_bytes : the bodies of the requests under way.
     """
 
     def __init__(self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log) -> None:
@@ -372,22 +366,12 @@ class Service:
         self._log = log
         self._boot = secrets.token_hex(4)
         self._numbers = itertools.count(1)
-        self.writes, self.reads, self.analyses = (self._lane(name) for name in ("writes", "reads", "analyses"))
+        self.lanes = tuple(self._lane(name) for name in ("writes", "reads", "analyses"))
+        self.writes, self.reads, self.analyses = self.lanes
 
     def _lane(self, name: str) -> Lane:
-        settings = self.settings
-        return Lane(
-            name,
-            settings.max_queued_documents,
-            settings.max_documents,
-            settings.batch_wait_ms / 1000,
-            lambda size: self.metrics.batches.add(name, size),
-        )
-
-    @property
-    def lanes(self) -> tuple[Lane, ...]:
-        """All queues."""
-        return self.writes, self.reads, self.analyses
+        settings, count = self.settings, partial(self.metrics.batches.add, name)
+        return Lane(name, settings.max_queued_documents, settings.max_documents, settings.batch_wait_ms / 1000, count)
 
     async def close(self) -> None:
         """Finish what waits in the queues, and close the index."""
@@ -457,9 +441,8 @@ class Service:
             raise Problem(404, "There is nothing at this path. See /openapi.json for the paths of this service.")
         if call.method not in methods:
             allowed = ", ".join(sorted(methods))
-            raise Problem(
-                405, f"The method {call.method} is not allowed here. Use {allowed}.", headers={"allow": allowed}
-            )
+            detail = f"The method {call.method} is not allowed here. Use {allowed}."
+            raise Problem(405, detail, headers={"allow": allowed})
         try:
             call.argument = unquote_to_bytes(argument).decode()
         except UnicodeDecodeError as error:
@@ -483,13 +466,7 @@ class Service:
             problem = problem_of(error)
         else:
             problem = Problem(500, f"The service failed. Its log contains the reason, at request_id {request_id}.")
-        details = ProblemDetails(
-            title=problem.title,
-            status=problem.status,
-            detail=problem.args[0],
-            request_id=request_id,
-            setting=problem.setting,
-        )
+        details = ProblemDetails(problem.title, problem.status, problem.args[0], request_id, setting=problem.setting)
         return Reply(msgspec.json.encode(details), "application/problem+json", problem.status, problem.headers)
 
     async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:

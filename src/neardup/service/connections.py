@@ -46,9 +46,8 @@ class Guarded(_Base):  # type: ignore[misc]
         self._write_timer: asyncio.TimerHandle | None = None
         limit = self.settings.max_connections
         if len(self.connections) > limit:
-            self._refuse(
-                busy(f"More than max_connections={limit:,} are open. Connect later.", "max_connections", status=503)
-            )
+            detail = f"More than max_connections={limit:,} are open. Connect later."
+            self._refuse(busy(detail, "max_connections", status=503))
         else:
             self._start_head_timer()
 

@@ -55,12 +55,10 @@ class Library:
 
     def _batch(self, documents: Sequence[NewDocument]) -> Batch:
         """Return documents, whose texts and ids are Unicode, as a batch."""
-        payloads = [_stored(document.payload) for document in documents]
-        return Batch(
-            array_of_documents([document.text for document in documents], self.index.method.vector_length),
-            arrow_of_strings([document.id for document in documents]),
-            pa.array(payloads, pa.large_string()),
-        )
+        texts = array_of_documents([document.text for document in documents], self.index.method.vector_length)
+        ids = arrow_of_strings([document.id for document in documents])
+        payloads = pa.array([_stored(document.payload) for document in documents], pa.large_string())
+        return Batch(texts, ids, payloads)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
@@ -128,16 +126,13 @@ class Library:
 
     def count(self) -> dict[str, int]:
         """Return the number of documents by decision."""
-        documents: dict[str, int] = self.index.info()["documents"]
-        return documents
+        return dict(self.index.info()["documents"])
 
     def warm(self) -> None:
         """Load what the first request would wait for: the compiled code."""
-        texts = self.index.opened.rules.method.examples
-        index = self.index
-        with neardup.Index.create(
-            "memory:", method=index.method, storage=index.settings.storage, idf=index.opened.rules.method.idf
-        ) as other:
+        index, method = self.index, self.index.opened.rules.method
+        texts, storage = method.examples, index.settings.storage
+        with neardup.Index.create("memory:", method=index.method, storage=storage, idf=method.idf) as other:
             for _ in range(2):  # the second time, both are there
                 Library(other).add_if_new([NewDocument(id=text, text=text) for text in texts])
         self.query([Query(texts[0], 1)])
@@ -148,9 +143,8 @@ class Library:
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Return columns as rows; a column that is missing is null."""
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    return zip(
-        *(_values(name, columns[name]) if name in columns else [None] * len(table) for name in names), strict=True
-    )
+    values = (_values(name, columns[name]) if name in columns else [None] * len(table) for name in names)
+    return zip(*values, strict=True)
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:

@@ -22,7 +22,7 @@ from neardup.settings.service import ServiceSettings
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.service.app import Call, Service
+    from neardup.service.app import Call, Labels, Service
 
 _REF = "#/components/schemas/{name}"
 _ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name), False: {"type": "string"}}  # a file
@@ -348,14 +348,11 @@ async def readyz(service: Service, call: Call) -> messages.State:
 async def metrics(service: Service, call: Call) -> Reply:
     """Return counters in the text format of Prometheus."""
     counts = await service.reads.call(service.library.count)
+    queued: dict[Labels, float] = {(("queue", lane.name),): lane.num_queued for lane in service.lanes}
     usage = os.times()
     page = service.metrics.render(
         ("neardup_documents", "Documents of the index.", {(("decision", name),): counts[name] for name in counts}),
-        (
-            "neardup_queued_documents",
-            "Documents that wait, by queue.",
-            {(("queue", lane.name),): lane.num_queued for lane in service.lanes},
-        ),
+        ("neardup_queued_documents", "Documents that wait, by queue.", queued),
         ("neardup_pending_bytes", "Bytes of the request bodies in memory.", {(): service.pending_bytes}),
         ("neardup_connections", "Open connections.", {(): service.num_connections()}),
         ("process_cpu_seconds_total", "Processor time.", {(): usage.user + usage.system}),
@@ -384,16 +381,15 @@ async def openapi(service: Service, call: Call) -> Reply:
 @_at("GET", "/", "open", "text/html")
 async def page(service: Service, call: Call) -> Reply:
     """Return the page for looking up texts in a browser."""
-    headers = {"cache-control": "no-cache", "etag": service.assets.tag}
-    if call.headers.get(b"if-none-match") == service.assets.tag.encode():
-        return Reply(b"", "", 304, headers)
-    return Reply(*service.assets.page, headers=headers)
+    whole = service.assets.page
+    is_known = call.headers.get(b"if-none-match") == service.assets.tag.encode()
+    return Reply(b"", "", 304, whole.headers) if is_known else whole
 
 
 @_at("GET", "/static/{name}", "open", "*/*")
 async def static_file(service: Service, call: Call) -> Reply:
     """Return a file of the page."""
-    asset = service.assets.files.get(f"/static/{call.argument}")
-    if asset is None:
+    file = service.assets.files.get(f"/static/{call.argument}")
+    if file is None:
         raise Problem(404, "There is no such file. Load the page again: a newer version has other files.")
-    return Reply(*asset, headers={"cache-control": "public, max-age=31536000, immutable"})
+    return file

@@ -49,12 +49,9 @@ class StoreSettings(NamedTuple):
 
 def decode_settings(stored: Callable[[str], bytes]) -> StoreSettings:
     """Return the settings that `encode` encoded, without attachments. stored : returns the bytes of a name."""
-    layout = json.loads(stored(LAYOUT))
-    return StoreSettings(
-        json.loads(stored(META)),
-        Layout(tuple(layout["prefix_bits"]), layout["max_distance"]),
-        pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))),
-    )
+    meta, tables = json.loads(stored(META)), json.loads(stored(LAYOUT))
+    layout = Layout(tuple(tables["prefix_bits"]), tables["max_distance"])
+    return StoreSettings(meta, layout, pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))))
 
 
 def attachment_name(name: str) -> str:
@@ -116,14 +113,11 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
                 entries.append(part.entries._replace(document=part.entries.document + first))
             first += len(part.documents)
     forgotten = np.concatenate([part.forgotten for part in rest])
-    return Changes(
-        pa.concat_tables(tables) if tables else None,
-        Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None,
-        np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten),
-        max(part.seen_at for part in rest),
-        forgotten,
-        next((part.ended_import for part in reversed(rest) if part.ended_import is not None), None),
-    )
+    documents = pa.concat_tables(tables) if tables else None
+    joined = Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None
+    seen = np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten)
+    ended = next((part.ended_import for part in reversed(rest) if part.ended_import is not None), None)
+    return Changes(documents, joined, seen, max(part.seen_at for part in rest), forgotten, ended)
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:

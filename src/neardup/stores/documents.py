@@ -142,14 +142,12 @@ class Selection(NamedTuple):
 
 def selection_of(schema: pa.Schema, names: Sequence[str]) -> Selection:
     """Return the selection of columns by name."""
-    kinds = tuple(schema.field(name).type for name in names)
-    return Selection(
-        pa.schema([schema.field(name) for name in names]),
-        np.array([schema.get_field_index(name) for name in names], np.int64),
-        np.array([1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8 for kind in kinds], np.int64),
-        kinds,
-        names.index("last_seen") if "last_seen" in names else -1,
-    )
+    chosen = pa.schema([schema.field(name) for name in names])
+    wanted = np.array([schema.get_field_index(name) for name in names], np.int64)
+    kinds = tuple(chosen.types)
+    widths = [1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8 for kind in kinds]
+    last_seen = names.index("last_seen") if "last_seen" in names else -1
+    return Selection(chosen, wanted, np.array(widths, np.int64), kinds, last_seen)
 
 
 class Gathered(NamedTuple):
@@ -235,11 +233,11 @@ def gather(rows: Rows, chunks: Sequence[Chunk], places: Rows, selection: Selecti
 
 def without(chunk: Chunk, forgotten: Words, schema: pa.Schema) -> Chunk:
     """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself if none are."""
-    alive = ~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))
-    if alive.all():
+    rows = chunk.rows(0, chunk.batch.num_rows)
+    alive = rows[~bits_at(forgotten, rows)]
+    if len(alive) == len(rows):
         return chunk
-    rows = chunk.rows(0, chunk.batch.num_rows)[alive]
-    return Chunk(chunk.first, chunk.stop, as_batch(take_of(chunk, rows, schema)))
+    return Chunk(chunk.first, chunk.stop, as_batch(take_of(chunk, alive, schema)))
 
 
 def all_of(chunk: Chunk, schema: pa.Schema) -> pa.Table:
@@ -301,13 +299,11 @@ SKETCHED = ("content", "featured", "sketch")
 def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
     """Return SKETCHED of a table, and other columns of bytes, as numbers."""
     featured, sketch = (array_of(table.column(name)) for name in SKETCHED[1:])
-    more = {name: array_of(table.column(name)) for name in details if table.column(name).null_count < len(table)}
-    return Sketched(
-        contents_of(table.column("content")),
-        np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_),
-        _rows_of(_binaries(sketch).data, len(sketch)),
-        {name: _binaries(array) for name, array in more.items()},
-    )
+    is_featured = np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_)
+    sketches = _rows_of(_binaries(sketch).data, len(sketch))
+    columns = {name: table.column(name) for name in details}
+    more = {name: _binaries(array_of(column)) for name, column in columns.items() if column.null_count < len(table)}
+    return Sketched(contents_of(table.column("content")), is_featured, sketches, more)
 
 
 def _binaries(array: pa.Array) -> Binaries:
@@ -379,10 +375,8 @@ class DocumentsView(NamedTuple):
         content, featured, sketch = gathered.bytes_of(0), gathered.bytes_of(1), gathered.bytes_of(2)
         first = len(SKETCHED) + len(details)
         more = {name: gathered.binaries(i) for i, name in enumerate(details, len(SKETCHED)) if gathered.has_values(i)}
-        sketched = Sketched(
-            content.view(np.uint64).reshape(-1, 2), featured.view(np.bool_), _rows_of(sketch, len(rows)), more
-        )
-        return sketched, gathered.arrays(first)
+        contents, sketches = content.view(np.uint64).reshape(-1, 2), _rows_of(sketch, len(rows))
+        return Sketched(contents, featured.view(np.bool_), sketches, more), gathered.arrays(first)
 
     def scan(self, columns: Sequence[str], forgotten: Words) -> Iterator[pa.Table]:
         """Yield columns of all rows that were not forgotten, some thousand at a time."""

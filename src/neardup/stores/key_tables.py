@@ -188,8 +188,7 @@ class KeyTables:
 
     def _end_run(self, entries: KeyEntries, stop: int) -> None:
         """Make a run of the tail, and of the entries of the rows below `stop` after it."""
-        tail = (self._keys, self._rows, self._sizes)
-        self.runs.append(sort_entries(entries, self.prefix_bits, self.first, stop, tail))
+        self.runs.append(sort_entries(entries, self.prefix_bits, self.first, stop, self._tail()))
         self.first, self._parts = stop, None
         self._clear_tail()
 
@@ -219,8 +218,10 @@ class KeyTables:
         """Return the entries of this moment."""
         if self._parts is None:
             self._parts = parts_of(self.runs, len(self.prefix_bits))
-        tail = kernels.key_tables.Tail(self._keys, self._rows, self._sizes)
-        return KeyView(self.prefix_bits, self.max_distance, self._parts, tail, tuple(self.runs))
+        return KeyView(self.prefix_bits, self.max_distance, self._parts, self._tail(), tuple(self.runs))
+
+    def _tail(self) -> kernels.key_tables.Tail:
+        return kernels.key_tables.Tail(self._keys, self._rows, self._sizes)
 
     def _clear_tail(self) -> None:
         """Begin a tail in new arrays, since views may have the old ones."""
@@ -242,11 +243,7 @@ def first_to_merge(sizes: Sequence[int], most: int = MAX_ENTRIES) -> int:
 
 
 def sort_entries(
-    entries: KeyEntries,
-    prefix_bits: Rows,
-    first: int,
-    stop: int,
-    tail: tuple[Words, npt.NDArray[np.uint32], Rows] | None = None,
+    entries: KeyEntries, prefix_bits: Rows, first: int, stop: int, tail: kernels.key_tables.Tail | None = None
 ) -> KeyRun:
     """Return the entries of the rows from `first` to `stop` as a run.
 
@@ -255,17 +252,17 @@ def sort_entries(
     entries : of the later rows, or all.
     prefix_bits : of each table.
     first, stop : the rows of the run.
-    tail : keys and rows (num_tables, capacity) and sizes (num_tables,) of earlier rows.
+    tail : the entries of earlier rows.
     """
     counts = np.bincount(entries.table, minlength=len(prefix_bits))
-    earlier = np.zeros(len(prefix_bits), np.int64) if tail is None else tail[2]
+    earlier = np.zeros(len(prefix_bits), np.int64) if tail is None else tail.sizes
     ends = np.cumsum(counts + earlier)
     begins = ends - counts - earlier
     keys, rows = np.empty(ends[-1], np.uint64), np.empty(ends[-1], np.uint32)
     if tail is not None:
         for table, size in enumerate(earlier):
-            keys[begins[table] : begins[table] + size] = tail[0][table, :size]
-            rows[begins[table] : begins[table] + size] = tail[1][table, :size]
+            keys[begins[table] : begins[table] + size] = tail.keys[table, :size]
+            rows[begins[table] : begins[table] + size] = tail.rows[table, :size]
     kernels.key_tables.split_tables(*entries, begins + earlier, keys, rows)
     places = zip(begins, ends, prefix_bits.tolist(), strict=True)
     return KeyRun(first, stop, tuple(sort_table(keys[begin:end], rows[begin:end], bits) for begin, end, bits in places))

@@ -21,11 +21,9 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     counts, table = report["counts"], Rows()
     table.count("Items", counts["items"], f"of {plural(len(report['benchmarks']), 'benchmark')}")
     table.count("Searched", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
-    share, documents = (
-        percent(counts["contaminated"] / counts["items"]),
-        plural(counts["documents_with_items"], "document"),
-    )
-    table.count("Contaminated", counts["contaminated"], f"{share}, in {documents}", "bold red")
+    share = percent(counts["contaminated"] / counts["items"])
+    where = f"in {plural(counts['documents_with_items'], 'document')}"
+    table.count("Contaminated", counts["contaminated"], f"{share}, {where}", "bold red")
     table.count("Boilerplate", counts["boilerplate"], "found, but only words that many documents or items have")
     table.count("Too short", counts["short"], "fewer than three shingles of its own: not looked for")
     table.count("Clean", counts["clean"], "not found", "bold green")

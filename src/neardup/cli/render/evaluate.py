@@ -14,9 +14,9 @@ from neardup.report.wording import noun, percent, plural, say, translated, visib
 from neardup.results import Sweep
 
 
-def print_sweep(result: Sweep, console: Console | None = None) -> None:
+def print_sweep(result: Sweep) -> None:
     """Print a row for each threshold, then the examples of each with their differences."""
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     rows = []
     for row in result.counts.to_pylist():
         total, near = row["kept"] + row["removed"], row["removed"] - row["removed_exact"]
@@ -38,11 +38,9 @@ _BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def print_evaluations(
-    found: dict[str, dict[str, Any]], files: dict[str, str | None], console: Console | None = None
-) -> None:
+def print_evaluations(found: dict[str, dict[str, Any]], files: dict[str, str | None]) -> None:
     """Print the reports of evaluations, by the name of the method, and the files that were written."""
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     first = next(iter(found.values()))
     _print_truth(first, console)
     _print_figures(found, console)

@@ -23,12 +23,7 @@ _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
 
 def print_explanations(
-    names: tuple[str, str],
-    found: Sequence[Explanation | SignatureExplanation],
-    method: MethodSettings,
-    *,
-    full: bool = False,
-    console: Console | None = None,
+    names: tuple[str, str], found: Sequence[Explanation | SignatureExplanation], method: MethodSettings, *, full: bool
 ) -> None:
     """Print how the fingerprints of two texts are computed, and how an index finds one by the other.
 
@@ -39,7 +34,7 @@ def print_explanations(
     method : the settings that made them.
     full : print every feature, however many there are.
     """
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     left, right = found
     lookup = method_of(method).lookup
     if isinstance(left, SignatureExplanation) and isinstance(right, SignatureExplanation):

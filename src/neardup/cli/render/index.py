@@ -33,11 +33,8 @@ def print_info(info: Mapping[str, Any]) -> None:
         each = info["bytes_per_document"]
         rows.figure("Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document")
     for staged in info["imports"]:
-        rows.count(
-            "Open import",
-            staged["num_documents"],
-            f"{noun(staged['num_documents'], 'document')} staged in {visible(staged['name'])}",
-        )
+        remark = f"{noun(staged['num_documents'], 'document')} staged in {visible(staged['name'])}"
+        rows.count("Open import", staged["num_documents"], remark)
     rows.line()
     rows.line("Index", visible(info["address"]), "bold cyan")
     rows.line("Method", _settings(info["method"], ("method", *_LIMITS)))
@@ -150,8 +147,7 @@ def print_documents(found: Sequence[dict[str, Any]]) -> None:
 def print_imports(imports: Sequence[Import]) -> None:
     """Print the open imports."""
     for staged in imports:
-        click.echo(
-            f"{visible(staged.name)}  {plural(staged.num_documents, 'document')}, opened {_moment(staged.opened)}"
-        )
+        documents = plural(staged.num_documents, "document")
+        click.echo(f"{visible(staged.name)}  {documents}, opened {_moment(staged.opened)}")
     if not imports:
         click.echo(translated("No import is open."))

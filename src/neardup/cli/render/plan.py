@@ -27,9 +27,8 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     if bands is not None:
         hashes = f"bands x rows: {bands.num_hashes} hashes a document"
         rows.figure("Bands", f"{bands.num_bands} x {bands.rows_per_band}", hashes)
-        rows.figure(
-            "Recall", percent(plan.recall or 0.0), f"of the pairs just at the threshold {plan.threshold:g}", "bold"
-        )
+        at_threshold = f"of the pairs just at the threshold {plan.threshold:g}"
+        rows.figure("Recall", percent(plan.recall or 0.0), at_threshold, "bold")
     else:
         blocks = "" if plan.num_blocks is None else f", of {plural(plan.num_blocks, 'block')}"
         rows.figure("Tables", f"{plan.num_tables:,}", f"of keys{blocks}")

@@ -11,17 +11,7 @@ from rich.text import Text
 
 from neardup.cli.render.table import Rows
 from neardup.documents.batch import Rejected, describe_rejected
-from neardup.report.wording import (
-    duration,
-    for_terminal,
-    memory,
-    noun,
-    percent,
-    say,
-    translated,
-    visible,
-    what_copies_share,
-)
+from neardup.report.wording import duration, for_terminal, memory, noun, percent, say, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
 
@@ -97,9 +87,8 @@ def add_passages(table: Rows, counts: dict[str, int]) -> None:
     share = percent(counts["characters"] / max(1, counts["characters_read"]))
     cut = say("terminal.cut", share=share, characters=counts["characters"])
     table.count(say("files.passages"), counts["passages"], cut, "bold")
-    table.count(
-        say("terminal.changed"), counts["changed"], say("terminal.documents", noun=noun(counts["changed"], "document"))
-    )
+    changed = say("terminal.documents", noun=noun(counts["changed"], "document"))
+    table.count(say("terminal.changed"), counts["changed"], changed)
     if counts["dropped"]:
         lost = say("terminal.lost", noun=noun(counts["dropped"], "document"))
         table.count(say("terminal.dropped"), counts["dropped"], lost)
@@ -294,4 +283,4 @@ def print_rejected(report: dict[str, Any], console: Console) -> None:
     for row in rejected[:_MAX_REJECTED]:
         _print_line(say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console)
     if len(rejected) > _MAX_REJECTED:
-        console.print(translated(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all."))
+        console.print(for_terminal(f"... and {len(rejected) - _MAX_REJECTED:,} more; --json lists them all."))

@@ -15,9 +15,9 @@ from neardup.suggestion import Suggestion, SweepPair
 _ANSWERS = {"y": True, "n": False, "s": None}
 
 
-def print_suggestion(suggestion: Suggestion, console: Console | None = None) -> None:
+def print_suggestion(suggestion: Suggestion) -> None:
     """Print the settings, the reason, and the pairs that show the difference."""
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     method = suggestion.method
     for title, pairs in (
         (say("sweep.added", pairs=len(suggestion.added)), suggestion.added),

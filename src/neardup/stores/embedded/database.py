@@ -175,9 +175,8 @@ class Database:
     def imports(self) -> list[Import]:
         """Return the open imports, by the time they were opened."""
         counts = dict(self._run("SELECT import_name, sum(documents) FROM staged GROUP BY import_name"))
-        return [
-            Import(name, opened, counts.get(name, 0)) for name, opened in self._rows("imports", "ORDER BY opened, name")
-        ]
+        rows = self._rows("imports", "ORDER BY opened, name")
+        return [Import(name, opened, counts.get(name, 0)) for name, opened in rows]
 
     def open_import(self, name: str, opened: int) -> None:
         """Open an import, unless it is open."""
@@ -223,10 +222,8 @@ class Database:
     def insert(self, table: str, *row: Any) -> None:
         """Write a row with its checksum, instead of one of the same key."""
         marks = ", ".join("?" * (len(row) + 1))
-        self._run(
-            f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})",
-            (*row, _checksum(row)),
-        )
+        statement = f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})"
+        self._run(statement, (*row, _checksum(row)))
 
     def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """Yield rows of a table. Raises StoreError where a checksum differs."""

@@ -36,14 +36,14 @@ def check_new(path: Path) -> None:
 
 def publish_folder(partial: Path, path: Path) -> None:
     """Rename a complete folder to its path. Raises OSError."""
-    sync_folder(partial)
+    sync(partial)
     partial.rename(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until names of files in a folder are on disk. Raises OSError."""
-    file = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Wait until a file, or the names of files in a folder, are on disk. Raises OSError."""
+    file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
     finally:
@@ -136,7 +136,7 @@ def _copy(folder: Path, partial: Path) -> None:
         path.unlink()
     for info in infos:
         _link(folder / info.name, partial / info.name)
-    _sync(partial / NAME)
+    sync(partial / NAME)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -146,12 +146,7 @@ def _link(source: Path, target: Path) -> None:
         raise
     except OSError:  # another file system, or one without links
         shutil.copyfile(source, target)
-        _sync(target)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+        sync(target)
 
 
 class Reserve:

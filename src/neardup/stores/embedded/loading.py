@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.arrays import Array, Rows
 from neardup.candidates.lookups import Entries
-from neardup.stores.base import Changes, StoreSettings
+from neardup.stores.base import Changes, StoreSettings, dump
 from neardup.stores.damage import damaged
 from neardup.stores.documents import Seen, as_batch, seen_at
 from neardup.stores.embedded import row_files
@@ -93,12 +93,8 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> tuple[pa.Table | None
         np.concatenate(column) if column else np.empty(0, kind)
         for column, kind in zip(columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True)
     )
-    return (
-        pa.Table.from_batches(batches) if batches else None,
-        Entries(document, table, key),
-        seen_at(seen, times),
-        forgotten.astype(np.int64),
-    )
+    documents = pa.Table.from_batches(batches) if batches else None
+    return documents, Entries(document, table, key), seen_at(seen, times), forgotten.astype(np.int64)
 
 
 class Counters(NamedTuple):
@@ -106,6 +102,10 @@ class Counters(NamedTuple):
 
     record: int = 0
     file: int = 0
+
+    def encode(self) -> bytes:
+        """Return the counters as the setting COUNTERS has them."""
+        return dump(self._asdict())
 
 
 class Loader:

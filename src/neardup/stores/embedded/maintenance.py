@@ -16,11 +16,11 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Mask, Words
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, check_changes, dump, join_changes
+from neardup.stores.base import Changes, check_changes, join_changes
 from neardup.stores.documents import Chunk, Seen, as_batch, bits_at, merge_seen, seen_at, without
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import Database
-from neardup.stores.embedded.folder import remove_files, sync_folder
+from neardup.stores.embedded.folder import remove_files, sync
 from neardup.stores.embedded.loading import COUNTERS, Counters, Loader
 from neardup.stores.embedded.row_files import FileInfo
 from neardup.stores.key_tables import KeyRun, first_to_merge, sort_entries
@@ -251,7 +251,7 @@ class Maintenance:
             row_files.check_file(self._folder, info)
         try:
             job.write(job)
-            sync_folder(self._folder)
+            sync(self._folder)
         except BaseException:
             remove_files(self._folder, [info.name for info in job.written])
             raise
@@ -266,9 +266,8 @@ class Maintenance:
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
         bits, kept, forgotten = self._state.keys.prefix_bits, self._state.kept, self._state.forgotten.copy()
-        return Job(
-            lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), self._infos_of(runs)
-        )
+        infos = self._infos_of(runs)
+        return Job(lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), infos)
 
     def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
         schema = self._state.documents.schema
@@ -301,7 +300,7 @@ class Maintenance:
                 self._database.drop_files(replaced)
                 for info in job.written:
                     self._database.insert("files", *info)
-                self._database.insert("settings", COUNTERS, dump(counters._asdict()))
+                self._database.insert("settings", COUNTERS, counters.encode())
             self._loader.flushed, self._unmerged = record, True
             if job.forgotten is not None:
                 self._loader.forgotten_on_disk = job.forgotten

@@ -33,9 +33,8 @@ from neardup.stores.damage import damaged
 from neardup.stores.documents import NARROW, Chunk, Seen, all_of, as_batch, bits_at
 from neardup.stores.key_tables import KeyRun, SortedTable, choose_shift, damaged_keys, parts_of
 
-DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
+KINDS = DOCUMENTS, KEYS, SEEN, FORGOTTEN = "documents", "keys", "seen", "forgotten"
 """The kinds of files."""
-KINDS = (DOCUMENTS, KEYS, SEEN, FORGOTTEN)
 _SUFFIXES = {DOCUMENTS: "arrow", KEYS: "keys", SEEN: "seen", FORGOTTEN: "bits"}
 _ENTRIES_AT_ONCE, _BITS_AT_ONCE = 1 << 19, 1 << 20
 MAGIC, VERSION = b"ndarrays", 1
@@ -306,15 +305,13 @@ def _narrow(batch: pa.RecordBatch, num_rows: int) -> pa.RecordBatch:
 
 def _narrow_column(column: pa.Array) -> pa.Array:
     """Return strings with offsets of 32 bits; bytes without offsets where all are of one length."""
-    if column.type not in NARROW or not len(column) or column.null_count:
-        return column.cast(NARROW[column.type]) if column.type in NARROW and column.nbytes < 2**31 else column
-    offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, 8 * column.offset)
-    width = int(offsets[1] - offsets[0])
-    data = column.buffers()[2]
-    if column.type == pa.large_binary() and width and data is not None and (np.diff(offsets) == width).all():
-        buffers = [None, data.slice(int(offsets[0]), width * len(column))]
-        return pa.Array.from_buffers(pa.binary(width), len(column), buffers)
-    return column.cast(NARROW[column.type]) if column.nbytes < 2**31 else column
+    if column.type == pa.large_binary() and len(column) and not column.null_count:
+        offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, 8 * column.offset)
+        width, data = int(offsets[1] - offsets[0]), column.buffers()[2]
+        if width and data is not None and (np.diff(offsets) == width).all():
+            buffers = [None, data.slice(int(offsets[0]), width * len(column))]
+            return pa.Array.from_buffers(pa.binary(width), len(column), buffers)
+    return column.cast(NARROW[column.type]) if column.type in NARROW and column.nbytes < 2**31 else column
 
 
 # Keys.

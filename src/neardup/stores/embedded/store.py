@@ -17,16 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.errors import StoreError
-from neardup.stores.base import (
-    Changes,
-    Import,
-    Store,
-    StoreSettings,
-    attachment_name,
-    decode_settings,
-    dump,
-    join_changes,
-)
+from neardup.stores.base import Changes, Import, Store, StoreSettings, attachment_name, decode_settings, join_changes
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import NAME, Database, create_database
 from neardup.stores.embedded.folder import (
@@ -329,12 +320,10 @@ class EmbeddedStore(StateStore):
 
     def _limit_memory(self) -> None:
         """Install what is written; wait for it where the next is due. Raises what its thread raised."""
-        is_due = {
-            _FLUSH: self._pending_bytes > self._part_bytes,
-            _MERGE: self._maintenance.num_key_files > _MAX_KEY_FILES,
-        }
-        for task in is_due:
-            if task in self._tasks and (is_due[task] or self._tasks[task].done()):
+        flush_is_due = self._pending_bytes > self._part_bytes
+        merge_is_due = self._maintenance.num_key_files > _MAX_KEY_FILES
+        for task, is_due in ((_FLUSH, flush_is_due), (_MERGE, merge_is_due)):
+            if task in self._tasks and (is_due or self._tasks[task].done()):
                 self._finish(task)
 
     def _finish(self, task: str) -> None:
@@ -379,7 +368,7 @@ def create(
         partial.mkdir(parents=True)
     try:
         with store_errors(folder):
-            create_database(partial / NAME, settings.encode() | {COUNTERS: dump(Counters()._asdict())})
+            create_database(partial / NAME, settings.encode() | {COUNTERS: Counters().encode()})
         if fill is not None:
             with closing(EmbeddedStore(str(partial))) as store:
                 fill(store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -111,7 +111,7 @@ class PostgresStore(ServerStore):
     def verify(self) -> list[str]:
         self.require_open()
         found = []
-        with self._pool.session() as session:
+        with self._pool.session() as session, closing(session):
             try:
                 session.row("SELECT set_config('enable_seqscan', 'on', false)")
                 session.execute(statements.BEGIN_READING)
@@ -121,20 +121,15 @@ class PostgresStore(ServerStore):
                         found.append(sentence.format(wrong))
             except StoreError as error:
                 found.append(str(error))
-            finally:
-                session.close()
         return found
 
     def compact(self) -> None:
         self.require_open()
-        with self._pool.session() as session:
-            try:
-                session.execute("SET lock_timeout = 0")
-                for table in ("documents", "entries", "staged", "imports", "counts"):
-                    session.execute(f"VACUUM (ANALYZE) {table}")
-                session.execute("REINDEX TABLE CONCURRENTLY entries")  # readers and writers do not wait for it
-            finally:
-                session.close()
+        with self._pool.session() as session, closing(session):
+            session.execute("SET lock_timeout = 0")
+            for table in ("documents", "entries", "staged", "imports", "counts"):
+                session.execute(f"VACUUM (ANALYZE) {table}")
+            session.execute("REINDEX TABLE CONCURRENTLY entries")  # readers and writers do not wait for it
 
     def close(self) -> None:
         self.closed = True

@@ -62,8 +62,7 @@ class KnownRows:
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
         self._made, self._id = 0, b""
-        self._num_rows = self._num_forgotten = 0
-        self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
+        self._forget_all(0)
 
     def read(self) -> Header:
         """Return the latest state, in one round trip as a rule."""
@@ -94,16 +93,10 @@ class KnownRows:
                 self._forget_all(dropped)
                 known, forgotten = 0, dropped
             self._learn(states, known, rows, forgotten)
-            return Header(
-                self._states,
-                self._forgotten_at,
-                num_rows,
-                num_forgotten,
-                dropping,
-                Counts(kept, removed),
-                np.frombuffer(answer[6], ">u4").astype(np.int64),
-                np.frombuffer(answer[9], "<u8").astype(np.int64),
-            )
+            states, forgotten_at = self._states, self._forgotten_at
+        buckets = np.frombuffer(answer[6], ">u4").astype(np.int64)
+        entries = np.frombuffer(answer[9], "<u8").astype(np.int64)
+        return Header(states, forgotten_at, num_rows, num_forgotten, dropping, Counts(kept, removed), buckets, entries)
 
     def _forget_all(self, dropped: int) -> None:
         """Know nothing but that so many rows were dropped. Snapshots keep their arrays."""
@@ -416,10 +409,8 @@ class RedisWriter(RedisSnapshot, Writer):
             pipeline.rpush(key(f"d{begin // scripts.DOCUMENTS_A_LIST}"), *values)
         times = memoryview(documents.column("last_seen").cast(pa.int64()).to_numpy().tobytes())
         for begin, end in chunks(first, documents.num_rows, scripts.TIMES_A_STRING):
-            name = key(f"s{begin // scripts.TIMES_A_STRING}")
-            pipeline.setrange(
-                name, 8 * (begin % scripts.TIMES_A_STRING), times[8 * (begin - first) : 8 * (end - first)]
-            )
+            number, place = divmod(begin, scripts.TIMES_A_STRING)
+            pipeline.setrange(key(f"s{number}"), 8 * place, times[8 * (begin - first) : 8 * (end - first)])
         for column_name, letter in LETTERS.items():
             column = documents.column(column_name)
             apart = {

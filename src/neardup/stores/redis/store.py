@@ -35,19 +35,10 @@ class RedisStore(ServerStore):
 
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
         num_tables = len(new.layout.prefix_bits) + NUM_HASHED
+        buckets, entries = np.ones(num_tables, ">u4").tobytes(), np.zeros(num_tables, "<u8").tobytes()
+        arguments = (buckets, entries, secrets.token_hex(16), self.place.name, *chain.from_iterable(encoded.items()))
         with self._connection.our_errors():
-            created = self._connection.client.eval(
-                scripts.CREATE,
-                2,
-                self._connection.prefix,
-                NAMES,
-                np.ones(num_tables, ">u4").tobytes(),
-                np.zeros(num_tables, "<u8").tobytes(),
-                secrets.token_hex(16),
-                self.place.name,
-                *chain.from_iterable(encoded.items()),
-            )
-        return bool(created)
+            return bool(self._connection.client.eval(scripts.CREATE, 2, self._connection.prefix, NAMES, *arguments))
 
     def _stored(self, names: Collection[str]) -> dict[str, bytes]:
         found = self._connection.call("HMGET", self._connection.key("settings"), *names)
