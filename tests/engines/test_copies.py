@@ -157,7 +157,7 @@ def test_annotated_rows_have_the_number_of_their_duplicates(tmp_path):
 def test_what_other_commands_and_engines_do_not_take_is_refused(tmp_path):
     texts = ["a b c", "a b c"]
     for command in (neardup.cluster, neardup.sweep):
-        with pytest.raises(neardup.SettingError, match="one kept document in each cluster: got keep='none'"):
+        with pytest.raises(neardup.SettingError, match="one document of each cluster: got keep='none'"):
             command(texts, keep="none")
     with pytest.raises(neardup.SettingError, match=r"keep='none' keeps no copy.*got 'none,longest'"):
         neardup.dedup(texts, keep="none,longest")
