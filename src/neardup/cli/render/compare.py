@@ -201,14 +201,15 @@ def print_differences(
 
 
 def _first_hunks(hunks: list[Sides | Gap], marks: Marks) -> list[Sides | Gap]:
-    """Return the first hunks, the last of these cut, and a gap if there are more."""
+    """Return the first hunks, the last of these cut, and a gap that counts what is left out."""
     left = _BRIEF
     for index, hunk in enumerate(hunks):
         if not isinstance(hunk, Gap):
             longest = max(map(len, hunk))
             if longest > left:
                 cut = tuple(side[: _cut(side.plain, left)] for side in hunk)
-                rest = max((side.plain[left:] for side in hunk), key=len)
+                later = zip(*(each for each in hunks[index:] if not isinstance(each, Gap)), strict=True)
+                rest = max((" ".join(side.plain for side in sides)[left:] for sides in later), key=len)
                 return [*hunks[:index], cut, Gap(marks.note(rest))]  # type: ignore[list-item]
             left -= longest
     return hunks

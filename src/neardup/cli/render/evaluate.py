@@ -31,7 +31,7 @@ def print_sweep(result: Sweep) -> None:
         title = say("sweep.similarity", similarity=example.similarity)
         title += say("words.colon") + say("words.comma").join(sides)
         names = visible(example.id), say("sweep.kept", id=visible(example.kept_id))
-        print_example(title, example.pair, names, console)
+        print_example(title, example.pair, names, console, brief=True)
 
 
 _BAR = 24

@@ -42,10 +42,8 @@ def print_pair(pair: SweepPair, console: Console, *, brief: bool = False) -> Non
     print_example(title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console, brief=brief)
 
 
-def print_example(
-    title: str, pair: MarkedPair, names: tuple[str, str], console: Console, *, brief: bool = True
-) -> None:
-    """Print two texts with their differences marked, below a title."""
+def print_example(title: str, pair: MarkedPair, names: tuple[str, str], console: Console, *, brief: bool) -> None:
+    """Print two texts with their differences marked, below a title. brief : only the first ones."""
     console.print(Text(f"\n{title}", "bold"))
     if pair.truncated:
         console.print(Text(f"  {say('sweep.truncated')}", "dim"))

@@ -161,7 +161,8 @@ def _decide(
     if keeps_pairs:
         every = _every_pair(queue, confirmed, method, scratch)
         sifted = sift_every(method, every, queue.num_against)
-        confirmed = Confirmed(*sifted, every.left_out & sifted.kept, *confirmed[-2:])
+        left_out = every.left_out & sifted.kept
+        confirmed = Confirmed(*sifted, left_out, confirmed.compared, confirmed.collisions)
     if share is not None:
         removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
     elif connected:

@@ -154,11 +154,11 @@ class LocalSearch(ABC):
         documents = kernels.sieve.Order(order, representative, np.full(end, keeps_all, np.uint8))
         found = _empty_found(max(1 << 18, capacity))
         settled = end if keeps_all else 0
-        ranges: Iterable[tuple[slice, Ahead | None]] = ((stretch, None) for stretch in stretches(end, _STRETCH))
+        pending: Iterable[tuple[slice, Ahead | None]] = ((stretch, None) for stretch in stretches(end, _STRETCH))
         if measure is not None and self.scope.threads > 1 and end > _FEW:
             parts = stretches(end, _STRETCH_AHEAD)
-            ranges = map_ordered(parts, lambda part: measure(part, settled, documents), self.scope.threads)
-        for stretch, ahead in ranges:
+            pending = map_ordered(parts, lambda part: measure(part, settled, documents), self.scope.threads)
+        for stretch, ahead in pending:
             begin = stretch.start
             while begin < stretch.stop:
                 reached = step(begin, stretch.stop, documents, found, ahead)
