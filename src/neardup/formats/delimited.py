@@ -38,7 +38,7 @@ def _header(source: Source, delimiter: str, block_bytes: int = BLOCK_BYTES) -> l
     except _ERRORS as error:
         if _EMPTY in str(error):  # or a header without a line end
             with source.open_stream() as stream:
-                ended = pa.BufferReader(stream.read() + b"\n")
+                ended = pa.BufferReader(stream.read(block_bytes) + b"\n")
             return list(_open(ended, delimiter, block_bytes, None, lambda _: "skip").schema.names)
         if _STRADDLES not in str(error) or block_bytes == MAX_ROW_BYTES:
             raise
