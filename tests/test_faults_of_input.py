@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_wri
     if done.exit_code == 2:  # a file of another shape has no id
         done = run("dedup", "good.parquet", name, "-o", "out", "--text-column", "text")
     assert done.exit_code == 1
-    assert f"incomplete: 1 file could not be read to the end: {name}" in done.stderr
+    assert f"incomplete: 1 file could not be read completely: {name}" in done.stderr
     report = json.loads(Path("out/report.json").read_text())
     assert (report["incomplete"]["files"], report["incomplete"]["names"]) == (1, [name])
     assert report["counts"]["read"] >= 30
@@ -143,7 +143,7 @@ def test_the_library_warns_of_files_that_are_lost():
     Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
     for call in (neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies):
         incomplete = neardup.errors.IncompleteWarning
-        with pytest.warns(incomplete, match=r"1 file could not be read to the end: cut\.parquet") as caught:
+        with pytest.warns(incomplete, match=r"1 file could not be read completely: cut\.parquet") as caught:
             call(["good.parquet", "cut.parquet"])
         assert caught[0].filename == __file__
         call(["good.parquet", "cut.parquet"], on_error="skip")

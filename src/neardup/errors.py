@@ -15,7 +15,7 @@
     └── MissingExtraError an optional package is not installed
 
     UserWarning
-    └── IncompleteWarning some files could not be read to their end; the result contains the rest
+    └── IncompleteWarning some files could not be read completely; the result contains the rest
 
 The command line prints each as one line and returns exit code 2. Every message names the problem, the received value,
 the accepted values, the location, and the next step. A parameter is followed by its option in brackets, as in
@@ -74,4 +74,4 @@ class MissingExtraError(NeardupError, ImportError):
 
 
 class IncompleteWarning(UserWarning):
-    """Some files could not be read to their end; the result contains the documents that could be read."""
+    """Some files could not be read completely; the result contains the documents that could be read."""

@@ -25,6 +25,7 @@ from neardup.report import charts
 from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
+from neardup.report.sections import headline_losses
 from neardup.report.wording import escape_text, percent, plural, speaking
 from neardup.verify.alignment import Outlines, Passage, align_outlines
 from neardup.verify.scores import Score
@@ -335,7 +336,7 @@ class DuplicatePairs(_Reported):
         """Return the result in one sentence."""
         counts = self.report["counts"]
         read = f"{counts['read']:,} documents" if "read" in counts else f"{counts['fingerprints']:,} fingerprints"
-        return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}"
+        return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}{headline_losses(self.report)}"
 
     def _repr_html_(self) -> str:
         shown = "" if self._pairs is None else first_rows("Duplicate pairs", self._pairs)

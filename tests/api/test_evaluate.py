@@ -388,7 +388,7 @@ def test_labels_stay_with_their_documents_where_lines_cannot_be_read_and_in_seve
     (tmp_path / "a.jsonl").write_text("\n".join(["{broken", lines[2], lines[0], "[]", lines[3]]) + "\n")
     (tmp_path / "b.jsonl").write_text(lines[4] + '\n{"text": "no label"}\n{"text": 5, "cluster": "x"}\n' + lines[1])
     (tmp_path / "c.jsonl").write_text("")
-    result = neardup.evaluate([tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")])
+    result = neardup.evaluate([tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")], max_unreadable=1)
     assert counts(result.at_threshold) == (1, 1, 2)
     assert result.report["counts"]["rejected"] == len(result.report["rejected"]) == 3
     assert result.report["truth"]["documents"] == 5

@@ -72,7 +72,7 @@ def test_quiet_prints_nothing():
 
 
 def test_rejected_documents_are_counted_and_their_list_is_named():
-    result = run("dedup", "broken.jsonl", "-o", "out")
+    result = run("dedup", "broken.jsonl", "-o", "out", "--max-unreadable", "100%")
     assert result.exit_code == 0
     assert "Rejected                   1  could not be read" in result.stdout
     assert str(Path("out/rejected.jsonl")) in result.stdout

@@ -148,7 +148,7 @@ def test_add_if_new_reads_standard_input(news):
 
 
 def test_a_line_that_cannot_be_read_is_reported_and_stops_nothing(news):
-    report = printed("add-if-new", news, "broken.jsonl")
+    report = printed("add-if-new", news, "broken.jsonl", "--max-unreadable", "1")
     assert (report["counts"]["read"], report["counts"]["rejected"]) == (2, 1)
     assert report["rejected"][0]["line"] == 2
     assert "Rejected: broken.jsonl, row 1, line 2" in run("add", news, "broken.jsonl").stdout

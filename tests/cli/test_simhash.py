@@ -432,7 +432,7 @@ def test_an_existing_file_is_replaced_only_when_asked(command):
 @pytest.mark.parametrize("command", ["sign", "document-frequencies"])
 def test_rows_that_cannot_be_read_are_listed(command):
     Path("broken.jsonl").write_text('{"id": "a", "text": "one two"}\n{broken\n')
-    said = done(command, "broken.jsonl", "-o", "t.parquet")
+    said = done(command, "broken.jsonl", "-o", "t.parquet", "--max-unreadable", "1")
     assert "Rejected: broken.jsonl, row 1, line 2" in said
     stopped = run(command, "broken.jsonl", "-o", "u.parquet", "--on-error", "stop")
     assert stopped.exit_code == 2

@@ -176,7 +176,10 @@ def test_every_label_has_a_codec() -> None:
 )
 def test_what_is_no_page_is_rejected(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "a.html").write_bytes(data)
-    assert read(tmp_path / "a.html") == ([], [Rejected(str(tmp_path / "a.html"), 0, None, None, reason)])
+    pages, (rejected,) = read(tmp_path / "a.html")
+    assert pages == []
+    assert (rejected.file, rejected.row, rejected.reason) == (str(tmp_path / "a.html"), 0, reason)
+    assert rejected.excluded == (not data or reason != "no HTML element")  # by a stated rule: type, size, or empty
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_every_document_is_kept_removed_or_rejected(tmp_path):
     ]
     file = tmp_path / "corpus.jsonl"
     file.write_bytes(b"\n".join(lines) + b"\n")
-    result = neardup.dedup(str(file), output=tmp_path / "out")
+    result = neardup.dedup(str(file), output=tmp_path / "out", max_unreadable=1)
     kept = [json.loads(line)["id"] for line in (tmp_path / "out" / "kept" / "corpus.jsonl").read_text().splitlines()]
     rejected = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
     assert kept == result.kept["id"].to_pylist() == ["a", "d", "f"]

@@ -37,8 +37,9 @@ def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name
 
         with open_compressed(str(path), COMPRESSIONS.get(path.suffix)) as stream:
             stream.write(b"".join(records))
-    found, rejected = read(path)
-    assert not rejected
+    found, (left_out,) = read(path)
+    assert left_out.reason == "the record is a conversion: of an archive, records of the type response are read"
+    assert left_out.excluded
     assert found == {"http://one.test/": (1, "<p>one"), "http://two.test/": (9, "<p>two")}
 
 

@@ -154,7 +154,7 @@ def test_files_keep_their_format_and_their_vectors(tmp_path):
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     kept = [number for number in range(len(LISTS)) if number not in REMOVED]
     for name in ("in.parquet", "in.jsonl"):
-        result = neardup.dedup(tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}")
+        result = neardup.dedup(tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}", max_unreadable=1)
         assert removed_of(result) == REMOVED
         assert result.report["counts"]["without_features"] == 1
         assert result.report["scheme"] == {
@@ -186,7 +186,7 @@ def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):
     lines = [json.dumps({"vector": row}) for row in rows] + ['{"vector": [1, "a"]}']
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     for name in ("in.parquet", "in.jsonl"):
-        result = neardup.dedup(tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}")
+        result = neardup.dedup(tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}", max_unreadable=1)
         assert result.removed["row"].to_pylist() == [8]
         assert result.report["counts"]["without_features"] == 3
         rejected = [json.loads(line) for line in (tmp_path / f"of-{name}" / "rejected.jsonl").read_text().splitlines()]
@@ -201,9 +201,9 @@ def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):
 
 def test_lengths_are_those_of_the_first_vector_or_of_the_settings():
     known, new = pa.table({"vector": [[1.0, 0.0]]}), pa.table({"vector": [[1.0, 0.0, 0.0], [2.0, 0.0]]})
-    result = neardup.dedup(new, method=METHOD, against=known)
+    result = neardup.dedup(new, method=METHOD, against=known, max_unreadable=1)
     assert (result.mask.tolist(), result.report["counts"]["rejected"]) == ([False, False], 1)
-    assert neardup.dedup(new, method=Vectors(dimensions=3)).report["counts"]["rejected"] == 1
+    assert neardup.dedup(new, method=Vectors(dimensions=3), max_unreadable=1).report["counts"]["rejected"] == 1
     with pytest.raises(InputError, match=r"Vectors of different lengths cannot be compared: got \[2, 3\]"):
         neardup.compare([1, 0], [1, 0, 0], method=METHOD)
 

@@ -14,6 +14,7 @@ import pyarrow.csv
 import pytest
 
 import neardup
+from neardup.errors import IncompleteWarning
 from neardup.output.kept import KeptWriter
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
@@ -145,7 +146,7 @@ def test_pages_whose_column_is_no_rank_are_rejected_and_not_kept(tmp_path: Path)
     (tmp_path / "in.warc").write_bytes(b"".join(pages))
     result = neardup.dedup(tmp_path / "in.warc", keep="max:title", output=tmp_path / "out", on_error="skip")
     assert (tmp_path / "out/kept/in.warc").read_bytes() == pages[0] + pages[2]
-    (rejected,) = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").read_text().splitlines()]
+    rejected, _ = [json.loads(line) for line in (tmp_path / "out/rejected.jsonl").read_text().splitlines()]
     assert (rejected["row"], result.kept["title"].to_pylist()) == (1, [titles[0], titles[2]])
 
 
@@ -181,7 +182,8 @@ def test_dedup_of_html_files_end_to_end(tmp_path: Path) -> None:
 
 def test_dedup_of_an_archive_without_a_page_gives_an_empty_table(tmp_path: Path) -> None:
     (tmp_path / "in.warc").write_bytes(info() + BAD)
-    result = neardup.dedup(tmp_path / "in.warc", output=tmp_path / "out")
+    with pytest.warns(IncompleteWarning, match="no row of the file can be read: HTTP status 404"):
+        result = neardup.dedup(tmp_path / "in.warc", output=tmp_path / "out")
     assert result.kept.num_rows == 0
     assert result.report["counts"]["rejected"] == 1
     assert (tmp_path / "out/kept/in.warc").read_bytes() == info()

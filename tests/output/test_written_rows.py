@@ -46,14 +46,14 @@ ALWAYS = {"removed.parquet", "rejected.jsonl", "report.json", "report.html"}
     ],
 )
 def test_the_output_has_what_was_asked_for(files: list[str], write: str, more: set[str]) -> None:
-    result = neardup.dedup(files, output="out", write=write)
+    result = neardup.dedup(files, output="out", write=write, max_unreadable=1)
     assert names_in("out") == ALWAYS | more
     assert result.report["write"] == write
     assert FOX.title() in Path("out/report.html").read_text()  # the examples of the page are read in any case
 
 
 def test_the_mask_has_each_row_of_the_inputs_rejected_ones_too(files: list[str]) -> None:
-    result = neardup.dedup(files, output="out", write="mask")
+    result = neardup.dedup(files, output="out", write="mask", max_unreadable=1)
     mask = pq.read_table("out/mask.parquet")
     assert mask.to_pylist() == [
         {"source_file": file, "row": row, "kept": kept}
@@ -68,12 +68,12 @@ def test_the_mask_has_each_row_of_the_inputs_rejected_ones_too(files: list[str])
 
 
 def test_the_ids_are_those_of_the_kept_documents_and_not_of_the_earlier_collection(files: list[str]) -> None:
-    neardup.dedup("two.jsonl", against="one.jsonl", output="out", write="ids")
+    neardup.dedup("two.jsonl", against="one.jsonl", output="out", write="ids", max_unreadable=1)
     assert pq.read_table("out/ids.parquet").to_pylist() == [{"id": "c", "source_file": "two.jsonl", "row": 1}]
 
 
 def test_the_command_lists_what_it_wrote(files: list[str]) -> None:
-    result = CliRunner().invoke(cli, ["dedup", *files, "-o", "out", "--write", "ids"])
+    result = CliRunner().invoke(cli, ["dedup", *files, "-o", "out", "--write", "ids", "--max-unreadable", "100%"])
     assert result.exit_code == 0, result.output
     assert "out/ids.parquet" in result.stdout
     assert "out/removed.parquet" in result.stdout
@@ -153,7 +153,7 @@ def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(files: list[
 
     for output in ("out", None):
         seen.clear()
-        result = neardup.dedup(files, output=output, scratch=scratch, progress=Watch())
+        result = neardup.dedup(files, output=output, scratch=scratch, progress=Watch(), max_unreadable=1)
         assert result.removed.num_rows == 1
         assert "run.json" in seen
         assert not list(scratch.iterdir())

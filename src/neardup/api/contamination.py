@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import build_items
+from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.engines.local.scratch import workspace
@@ -20,7 +21,7 @@ from neardup.output.contamination import Found, ItemTables
 from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
-from neardup.report.contents import describe_cost, describe_incomplete, describe_inputs, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_inputs, describe_losses, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
@@ -79,7 +80,7 @@ def find_contamination(
     lang : the language of report.html: en, or zh for simplified Chinese.
     overwrite, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
     -------
@@ -113,7 +114,7 @@ def find_contamination(
         with open_stages(run.progress) as stages:
             with stages.stage("items"):
                 inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
-                read = read_items(inputs, item_columns, benchmark_column, run.rejecter)
+                read = read_items(inputs, item_columns, benchmark_column, run.rejecter, run.settings.max_unreadable)
                 if corpus is None and len(read.tasks) == 1:
                     raise SettingError(
                         f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
@@ -160,7 +161,7 @@ def _report(
 ) -> dict[str, Any]:
     """Return the report, as values for JSON."""
     corpus, tally = found.corpus, found.corpus.tally
-    unread = {row.file: row.reason for row in items.rejected if row.rest_of_file}
+    losses = Losses.of(items.rejected) + tally.losses
     return {
         "version": __version__,
         "command": "contamination",
@@ -170,7 +171,7 @@ def _report(
         "benchmarks": made.benchmarks(),
         "between": made.between(),
         **describe_inputs(found.tasks, corpus),
-        "incomplete": describe_incomplete(tally.unread_files + len(unread), unread | tally.unread),
+        **describe_losses(losses, len(items.ids) + tally.documents),
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": items.warnings,
     }

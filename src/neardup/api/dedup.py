@@ -130,7 +130,9 @@ def dedup(
     cache_bytes : memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again
         when needed. Default: a quarter of the memory.
     on_error : reject documents that cannot be read, and warn with IncompleteWarning if a file cannot be read to its
-        end; skip both without a warning; or stop at the first.
+        end; skip both without a warning; or stop at the first. With `update`, reject raises InputError instead of the
+        warning, and neither output nor index is written.
+    max_unreadable : the share of unreadable rows above which a file counts as one that could not be read completely.
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
         neardup.Progress.
     engine : local, on this machine; or spark, on a cluster, with the same result. docs/what-works-where.md lists what

@@ -68,7 +68,7 @@ def evaluate(
         are slower. Default: 0.2. SimHash, whose curve has distances, does not accept it.
     max_bucket_size : as in `find_pairs`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def compare_methods(
     ----------
     source, label, pairs, max_bucket_size : as in `evaluate`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     methods : two or more names of methods, or a dictionary of names to settings.
     plot : an SVG file for the plot of the curves of all methods. Default: None.
     overwrite : replace that file, if it exists.

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.api.index_lines import LineAnswers, LineOptions
 from neardup.arrays import Mask, flatten_strings
-from neardup.documents.batch import DocumentBatch, Rejected
+from neardup.documents.batch import DocumentBatch, Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
 from neardup.formats.reading import Part, Task, known_total
@@ -28,7 +28,7 @@ from neardup.output.directory import refuse_address, refuse_stdout
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
-from neardup.report.contents import describe_cost, incomplete_by
+from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.stages import open_stages
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
@@ -91,9 +91,9 @@ class _Reading:
         self.index, self.stages = index, Stages()
         self._run = run_of(source, options, method=index.method)
         self.tasks, _, self.warnings = find(self._run)
-        self.text_bytes = self.num_rejected = 0
+        self.text_bytes = 0
         self.rejected: list[Rejected] = []
-        self._unread: list[Rejected] = []
+        self._losses = Losses()
         self._payload_column, self._with_payload = payload_column, with_payload
 
     @contextmanager
@@ -126,10 +126,7 @@ class _Reading:
         return None if group.batch is None else self.index.describe(group.batch)
 
     def _reject(self, row: Rejected) -> None:
-        if row.rest_of_file:
-            self._unread.append(row)
-        else:
-            self.num_rejected += 1
+        self._losses.add(row)
         self.rejected.append(row)
         del self.rejected[_MAX_REJECTED:]
 
@@ -139,8 +136,8 @@ class _Reading:
             "version": __version__,
             "command": command,
             "index": self.index.address,
-            "counts": {**counts, "rejected": self.num_rejected},
-            "incomplete": incomplete_by(self._unread),
+            "counts": {**counts, "rejected": self._losses.rejected},
+            **describe_losses(self._losses, counts["read"]),
             "promise": self.index.store.promise,
             **describe_cost(self.stages, counts["read"], self.text_bytes),
             "rejected": [row._asdict() for row in self.rejected],
@@ -273,7 +270,8 @@ class FileJobs:
         answers : a file (.parquet, .jsonl, .csv) for a row about each document: `schemas.answers_schema`.
         overwrite : whether the two may replace files.
         payload_column, import_name : as in `add_many_if_new`.
-        text_column, id_column, text_unit, in_format, max_document_bytes, threads, on_error, progress : as in `dedup`.
+        text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
+        threads, on_error, max_unreadable, progress : as in `dedup`.
 
         Raises
         ------

@@ -58,7 +58,7 @@ def find_pairs(
     method, threshold, max_distance : as in `dedup`. Default: minhash; simhash for fingerprints.
     engine, master : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
     output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are only returned.
     overwrite : replace that file, if it exists, once the new one is complete.
     tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory; accessing it then

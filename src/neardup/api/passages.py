@@ -21,7 +21,7 @@ from neardup.output.directory import OutputDirectory
 from neardup.output.kept import refuse_cuts
 from neardup.output.passages import examples_of, passage_batches
 from neardup.progress import Stages
-from neardup.report.contents import describe_cost, describe_incomplete, describe_inputs, roles_of, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of, warn_if_incomplete
 from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
@@ -78,7 +78,7 @@ def remove_passages(
     lang : the language of report.html: en, or zh for simplified Chinese.
     overwrite, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`; the text must be one column.
-    threads, batch_rows, cache_bytes, on_error, progress : as in `dedup`.
+    threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
     -------
@@ -188,12 +188,12 @@ def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, 
             "bridges": int(np.count_nonzero(passages.is_bridge)),
             "characters": int(lost.sum()),
             "characters_read": int(characters[corpus.num_against :].sum()),
-            "rejected": tally.rejected,
+            "rejected": tally.losses.rejected,
             "against": corpus.num_against,
         },
         "source_bytes": tally.text_bytes - tally.against_bytes,
         **describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
-        "incomplete": describe_incomplete(tally.unread_files, tally.unread),
+        **describe_losses(tally.losses, tally.documents),
         **describe_cost(stages, corpus.num_documents, tally.text_bytes),
         "warnings": warnings,
     }

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import offsets_from_lengths
-from neardup.documents.batch import Rejected
+from neardup.documents.batch import Losses, Rejected
 from neardup.documents.texts import is_text
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark
@@ -35,7 +35,7 @@ from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
 from neardup.output.tables import TableFile
 from neardup.progress import Stages
-from neardup.report.contents import describe_cost, incomplete_by, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_losses, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.runs.run import ReadingOptions, Run, Source, TextOptions, looks_like_path, named_paths, run_of, spelled_out
 from neardup.settings.constraints import iterates_over_names, shown
@@ -61,8 +61,8 @@ def document_frequencies(
     method : the settings that cut texts into features, or the name of a method. For `page`, the features of the
         structure are counted, which are those that its index weighs.
     text_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, on_error, progress : as in `dedup`. A document that cannot be read is not counted; the table lists it as
-        `rejected`.
+    threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is not counted; the
+        table lists it as `rejected`.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def document_frequencies(
     tasks, found, _ = run.find()
     with open_stages(run.progress) as stages, stages.stage("count", known_total(tasks)) as counting:
         table = count_corpus(tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append))
-    warn_if_incomplete({"incomplete": incomplete_by(rejected)}, run.settings.on_error)
+    warn_if_incomplete(describe_losses(Losses.of(rejected), 0), run.settings.on_error)
     return replace(table, rejected=tuple(rejected))
 
 
@@ -152,8 +152,8 @@ def sign(
     overwrite : replace the output file, if it exists, once the new one is complete.
     engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects their rows.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, on_error, progress : as in `dedup`. Threads do not change the values. A document that cannot be read has no
-        row; in a list or a column of texts it is an InputError.
+    threads, on_error, max_unreadable, progress : as in `dedup`. Threads do not change the values. A document that
+        cannot be read has no row; in a list or a column of texts it is an InputError.
 
     Returns
     -------
@@ -266,6 +266,7 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
 
 
 def _report(sketcher: Sketcher, counts: Counts, stages: Stages) -> dict[str, Any]:
+    losses = Losses.of(counts.rejected)
     return {
         "version": __version__,
         "command": "sign",
@@ -275,9 +276,9 @@ def _report(sketcher: Sketcher, counts: Counts, stages: Stages) -> dict[str, Any
             "signed": counts.read - counts.without_features,
             "without_features": counts.without_features,
             "short": counts.short,
-            "rejected": sum(not row.rest_of_file for row in counts.rejected),
+            "rejected": losses.rejected,
         },
-        "incomplete": incomplete_by(counts.rejected),
+        **describe_losses(losses, counts.read),
         **describe_cost(stages, counts.read, counts.text_bytes),
         "warnings": sketcher.warnings(counts.short),
         "rejected": [row._asdict() for row in counts.rejected],

@@ -22,7 +22,7 @@ from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.tables import check_output
 from neardup.output.write import read_texts
-from neardup.report.contents import describe_cost, describe_incomplete, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_losses, warn_if_incomplete
 from neardup.report.items import Marker
 from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
@@ -56,7 +56,7 @@ def sweep(
     method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
     plot : an SVG file for the plot of the removed documents at each threshold. An existing file is replaced.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, batch_rows, on_error, progress : as in `dedup`.
+    threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def sweep(
             "command": "sweep",
             "thresholds": rows,
             "suggestion": None if suggestion is None else suggestion.record(),
-            "incomplete": describe_incomplete(outcome.corpus.tally.unread_files, outcome.corpus.tally.unread),
+            **describe_losses(outcome.corpus.tally.losses, outcome.corpus.num_documents),
             **describe_cost(stages, outcome.corpus.num_documents),
         }
     warn_if_incomplete(report, run.settings.on_error)

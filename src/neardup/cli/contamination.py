@@ -7,17 +7,15 @@ from typing import Any
 import click
 
 import neardup
+from neardup.cli import render
 from neardup.cli.config import config_option
-from neardup.cli.running import finish, running_into
+from neardup.cli.running import ABOVE, INCOMPLETE, UNREAD, running_into, show, tell_losses
 from neardup.cli.settings import SettingType, command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.run import RunSettings
-
-ABOVE = 3
-"""The exit code if a benchmark is contaminated more than --fail-above allows."""
 
 
 @command(
@@ -31,7 +29,8 @@ ABOVE = 3
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI.",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or with 4 if items or "
+    "documents could not be read, or the corpus has none, unless --on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @option(
@@ -80,10 +79,36 @@ def contamination(
     """
     with running_into(output, values["resume"]):
         result = neardup.find_contamination(named(inputs), named(corpus), output=output, **values)
-    finish(result.report, result.output or output, quiet, as_json, values["on_error"])
-    row = result.report["benchmarks"][0]  # the most contaminated
-    if fail_above is not None and row["rate"] > fail_above:
+    report = result.report
+    show(
+        report, lambda: render.contamination.print_report(report, result.output or output), quiet=quiet, as_json=as_json
+    )
+    on_error = values["on_error"]
+    is_incomplete = tell_losses(report, on_error, is_shown=not (quiet or as_json))
+    code = INCOMPLETE if is_incomplete else 0
+    if fail_above is not None:
+        code = _gate(report, fail_above, on_error) or code
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _gate(report: dict[str, Any], fail_above: float, on_error: str) -> int:
+    """Print why a gate does not pass, and return its exit code; 0 if it passes."""
+    row = report["benchmarks"][0]  # the most contaminated
+    if row["rate"] > fail_above:
         counts = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
         message = f"contaminated: {counts}, above --fail-above {fail_above:g}."
         click.echo(f"neardup: {translated(message)}", err=True)
-        raise click.exceptions.Exit(ABOVE)
+        return ABOVE
+    if on_error == "skip":
+        return 0
+    message = ""
+    if report["incomplete"] is not None or report["unreadable"] is not None:
+        message = "not all items and documents could be read, so --fail-above passes none."
+    elif not report["counts"]["read"]:
+        message = "the corpus has no document, so --fail-above does not pass."
+    if not message:
+        return 0
+    advice = "Make the inputs readable, or accept this with --on-error skip."
+    click.echo(f"neardup: {translated(f'{message} {advice}')}", err=True)
+    return UNREAD

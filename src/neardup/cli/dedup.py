@@ -98,4 +98,4 @@ def _print_kept(perform: Callable[..., Any], values: dict[str, Any]) -> None:
             with open(output / "kept" / kept[0], "rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-    exit_if_incomplete(result.report["incomplete"], values["on_error"])
+    exit_if_incomplete(result.report, values["on_error"], is_shown=False)

@@ -36,12 +36,15 @@ def document_frequencies(
     """
     method = build_method(values, "simhash")
     with running(f"Nothing was written to {output}."):
+        from neardup.documents.batch import Losses
         from neardup.output.tables import check_output
-        from neardup.report.contents import incomplete_by
+        from neardup.report.contents import describe_losses
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
         table = neardup.document_frequencies(named(inputs), method=method, **values)
         table.save(path)
-    report = table.describe() | {"rejected": [row._asdict() for row in table.rejected]}
+    rejected = list(table.rejected)
+    losses = describe_losses(Losses.of(rejected), table.describe()["documents"])
+    report = table.describe() | losses | {"rejected": [row._asdict() for row in rejected]}
     show(report, lambda: render.reports.print_frequencies(report, path), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(incomplete_by(list(table.rejected)), values["on_error"])
+    exit_if_incomplete(report, values["on_error"], is_shown=not (quiet or as_json))

@@ -87,7 +87,7 @@ def evaluate(
     first, files = next(iter(reports.values())), {"Plot": values["plot"], "Errors": errors}
     record = reports if compare_methods else first
     show(record, lambda: render.evaluate.print_evaluations(reports, files), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(first["incomplete"], values["on_error"])
+    exit_if_incomplete(first, values["on_error"], is_shown=not (quiet or as_json))
 
 
 def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:

@@ -196,7 +196,7 @@ def file_options(values: dict[str, Any]) -> dict[str, Any]:
 def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
     """Print the report of added or staged documents; exit with 1 if a file could not be read to its end."""
     show(report, lambda: render.index.print_added(report), quiet=values["quiet"], as_json=values["as_json"])
-    exit_if_incomplete(report["incomplete"], values["on_error"])
+    exit_if_incomplete(report, values["on_error"], is_shown=not (values["quiet"] or values["as_json"]))
 
 
 @command("Find kept documents that are similar to given ones.", common="output overwrite limit text_column id_column")
@@ -218,7 +218,7 @@ def query(address: str, inputs: tuple[str, ...], output: str | None, **values: A
     with opened(address, "Nothing was written.", read_only=True) as index:
         hits, report = index.query_files(named(inputs), output=output, **file_options(values))
     render.index.print_hits(report, hits, output, quiet=values["quiet"], as_json=values["as_json"])
-    exit_if_incomplete(report["incomplete"], values["on_error"])
+    exit_if_incomplete(report, values["on_error"], is_shown=not (values["quiet"] or values["as_json"]))
 
 
 @command("Show documents by id.")

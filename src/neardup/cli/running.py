@@ -20,6 +20,14 @@ from neardup.errors import IncompleteWarning
 from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
+"""The exit code if files could not be read completely; an error is 2."""
+
+ABOVE = 3
+"""The exit code of a gate that does not pass: a rate is above --fail-above."""
+
+UNREAD = 4
+"""The exit code of a gate that did not read all that it should pass."""
+
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -90,13 +98,35 @@ def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, 
         getattr(render, report["command"], render.reports).print_report(report, output)
 
     show(report, print_it, quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report["incomplete"], on_error)
+    exit_if_incomplete(report, on_error, is_shown=not (quiet or as_json))
 
 
-def exit_if_incomplete(incomplete: dict[str, Any] | None, on_error: str) -> None:
-    """Exit with 1 and a line on stderr if files could not be read to their end, unless --on-error skip accepts that."""
-    if incomplete is None or on_error == "skip":
-        return
-    kind = click.style(f"neardup: {say('terminal.incomplete').lower()}{say('words.colon')}", fg="red", bold=True)
-    click.echo(kind + for_terminal(incomplete["message"]), err=True)
-    raise click.exceptions.Exit(INCOMPLETE)
+def exit_if_incomplete(report: Mapping[str, Any], on_error: str, *, is_shown: bool = True) -> None:
+    """Exit with 1 if files could not be read completely; do as `tell_losses`."""
+    if tell_losses(report, on_error, is_shown=is_shown):
+        raise click.exceptions.Exit(INCOMPLETE)
+
+
+def tell_losses(report: Mapping[str, Any], on_error: str, *, is_shown: bool = True) -> bool:
+    """Print on stderr what could not be read, and return whether the result is incomplete.
+
+    Neither is done if --on-error skip accepts that.
+
+    Parameters
+    ----------
+    is_shown : whether the summary was printed, which mentions the rows that could not be read.
+    """
+    if on_error == "skip":
+        return False
+    if report["incomplete"] is not None:
+        _tell("terminal.incomplete", report["incomplete"]["message"])
+        return True
+    if report["unreadable"] is not None and not is_shown:
+        _tell("terminal.unreadable_rows", report["unreadable"]["message"])
+    return False
+
+
+def _tell(kind: str, message: str) -> None:
+    """Print a line on stderr; kind : the key of its first word."""
+    first = click.style(f"neardup: {say(kind).lower()}{say('words.colon')}", fg="red", bold=True)
+    click.echo(first + for_terminal(message), err=True)

@@ -179,7 +179,12 @@ def parse_number(text: str, *, whole: bool) -> float | None:
     --------
     >>> parse_number("1e6", whole=True), parse_number("1_000", whole=True), parse_number("1.5", whole=True)
     (1000000, 1000, None)
+    >>> parse_number("1%", whole=False)
+    0.01
     """
+    if text.endswith("%") and not whole:
+        share = parse_number(text[:-1], whole=False)
+        return None if share is None else share / 100
     with suppress(ValueError):
         return int(text) if whole else float(text)
     with suppress(ValueError):

@@ -115,7 +115,7 @@ def sweep(
             render.suggestion.print_suggestion(suggestion)
 
     show(report, print_it, quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report["incomplete"], values["on_error"])
+    exit_if_incomplete(report, values["on_error"], is_shown=not (quiet or as_json))
 
 
 def parse_thresholds(text: str) -> list[float]:

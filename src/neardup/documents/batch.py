@@ -25,28 +25,83 @@ MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
 
 @dataclass
+class Losses:
+    """What was left out of a run: files that could not be read completely, and rows.
+
+    unread_files : the number of files, unlisted folders included. unread : the first of them by name, each with the
+    reason. excluded : rows left out by a stated rule. unreadable : rows that could not be read. first : a sentence
+    about the first unreadable row, "" if there is none.
+    """
+
+    unread_files: int = 0
+    unread: dict[str, str] = field(default_factory=dict)
+    excluded: int = 0
+    unreadable: int = 0
+    first: str = ""
+
+    @classmethod
+    def of(cls, rejected: Iterable[Rejected]) -> Losses:
+        """Count rejected rows and files."""
+        losses = cls()
+        for row in rejected:
+            losses.add(row)
+        return losses
+
+    @property
+    def rejected(self) -> int:
+        """The number of rejected rows."""
+        return self.excluded + self.unreadable
+
+    def add(self, row: Rejected) -> None:
+        """Count a rejected row or file."""
+        if row.rest_of_file:
+            self.unread_files += 1
+            if len(self.unread) < MAX_UNREAD_NAMED:
+                self.unread[row.file] = row.reason
+        elif row.excluded:
+            self.excluded += 1
+        else:
+            self.unreadable += 1
+            self.first = self.first or describe_rejected(row)
+
+    def __add__(self, other: Losses) -> Losses:
+        """Return the losses of two readings."""
+        unread = list((self.unread | other.unread).items())
+        return Losses(
+            unread_files=self.unread_files + other.unread_files,
+            unread=dict(unread[:MAX_UNREAD_NAMED]),
+            excluded=self.excluded + other.excluded,
+            unreadable=self.unreadable + other.unreadable,
+            first=self.first or other.first,
+        )
+
+
+@dataclass
 class Tally:
     """How far the reading is; what a checkpoint holds.
 
-    against_bytes : those of text_bytes of the earlier corpus. unread : the first files that could not be read to their
-    end, each with the reason. values : the values of the counted column, by their hash in digits.
+    against_bytes : those of text_bytes of the earlier corpus. values : the values of the counted column, by their hash
+    in digits.
     """
 
     part: int = 0
     part_documents: int = 0
     part_rejected: int = 0
     documents: int = 0
-    rejected: int = 0
     without_features: int = 0
-    unread_files: int = 0
     shingles: int = 0
     structure: int = 0
     text_bytes: int = 0
     against_bytes: int = 0
     id_bytes: int = 0
     short: int = 0
-    unread: dict[str, str] = field(default_factory=dict)
+    losses: Losses = field(default_factory=Losses)
     values: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Tally:
+        """Return the tally of a checkpoint."""
+        return cls(**state | {"losses": Losses(**state["losses"])})
 
 
 @dataclass(frozen=True)
@@ -205,9 +260,10 @@ class Columns(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A document that could not be read: its position, and the reason.
+    """A document that was left out: its position, and the reason.
 
-    rest_of_file : whether the rest of the file, or all of it, is lost too.
+    rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a stated rule leaves the
+    document out, such as the status of a response or the longest document; else it could not be read.
     """
 
     file: str
@@ -216,6 +272,7 @@ class Rejected(NamedTuple):
     byte: int | None
     reason: str
     rest_of_file: bool = False
+    excluded: bool = False
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,10 @@ class LineBlock(NamedTuple):
         """Return one line, its line end included."""
         return self.data[int(self.offsets[index]) : int(self.offsets[index + 1])].tobytes()
 
+    def ends_in_line(self, index: int) -> bool:
+        """Return whether a line is the last of the file, and has no line end."""
+        return index == self.num_lines - 1 and self.data[-1] != _NEWLINE
+
     def rejected(self, source: Source, index: int, reason: str) -> Rejected:
         """Return the record of a line of this block that could not be read."""
         line = self.first_line + index
@@ -97,7 +101,7 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
             num_bytes = sum(map(len, pending))
             if num_bytes > MAX_LINE_BYTES:
                 reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
-                reject(Rejected(source.name, line, line + 1, byte, reason))
+                reject(Rejected(source.name, line, line + 1, byte, reason, excluded=True))
                 pending, byte, skips = [], byte + num_bytes, True
     except STREAM_ERRORS as error:
         reason = f"the rest of the file cannot be read: {error}"

@@ -63,6 +63,10 @@ class NotAPage(Exception):
     """These bytes are no page; the message has the reason."""
 
 
+class NoElement(NotAPage):
+    """There is no HTML element in what no rule leaves out."""
+
+
 class Page(NamedTuple):
     """A page: its HTML in UTF-8, the encoding it was in, where it is from (URL or file), when it was fetched."""
 
@@ -107,7 +111,7 @@ def page_of(data: bytes, origin: str | None, date: datetime | None = None, *, ch
         raise NotAPage(f"not HTML: it begins as {kind} does")
     html, name = decode_page(data, charset)
     if not has_element(html):
-        raise NotAPage("no HTML element")
+        raise (NoElement if begin else NotAPage)("no HTML element")
     return Page(html, name, origin, date)
 
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
 from neardup.documents.lines import STREAM_ERRORS
-from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES, NotAPage, page_documents, page_of, page_rows
+from neardup.documents.pages import (
+    COLUMN_TYPES,
+    MAX_PAGE_BYTES,
+    NoElement,
+    NotAPage,
+    page_documents,
+    page_of,
+    page_rows,
+)
 from neardup.documents.sinks import ByteSink
 from neardup.documents.sources import Source
 from neardup.formats.registry import Handler
@@ -23,7 +31,8 @@ def read(
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
         page = page_of(data, source.name)
     except NotAPage as error:
-        reject(Rejected(source.name, 0, None, None, str(error)))
+        is_excluded = not isinstance(error, NoElement)
+        reject(Rejected(source.name, 0, None, None, str(error), excluded=is_excluded))
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"

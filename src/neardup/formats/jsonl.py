@@ -160,7 +160,11 @@ def _documents(
     pieces, refused = _parse(data, offsets, wanted)
     bad |= {int(lines[row]): reason for row, reason in refused.items()}
     for index in sorted(bad):
-        reject(block.rejected(source, index, bad[index]))
+        row = block.rejected(source, index, bad[index])
+        line = block.line(index).strip(_BLANKS)
+        if block.ends_in_line(index) and line.startswith(b"{") and not line.endswith(b"}"):
+            row = row._replace(reason=f"the file is cut short inside this line: {row.reason}", rest_of_file=True)
+        reject(row)
     if pieces:
         found = concatenate(pieces)
         good = np.zeros(len(lines), np.bool_)

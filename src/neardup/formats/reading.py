@@ -22,6 +22,7 @@ from neardup.errors import InputError
 from neardup.executor import chain_ahead
 from neardup.formats.registry import COMPRESSIONS, FORMATS
 from neardup.formats.tables import TablePart
+from neardup.settings.run import MAX_UNREADABLE
 
 _DAMAGE = (*STREAM_ERRORS, ValueError)  # also CannotOpen
 
@@ -109,6 +110,45 @@ class InputFile(Source):
         return FORMATS[self.format].handler.make_sink(self)
 
 
+@dataclass(frozen=True)
+class UnlistedFolder(InputFile):
+    """A folder that cannot be listed: a part without documents, which is rejected as a file that cannot be read."""
+
+    reason: str = ""
+
+    @property
+    def is_pages(self) -> bool:
+        """False: nothing is known of its files."""
+        return False
+
+    def identity(self) -> tuple[str, int, float]:
+        """Return the name alone, since the folder may not be reached."""
+        return self.name, 0, 0.0
+
+    def column_types(self) -> dict[str, pa.DataType]:
+        """Return no column, as of a damaged file."""
+        return {}
+
+    def num_rows(self) -> int:
+        """Return 0."""
+        return 0
+
+    def stretches(self) -> list[InputFile]:
+        """Return itself."""
+        return [self]
+
+    def read(
+        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
+        """Reject the folder."""
+        reject(Rejected(self.name, None, None, None, self.reason, rest_of_file=True))
+        return iter(())
+
+    def make_sink(self) -> Callable[[str], Sink]:
+        """Raise OSError, as for a file that is too damaged to have a layout."""
+        raise OSError(self.reason)
+
+
 Part: TypeAlias = InputFile | TablePart
 """One input. Both kinds have the same attributes and methods; reading one twice yields the same documents."""
 
@@ -116,6 +156,7 @@ Part: TypeAlias = InputFile | TablePart
 MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
+_HEAD_BYTES = 1 << 16  # of a file that is looked at for its encoding
 _FREQUENT = "的，。"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _IS_UTF16 = ": it is UTF-16"
@@ -133,7 +174,8 @@ class Task(NamedTuple):
     """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest document.
 
     cache : keeps the documents in memory between two reads; None to decode the file each time. identity : what the part
-    was when a run began that may not go on once it has changed; None otherwise.
+    was when a run began that may not go on once it has changed; None otherwise. max_unreadable : the share of its rows
+    above which the whole file counts as one that could not be read to its end.
     """
 
     part: Part
@@ -142,6 +184,7 @@ class Task(NamedTuple):
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     cache: BatchCache | None = None
     identity: tuple[str, int, float] | None = None
+    max_unreadable: float = MAX_UNREADABLE
 
     def identified(self) -> Task:
         """Return the task with the identity that its part has now."""
@@ -198,8 +241,9 @@ class Task(NamedTuple):
 
     def _join(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
         rows = num_bytes = reached = 0
-        num_documents = num_rejected = 0
+        num_documents = num_unreadable = num_excluded = 0
         is_lost = False
+        why = ""
         for stretch, entry in raw:
             if is_lost or (stretch is not None and stretch.begin < reached):
                 continue  # the reader before went on into this stretch
@@ -215,16 +259,36 @@ class Task(NamedTuple):
                 fitting = self._without_long(batch, found.append)
                 num_documents += len(fitting.rows)
             for row in found:
-                num_rejected += 1
-                if num_rejected == 1 and not num_documents:
-                    row = _explained(row, self.part)
+                if row.excluded:
+                    num_excluded += 1
+                    why = why or f": {row.reason}"
+                else:
+                    num_unreadable += 1
+                    if num_unreadable == 1:
+                        hint = _hint(self.part)
+                        why = hint or f": {row.reason}"
+                        row = self._explained(row, hint)
                 is_lost |= row.rest_of_file
                 yield row
             if not isinstance(entry, Rejected) and (len(fitting.rows) or fitting is batch):
                 yield fitting
-        has_rows = isinstance(self.part, InputFile) and not self.part.is_pages
-        if num_rejected and not num_documents and not is_lost and has_rows:
-            yield _unreadable(self.part.name, _hint(self.part))
+        num_rows = num_documents + num_unreadable
+        has_nothing = num_excluded > 0 and not num_rows and self.part.unit != "file"
+        if not is_lost and (num_unreadable > self.max_unreadable * num_rows or has_nothing):
+            share = f"{num_unreadable:,} of {num_rows:,} rows of the file cannot"
+            yield _lost(self.part.name, f"{share if num_documents else 'no row of the file can'} be read{why}")
+
+    def _explained(self, row: Rejected, hint: str) -> Rejected:
+        """Return the first unreadable row; of a file that is lost as a whole, with the reason.
+
+        hint : describes what the file is instead.
+        """
+        if _IS_UTF16 in hint and row.byte == 0:  # its other lines would be read as text with zeros
+            return _lost(self.part.name, f"no row of the file can be read{hint}")
+        is_document = self.part.unit == "file" and self.max_unreadable < 1
+        if row.rest_of_file or is_document:
+            return row._replace(reason=row.reason + hint, rest_of_file=True)
+        return row._replace(reason=row.reason + hint) if hint else row
 
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
         if batch.text.nbytes <= self.max_document_bytes:
@@ -238,20 +302,12 @@ class Task(NamedTuple):
                 f"the document has {length} bytes, more than max_document_bytes={self.max_document_bytes} "
                 "(--max-document-bytes)"
             )
-            reject(Rejected(self.part.name, row, None, None, reason))
+            reject(Rejected(self.part.name, row, None, None, reason, excluded=True))
         return batch.filter(fits)
 
 
-def _unreadable(name: str, hint: str) -> Rejected:
-    return Rejected(name, None, None, None, f"no row of the file can be read{hint}", rest_of_file=True)
-
-
-def _explained(row: Rejected, part: Part) -> Rejected:
-    """Return the rejection of the first row of a file, with what the file is instead if none of it can be read."""
-    hint = _hint(part)
-    if _IS_UTF16 in hint and row.byte == 0:  # its other lines would be read as text with zeros
-        return _unreadable(part.name, hint)
-    return row._replace(reason=row.reason + hint) if row.rest_of_file else row
+def _lost(name: str, reason: str) -> Rejected:
+    return Rejected(name, None, None, None, reason, rest_of_file=True)
 
 
 def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
@@ -297,11 +353,11 @@ def read_tasks(
 
 def _hint(part: Part) -> str:
     """Describe what a file of text is instead, if its beginning shows it."""
-    if not isinstance(part, InputFile) or FORMATS[part.format].contents != "text":
+    if not isinstance(part, InputFile) or part.format not in FORMATS or FORMATS[part.format].contents != "text":
         return ""
     try:
         with part.open_stream() as stream:
-            head = bytes(stream.read(4096))
+            head = bytes(stream.read(_HEAD_BYTES))
     except (*STREAM_ERRORS, CannotOpen):
         return ""
     compression = compression_of(head)

@@ -16,6 +16,7 @@ from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Pages, 
 from neardup.documents.page_charset import charset_parameter
 from neardup.documents.pages import (
     COLUMN_TYPES,
+    HTML_TYPES,
     MAX_PAGE_BYTES,
     NotAPage,
     Page,
@@ -80,13 +81,20 @@ def _items(source: Source, reject: Callable[[Rejected], None], with_payload: boo
         for record in read_records(data, _is_wanted, with_source=with_payload):
             if stretch is not None:
                 stretch.rows = record.row + 1
+            rejected = partial(Rejected, source.name, record.row, None, record.byte)
             if record.problem is not None:
-                reject(Rejected(source.name, record.row, None, record.byte, record.problem, record.is_last))
+                reject(rejected(record.problem, record.is_last, excluded=record.is_too_long))
             elif _is_response(record.fields):
                 try:
                     yield _Item(_page(record), record.row, record.source)
-                except (NotAPage, BadResponse) as error:
-                    reject(Rejected(source.name, record.row, None, record.byte, str(error)))
+                except (NotAPage, TooLong) as error:
+                    reject(rejected(str(error), excluded=True))
+                except BadResponse as error:
+                    reject(rejected(str(error)))
+            elif _is_text(record.fields):
+                kind = record.fields["warc-type"].lower()
+                reason = f"the record is a {kind}: of an archive, records of the type response are read"
+                reject(rejected(reason, excluded=True))
             elif record.source is not None:
                 yield _Item(None, record.row, record.source)
         if stretch is not None and not stretch.reached:
@@ -111,6 +119,13 @@ def _payload(items: list[_Item], pages: list[Page]) -> Pages:
 
 def _is_wanted(fields: Fields) -> bool:
     return _is_response(fields) or fields.get("warc-type", "").lower() == "warcinfo"
+
+
+def _is_text(fields: Fields) -> bool:
+    """Return whether a record that is no response has a document: WET files, and pages that a program rendered."""
+    kind = fields.get("warc-type", "").lower()
+    media_type = fields.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "conversion" or (kind == "resource" and media_type in (*HTML_TYPES, "text/plain"))
 
 
 def _is_response(fields: Fields) -> bool:

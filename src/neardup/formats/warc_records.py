@@ -31,7 +31,8 @@ class Record(NamedTuple):
     row : its number in the file, from 0; byte : its position in the file, or that of its gzip member.
     fields : its header, names in lower case; block : its content, None unless it was wanted.
     source : its bytes in the file, decompressed unless it has a gzip member to itself; None unless requested.
-    problem : why it cannot be read, else None. is_last : whether the rest of the file cannot be read.
+    problem : why it cannot be read, else None. is_last : whether the rest of the file cannot be read. is_too_long :
+    whether the problem is its length.
     """
 
     row: int
@@ -41,6 +42,7 @@ class Record(NamedTuple):
     source: bytes | None
     problem: str | None
     is_last: bool = False
+    is_too_long: bool = False
 
 
 def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_source: bool = False) -> Iterator[Record]:
@@ -107,7 +109,8 @@ def _next_record(
         if is_wanted:
             problem = f"the record has {length} bytes; at most {MAX_RECORD_BYTES} are read"
         if data.max_skipped_bytes is not None and length > data.max_skipped_bytes:
-            return _abandoned(data, Record(row, byte, fields, None, None, problem), length)
+            record = Record(row, byte, fields, None, None, problem, is_too_long=problem is not None)
+            return _abandoned(data, record, length)
         passed = data.skip(length)
     if passed < length:
         reason = f"the file is cut short inside this record: it has {passed} of {length} bytes"
@@ -115,7 +118,8 @@ def _next_record(
     damage = _skip_end(data)
     if with_source and block is not None:
         source = data.member() or header + block + b"\r\n\r\n"
-    return Record(row, byte, fields, block, source, problem), damage
+    record = Record(row, byte, fields, block, source, problem, is_too_long=problem is not None)
+    return record, damage
 
 
 def _header(data: WarcBytes, byte: int) -> bytes:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, offsets_from_lengths, ranges, rank_in_run
 from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
-from neardup.documents.batch import Corpus
+from neardup.documents.batch import Corpus, Losses
 from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task
 from neardup.output import write as writing
@@ -147,7 +147,8 @@ class ItemTables:
         status, tally = Counter(self._status), self._found.corpus.tally
         counts = {"items": len(self._status), **{name: status[name] for name in STATUSES}}
         counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._all[:, 0]))}
-        counts |= {"read": tally.documents, "rejected": tally.rejected, "items_rejected": len(self._items.rejected)}
+        rejected = Losses.of(self._items.rejected).rejected
+        counts |= {"read": tally.documents, "rejected": tally.losses.rejected, "items_rejected": rejected}
         return counts
 
     def benchmarks(self) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from neardup.formats.reading import InputFile, Task
 from neardup.report import charts
 from neardup.report.items import location
 from neardup.report.page import Report, folded, render_page, table
-from neardup.report.sections import notebook, sections
+from neardup.report.sections import headline_losses, notebook, sections
 from neardup.report.wording import document_id, escape_text, say, speaking, words
 
 MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
@@ -80,8 +80,9 @@ def headline(report: Report) -> str:
     """Return the result of the run as one sentence."""
     counts = {key: 0 for key, _ in _COUNTS} | (report.get("counts") or {})
     if not counts["read"]:
-        return say("headline.nothing")
-    return say("headline.clusters" if counts["clusters"] else "headline.single", **counts)
+        return say("headline.nothing") + headline_losses(report)
+    sentence = say("headline.clusters" if counts["clusters"] else "headline.single", **counts)
+    return sentence + headline_losses(report)
 
 
 def _clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from neardup.report.items import Example, hit_list
 from neardup.report.page import Report, render_fragment, render_page, table
-from neardup.report.sections import inputs_table, settings_tables
+from neardup.report.sections import headline_losses, inputs_table, settings_tables
 from neardup.report.wording import document_id, percent, say, speaking
 
 _STATUSES = ("contaminated", "boilerplate", "short", "clean")
@@ -42,7 +42,8 @@ def render_notebook(report: dict[str, Any]) -> str:
 def headline(report: Report) -> str:
     """Return the result of the run as one sentence."""
     counts = report["counts"]
-    return say("contamination.headline", **counts) if counts["items"] else say("contamination.nothing")
+    sentence = say("contamination.headline", **counts) if counts["items"] else say("contamination.nothing")
+    return sentence + headline_losses(report)
 
 
 def _benchmarks(report: Report) -> str:

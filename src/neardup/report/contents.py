@@ -14,8 +14,8 @@ import numpy as np
 from neardup.arrays import Integers, Words
 from neardup.candidates.blocks import Radius
 from neardup.decide.outcome import Outcome, Totals
-from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, Rejected
-from neardup.errors import IncompleteWarning
+from neardup.documents.batch import Corpus, Losses
+from neardup.errors import IncompleteWarning, InputError
 from neardup.fingerprints.gathered import Count
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -35,6 +35,16 @@ def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("neardup."):
         level, frame = level + 1, frame.f_back
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
+
+
+def refuse_incomplete(report: dict[str, Any], on_error: str) -> None:
+    """Raise InputError before an index is updated by a run that could not read all of its inputs."""
+    if report["incomplete"] is None or on_error == "skip":
+        return
+    raise InputError(
+        f"The index is not updated, and no output is written: {report['incomplete']['message']} Then continue with "
+        "resume=True (--resume)."
+    )
 
 
 _MAX_VALUES = 1000  # in a report
@@ -140,7 +150,7 @@ def build_report(
         ),
         "removed_by_inputs": _removed_by_inputs(tasks, outcome),
         "counts": _counts(outcome),
-        "incomplete": describe_incomplete(tally.unread_files, tally.unread),
+        **describe_losses(tally.losses, tally.documents),
         **method.describe_search(outcome),
         "recall": _recall(outcome.recall),
         "audit": _audit(outcome.audited, selection.audit_sample),
@@ -161,30 +171,40 @@ def drop_near_counts(report: dict[str, Any]) -> None:
         report["counts"]["collisions"] = None
 
 
-def describe_incomplete(num_files: int, reasons: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the number and names of the files that could not be read to their end; None if there are none.
+def describe_losses(losses: Losses, num_documents: int) -> dict[str, Any]:
+    """Return the parts of a report about files and rows that could not be read; None for each if there are none.
 
-    reasons : by name, of the first files.
+    num_documents : of the run, read.
     """
-    if not num_files:
+    return {"incomplete": _incomplete(losses), "unreadable": _unreadable(losses, num_documents)}
+
+
+def _incomplete(losses: Losses) -> dict[str, Any] | None:
+    if not losses.unread_files:
         return None
-    lost = [
-        f"{name}: {shortened(visible(' '.join(reason.split())).rstrip('.'), _MAX_REASON)}"
-        for name, reason in islice(reasons.items(), 3)
-    ]
-    shown = "; ".join(lost) + (f"; and {num_files - 3:,} more" if num_files > 3 else "")
+    lost = [f"{name}: {_shortened(reason)}" for name, reason in islice(losses.unread.items(), 3)]
+    more = f"; and {losses.unread_files - 3:,} more" if losses.unread_files > 3 else ""
     message = (
-        f"{plural(num_files, 'file')} could not be read to the end: {shown}. What was read before that is in "
-        "the result. Make the files readable and run again, or accept this with on_error='skip' (--on-error "
-        "skip)."
+        f"{plural(losses.unread_files, 'file')} could not be read completely: {'; '.join(lost)}{more}. What could be "
+        "read is in the result. Make the files readable and run again, or accept this with on_error='skip' "
+        "(--on-error skip)."
     )
-    return {"files": num_files, "names": list(reasons), "message": message}
+    return {"files": losses.unread_files, "names": list(losses.unread), "message": message}
 
 
-def incomplete_by(rejected: Sequence[Rejected]) -> dict[str, Any] | None:
-    """Return the same for a list of rejected rows."""
-    lost = [row for row in rejected if row.rest_of_file]
-    return describe_incomplete(len(lost), {row.file: row.reason for row in lost[:MAX_UNREAD_NAMED]})
+def _unreadable(losses: Losses, num_documents: int) -> dict[str, Any] | None:
+    if not losses.unreadable:
+        return None
+    message = (
+        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could not be read, such as "
+        f"{_shortened(losses.first)}. Convert the file, name its format with in_format (--in-format), or accept this "
+        "with on_error='skip' (--on-error skip)."
+    )
+    return {"rows": losses.unreadable, "message": message}
+
+
+def _shortened(reason: str) -> str:
+    return shortened(visible(" ".join(reason.split())).rstrip("."), _MAX_REASON)
 
 
 def peak_memory() -> int | None:
@@ -249,7 +269,7 @@ def _counts(outcome: Totals) -> dict[str, int]:
         "removed": counts.removed,
         "removed_exact": counts.removed_exact,
         "removed_near": counts.removed - counts.removed_exact,
-        "rejected": corpus.tally.rejected,
+        "rejected": corpus.tally.losses.rejected,
         "without_features": corpus.tally.without_features,
         "against": corpus.num_against,
         "compared": outcome.compared,
@@ -302,7 +322,7 @@ def fingerprint_pairs_report(
             "without_features": sum(each.without_features for each in counts.values()),
             "confirmed": num_pairs,
         },
-        "incomplete": None,
+        **describe_losses(Losses(), 0),
         **describe_cost(stages, count),
         "warnings": [],
     }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from neardup.report import charts
 from neardup.report.items import Example, hint, marked_text, pair_list, removed_list, similarity_shown
 from neardup.report.page import Report, render_page
-from neardup.report.sections import notebook, sections
+from neardup.report.sections import headline_losses, notebook, sections
 from neardup.report.wording import document_id, escape_text, percent, say, speaking, what_copies_share
 
 
@@ -178,8 +178,9 @@ def headline(report: Report) -> str:
     """Return the result of the run as one sentence."""
     counts = {key: 0 for key, _ in _COUNTS} | (report.get("counts") or {})
     if not counts["read"]:
-        return say("headline.nothing")
-    return say("headline.removed" if counts["removed"] else "headline.kept", **counts)
+        return say("headline.nothing") + headline_losses(report)
+    sentence = say("headline.removed" if counts["removed"] else "headline.kept", **counts)
+    return sentence + headline_losses(report)
 
 
 def _terms(report: Report) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from neardup.report.items import Example, passage_list
 from neardup.report.page import Report, render_fragment, render_page
-from neardup.report.sections import inputs_table, settings_tables
+from neardup.report.sections import headline_losses, inputs_table, settings_tables
 from neardup.report.wording import percent, say, speaking
 
 
@@ -41,7 +41,7 @@ def headline(report: Report) -> str:
     counts = report["counts"]
     share = percent(counts["characters"] / max(1, counts["characters_read"]))
     dropped = say("passages.and_dropped", **counts) if counts["dropped"] else ""
-    return say("passages.headline", share=share, and_dropped=dropped, **counts)
+    return say("passages.headline", share=share, and_dropped=dropped, **counts) + headline_losses(report)
 
 
 def _passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:

@@ -51,6 +51,15 @@ def _condition(report: Report, of_two: bool) -> str:
     return similar
 
 
+def headline_losses(report: Report) -> str:
+    """Return the end of a headline: the rows that were rejected and the files that could not be read completely."""
+    counts, incomplete = report.get("counts") or {}, report.get("incomplete")
+    rejected = counts.get("rejected", 0) + counts.get("items_rejected", 0)
+    clauses = [say("headline.rejected", rejected=rejected)] if rejected else []
+    clauses += [say("headline.incomplete", files=incomplete["files"])] if incomplete else []
+    return "".join(clauses)
+
+
 def count_rows(report: Report, counted: Counted) -> list[tuple[str, str, str, str]]:
     """Return (class, label, count, share of the documents read) for each of the counts of the report."""
     counts = report.get("counts") or {}

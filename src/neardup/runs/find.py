@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import glob
+import fnmatch
 import os
 import posixpath
 import re
@@ -22,6 +22,9 @@ _MAGIC = re.compile(r"[*?\[]")
 Skip = Callable[[str, str], None]
 """Called for each file that a search leaves out, with its name and the reason."""
 
+Fail = Callable[[str, OSError], None]
+"""Called for each path that cannot be listed, with the error."""
+
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
 NOT_REGULAR = "that are not regular files"
@@ -31,7 +34,8 @@ class FoundFile(NamedTuple):
     """A file that was found.
 
     name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or address to open; path :
-    normal and absolute; base : the folder named, above it; is_direct : whether the file itself was named.
+    normal and absolute; base : the folder named, above it; is_direct : whether the file itself was named; problem : why
+    it cannot be listed, if it is a folder, else "".
     """
 
     name: str
@@ -39,6 +43,7 @@ class FoundFile(NamedTuple):
     path: str
     base: str
     is_direct: bool
+    problem: str = ""
 
     @property
     def key(self) -> str:
@@ -47,7 +52,7 @@ class FoundFile(NamedTuple):
 
 
 def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[FoundFile]:
-    """Return the files of a path, folder, pattern or address, sorted.
+    """Return the files of a path, folder, pattern or address, sorted; then the folders that cannot be listed.
 
     format_name : the format of all files; None to go by the suffix, and leave out files with an unknown one.
     skip : called for each file of a folder or pattern that is left out.
@@ -63,9 +68,14 @@ def find(path: str, format_name: str | None = None, skip: Skip = lambda name, re
 
 
 def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
+    unlisted: dict[str, str] = {}
+
+    def fail(folder: str, error: OSError) -> None:
+        unlisted[folder] = f"the folder cannot be listed: {error.strerror or error}"
+
     if os.path.isdir(path):
         base = os.path.abspath(path)
-        found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip)]
+        found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip, fail, _refuse_tables)]
     elif os.path.exists(path):
         if not os.path.isfile(path):
             raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
@@ -73,15 +83,30 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
     elif _MAGIC.search(path):
         fixed = _fixed_part(path)
         base = os.path.abspath(fixed)
-        found = _matching(path, fixed, skip)
+        found = _matching(path, fixed, skip, fail)
     else:
         raise _missing(name, _neighbours(path))
-    readable = _readable(name, found, format_name, skip)
-    return [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
+    problems = [f"{shown(folder)}: {problem}" for folder, problem in unlisted.items()]
+    readable = _readable(name, found, format_name, skip, problems)
+    files = [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
+    return files + [
+        FoundFile(shown(folder), folder, os.path.abspath(folder), base, False, problem)
+        for folder, problem in sorted(unlisted.items())
+    ]
 
 
-def _readable(name: str, found: Sequence[str], format_name: str | None, skip: Skip) -> list[str]:
-    """Return the files whose format is known; InputError if there is none. name : of the folder or pattern."""
+def _readable(
+    name: str, found: Sequence[str], format_name: str | None, skip: Skip, problems: Sequence[str] = ()
+) -> list[str]:
+    """Return the files whose format is known.
+
+    name : of the folder or pattern. problems : sentences about the folders that cannot be listed.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
     readable = []
     for path in found:
         if format_name or format_of(path)[0]:
@@ -91,7 +116,7 @@ def _readable(name: str, found: Sequence[str], format_name: str | None, skip: Sk
     if not readable:
         seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
         raise InputError(
-            f"No input in {name}: {seen}. Known are {accepted_suffixes()}. "
+            f"No input in {name}: {'; '.join([seen, *problems[:3]])}. Known are {accepted_suffixes()}. "
             "Check the path or the pattern ('**/' searches folders below)."
         )
     return readable
@@ -112,49 +137,126 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
     return FoundFile(shown(name), location, path, os.path.dirname(path), True)
 
 
-def _walk(folder: str, is_hidden: Callable[[str], bool], skip: Skip) -> list[str]:
-    """Return the regular files below a folder, sorted, relative to it; each folder is entered once, however linked."""
+def _walk(
+    folder: str,
+    is_hidden: Callable[[str], bool],
+    skip: Skip,
+    fail: Fail,
+    check: Callable[[str, set[str]], None] = lambda folder, names: None,
+) -> list[str]:
+    """Return the regular files below a folder, sorted, relative to it; each folder is entered once, however linked.
+
+    check : is called with each folder and the names in it.
+    """
     files: list[list[str]] = []
     entered: set[tuple[int, int]] = set()
     waiting: list[list[str]] = [[]]
     while waiting:
         parts = waiting.pop()
+        current = os.path.join(folder, *parts)
         try:
-            current = os.path.join(folder, *parts)
             here = os.stat(current)
-            entries = sorted(os.scandir(current), key=lambda entry: (entry.is_symlink(), entry.name))
-        except OSError:
-            continue
-        if (here.st_dev, here.st_ino) in entered:
+            if (here.st_dev, here.st_ino) in entered:
+                continue
+            entries = _entries(current)
+        except OSError as error:
+            fail(current, error)
             continue
         entered.add((here.st_dev, here.st_ino))
+        check(current, {entry.name for entry in entries})
         for entry in reversed(entries):  # links to folders last, so that a folder is known by its own name
             path = [*parts, entry.name]
-            if entry.is_dir():
+            try:
+                is_folder, is_file = entry.is_dir(), entry.is_file()
+            except OSError as error:  # of what a link leads to
+                fail(entry.path, error)
+                continue
+            if is_folder:
                 if not is_hidden(entry.name):
                     waiting.append(path)
             elif is_hidden(entry.name):
                 skip(shown(entry.path), HIDDEN)
-            elif not entry.is_file():
+            elif not is_file:
                 skip(shown(entry.path), NOT_REGULAR)
             else:
                 files.append(path)
     return [os.path.join(*path) for path in sorted(files)]
 
 
-def _matching(pattern: str, fixed: str, skip: Skip) -> list[str]:
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder by name, links last. Raises OSError."""
+    with os.scandir(folder) as found:
+        return sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
+
+
+def _refuse_tables(folder: str, names: set[str]) -> None:
+    """Raise InputError if a folder is a table of a format whose files also have rows that the table does not have."""
+    where = shown(folder)
+    if "_delta_log" in names:
+        kind, how = "Delta", f"deltalake.DeltaTable({where!r}).to_pyarrow_table()"
+    elif ".hoodie" in names:
+        kind, how = "Hudi", f"pyarrow.Table.from_batches(hudi.HudiTable({where!r}).read_snapshot())"
+    elif "_versions" in names and "data" in names:
+        kind, how = "Lance", f"lance.dataset({where!r}).to_table()"
+    elif os.path.basename(folder) == "metadata" and any(map(_is_of_iceberg, names)):
+        where = shown(os.path.dirname(folder))
+        kind, how = "Iceberg", f"duckdb.sql(\"from iceberg_scan('{where}')\")"
+    else:
+        return
+    raise InputError(
+        f"{where} is a table of {kind}, whose files also have rows that were removed from it. Read it in Python, as in "
+        f"neardup.dedup({how}). To read all of its files as they are, name a pattern: '{where}/**/*.parquet'."
+    )
+
+
+def _is_of_iceberg(name: str) -> bool:
+    return name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))
+
+
+def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
     """Return the regular files that match a pattern, sorted."""
-    if "**" not in pattern:
-        found = sorted(glob.glob(pattern))
-        for path in found:
-            if not os.path.isfile(path) and not os.path.isdir(path):
-                skip(shown(path), NOT_REGULAR)
-        return [path for path in found if os.path.isfile(path)]
-    # The standard library follows a link to a folder above for ever.
-    rest = pattern[len(fixed) :] if fixed != "." else pattern
-    matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
-    below = _walk(fixed, lambda name: name.startswith("."), skip)
-    return [os.path.join(fixed, path) if fixed != "." else path for path in below if matches(path.replace(os.sep, "/"))]
+    if "**" in pattern:
+        rest = pattern[len(fixed) :] if fixed != "." else pattern
+        matches = re.compile(_regular_expression(rest.replace(os.sep, "/"))).fullmatch
+        below = _walk(fixed, lambda name: name.startswith("."), skip, fail)
+        below = [path for path in below if matches(path.replace(os.sep, "/"))]
+        return below if fixed == "." else [os.path.join(fixed, path) for path in below]
+    found = []
+    for path in _expand(pattern, fixed, fail):
+        if os.path.isfile(path):
+            found.append(path)
+        elif not os.path.isdir(path):
+            skip(shown(path), NOT_REGULAR)
+    return sorted(found)
+
+
+def _expand(pattern: str, fixed: str, fail: Fail) -> list[str]:
+    """Return the paths that match a pattern without `**`, as the module glob does; fail : as of `_walk`."""
+    rest = pattern if fixed == "." else pattern[len(fixed) :]
+    folders = ["" if fixed == "." else fixed]
+    *parts, last = re.split(r"[/\\]" if os.sep == "\\" else "/+", rest)
+    for part in parts:
+        folders = [path for folder in folders for path in _children(folder, part, fail) if os.path.isdir(path)]
+    return [path for folder in folders for path in _children(folder, last, fail)]
+
+
+def _children(folder: str, part: str, fail: Fail) -> list[str]:
+    """Return the paths in a folder whose name matches a part of a pattern."""
+    if not _MAGIC.search(part):
+        path = os.path.join(folder, part)
+        return [path] if os.path.lexists(path) else []
+    try:
+        names = [entry.name for entry in _entries(folder or ".")]
+    except OSError as error:
+        fail(folder or ".", error)
+        return []
+    is_shown = part.startswith(".")
+    matches = re.compile(fnmatch.translate(os.path.normcase(part))).match
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if (is_shown or not name.startswith(".")) and matches(os.path.normcase(name))
+    ]
 
 
 def _is_hidden(name: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError, SettingError
-from neardup.formats.reading import InputFile
+from neardup.formats.reading import InputFile, UnlistedFolder
 from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
 from neardup.runs.find import FoundFile, Skip, find
 from neardup.runs.spool import spool
@@ -58,12 +58,12 @@ def list_inputs(
         else:
             for file in find(path, format_name, skip):
                 found.setdefault(file.key, file)
-    named = [file for file in found.values() if file is not None]
+    named = [file for file in found.values() if file is not None and not file.problem]
     texts = [file for file in named if _format_of(file, format_name)[0].unit == "auto"]
     text_unit = unit
     if unit == "auto":
         text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
-    roots = _common_roots(named)
+    roots = _common_roots([file for file in found.values() if file is not None])
     files = [
         _piped(unit, format_name)
         if file is None
@@ -87,15 +87,25 @@ def _piped(unit: str, requested: str | None) -> InputFile:
 
 
 def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
-    known, compression = _format_of(file, requested)
     below = posixpath.relpath(file.path, root) if is_remote(file.location) else os.path.relpath(file.path, root)
+    relative_name = below.replace(os.sep, "/")
+    if file.problem:
+        return UnlistedFolder(
+            name=file.name,
+            location=file.location,
+            format="folder",
+            unit="file",
+            relative_name=relative_name,
+            reason=file.problem,
+        )
+    known, compression = _format_of(file, requested)
     return InputFile(
         name=file.name,
         location=file.location,
         compression=compression,
         format=known.name,
         unit=_unit(known, text_unit),
-        relative_name=below.replace(os.sep, "/"),
+        relative_name=relative_name,
     )
 
 

@@ -22,6 +22,7 @@ from neardup.errors import InputError
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns
 from neardup.runs.run import Inputs, parts_of, tasks_of
+from neardup.settings.run import MAX_UNREADABLE
 
 
 @dataclass
@@ -57,6 +58,7 @@ def read_items(
     item_columns: str | Sequence[str] | None,
     benchmark_column: str | None,
     use: Callable[[Callable[[Rejected], None]], Callable[[Rejected], None]],
+    max_unreadable: float = MAX_UNREADABLE,
 ) -> Items:
     """Read all items.
 
@@ -66,6 +68,7 @@ def read_items(
     item_columns : the columns of an item, as `choose_item_columns` takes them.
     benchmark_column : the column with the name of the benchmark. Default: the name of the input.
     use : returns how a rejected row is handled, from how it is listed.
+    max_unreadable : as of `Task`.
 
     Raises
     ------
@@ -78,6 +81,7 @@ def read_items(
     parts = parts_of(inputs.source, inputs, "items", {})
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
     tasks = tasks_of(inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings)
+    tasks = [task._replace(max_unreadable=max_unreadable) for task in tasks]
     items = Items(tasks, columns, text_columns, warnings)
     reject, benchmarks = use(items.rejected.append), _benchmarks(tasks)
     for number, entries in groupby(read_tasks(tasks, 1, with_payload=True), itemgetter(0)):

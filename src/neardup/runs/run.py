@@ -20,7 +20,7 @@ from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, Part, Task
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, Part, Task, UnlistedFolder
 from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
@@ -150,6 +150,7 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     InputError
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
+    tasks = [task for task in tasks if not isinstance(task.part, UnlistedFolder)]
     pages = [task.part for task in tasks if has_pages(task)]
     paged = method.of_pages() if pages else method
     if paged is method:
@@ -220,6 +221,7 @@ class TextOptions(TypedDict, total=False):
     max_document_bytes: int
     threads: int | None
     on_error: OnError
+    max_unreadable: float
     progress: bool | Progress
 
 
@@ -330,7 +332,8 @@ class Run:
         """Find the inputs and choose their columns; of web pages, the method compares the main text."""
         warnings: list[str] = []
         inputs = self.inputs._replace(vector_length=self.method.vector_length)
-        tasks = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
+        found = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
+        tasks = [task._replace(max_unreadable=self.settings.max_unreadable) for task in found]
         return Found(tasks, for_pages(self.method, tasks), warnings)
 
     def rejecter(

@@ -202,6 +202,10 @@ class OutputSettings(Validated):
     )
 
 
+MAX_UNREADABLE = 0.01
+"""Default share of the rows of a file that may be unreadable."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Validated):
     """How a run uses the machine. Nothing here changes the result."""
@@ -226,4 +230,11 @@ class RunSettings(Validated):
         "be read to its end makes the result incomplete (exit code 1); skip lists them and exits with 0; stop "
         "ends the run at the first one.",
         choices=get_args(OnError),
+    )
+    max_unreadable: float = parameter(
+        MAX_UNREADABLE,
+        "The share of unreadable rows of a file, such as 0.01, above which the file counts as not read to its end, so "
+        "that the result is incomplete (exit code 1).",
+        low=0.0,
+        high=1.0,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from neardup.cli.render.reports import print_closing, print_troubles
+from neardup.cli.render.reports import add_rejected, print_closing, print_troubles
 from neardup.cli.render.table import Rows, print_table
 from neardup.report.wording import memory, noun, percent, plural, translated, visible
 
@@ -27,8 +27,7 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     table.count("Boilerplate", counts["boilerplate"], "found, but only words that many documents or items have")
     table.count("Too short", counts["short"], "fewer than three shingles of its own: not looked for")
     table.count("Clean", counts["clean"], "not found", "bold green")
-    if counts["rejected"] or counts["items_rejected"]:
-        table.count("Rejected", counts["rejected"] + counts["items_rejected"], "could not be read", "bold red")
+    add_rejected(table, report, counts["rejected"] + counts["items_rejected"])
     written = {} if report["write"] == "none" else {"Kept": "kept/"}
     table.line()
     print_closing(table, report, _FILES | written, output, console)

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.reports import print_troubles
+from neardup.cli.render.reports import add_rejected, print_troubles
 from neardup.cli.render.suggestion import print_example
 from neardup.cli.render.table import Rows, is_unicode, print_table
 from neardup.report.wording import noun, percent, plural, say, translated, visible
@@ -68,7 +68,7 @@ def _print_truth(report: dict[str, Any], console: Console) -> None:
         rows.count("Judged", truth["pairs"], judged)
     wanted = "pairs under one label" if "label" in truth else "pairs judged to be duplicates"
     rows.count("To find", report["at_threshold"]["positives"], wanted, "bold")
-    rows.count("Rejected", report["counts"]["rejected"], "could not be read")
+    add_rejected(rows, report, report["counts"]["rejected"])
     rows.print(console)
 
 

@@ -73,8 +73,7 @@ def print_added(report: dict[str, Any]) -> None:
         rows.count("  copies", counts["removed_exact"], "")
         if counts["repeated"]:
             rows.count("Repeated", counts["repeated"], "already in the index: the same answer again")
-    if counts["rejected"]:
-        rows.count("Rejected", counts["rejected"], "could not be read", "bold red")
+    reports.add_rejected(rows, report, counts["rejected"])
     if counts.get("truncated"):
         rows.count("Bounded", counts["truncated"], "share a bucket with more documents than were compared")
     rows.line()

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from neardup.cli.render.reports import add_passages, print_closing, print_troubles
+from neardup.cli.render.reports import add_passages, add_rejected, print_closing, print_troubles
 from neardup.cli.render.table import Rows
 from neardup.report.wording import memory, noun
 
@@ -18,8 +18,7 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     counts, table = report["counts"], Rows()
     table.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['source_bytes'])} of text")
     add_passages(table, counts)
-    if counts["rejected"]:
-        table.count("Rejected", counts["rejected"], "could not be read", "bold red")
+    add_rejected(table, report, counts["rejected"])
     files = {"Report": "report.html", "Passages": "passages.parquet"}
     written = {"Kept": "kept/"} if report["write"] != "removed" else {}
     table.line()

@@ -39,8 +39,7 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
         read = say("terminal.of_text", documents=noun(counts["read"], "document"), size=size, kind=_kind(report))
         table.count(say("counts.read"), counts["read"], read)
     _add_findings(table, report)
-    if counts.get("rejected"):
-        table.count(say("terminal.rejected"), counts["rejected"], say("terminal.unreadable"), "bold red")
+    add_rejected(table, report, counts.get("rejected", 0))
     kind = "groups" if report.get("groups") else command if "read" in counts else "fingerprints"
     without = say(f"without_features.{kind}")
     if counts["without_features"]:
@@ -69,6 +68,16 @@ def print_report(report: dict[str, Any], output: str | os.PathLike[str], console
     print_closing(table, report, {say(f"files.{name}"): file for name, file in files.items()}, output, console)
     _print_largest(report.get("largest_clusters"), console)
     print_troubles(report, console)
+
+
+def add_rejected(table: Rows, report: dict[str, Any], rejected: int) -> None:
+    """Add the number of rows that could not be read, and of those that a rule leaves out; rejected : of both."""
+    losses = report.get("unreadable")
+    unreadable = losses["rows"] if losses else 0
+    if unreadable:
+        table.count(say("terminal.rejected"), unreadable, say("terminal.unreadable"), "bold red")
+    if rejected > unreadable:
+        table.count(say("terminal.excluded"), rejected - unreadable, say("terminal.by_rule"))
 
 
 def print_closing(
@@ -231,7 +240,7 @@ def print_frequencies(report: dict[str, Any], output: Path) -> None:
     rows.count("Features", report["features"], "distinct", "bold green")
     if report["max_undercount"]:
         rows.count("Undercount", report["max_undercount"], "at most: the rarest features were dropped to save memory")
-    rows.count("Rejected", rejected, "could not be read", "bold red" if rejected else "")
+    add_rejected(rows, report, rejected)
     rows.line("Version", report["version"])
     rows.line("Table", visible(output), "bold cyan")
     rows.print(console)
@@ -263,7 +272,10 @@ def _add_cost(table: Rows, report: dict[str, Any]) -> None:
 
 
 def print_troubles(report: dict[str, Any], console: Console) -> None:
-    """Print the warnings of a run, then as `print_rejected`."""
+    """Print what could not be read, and the warnings of a run, then as `print_rejected`."""
+    if report.get("unreadable") and not report["incomplete"]:  # it has the same rows
+        console.print()
+        _print_line(say("terminal.unreadable_rows"), "bold red", for_terminal(report["unreadable"]["message"]), console)
     for warning in report["warnings"]:
         console.print()
         _print_line(say("terminal.warning"), "bold yellow", for_terminal(warning), console)

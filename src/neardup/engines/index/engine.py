@@ -33,7 +33,7 @@ from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
 from neardup.output.tables import LocationsAfter
 from neardup.progress import Progress, Stages
-from neardup.report.contents import drop_near_counts
+from neardup.report.contents import drop_near_counts, refuse_incomplete
 from neardup.runs.run import Run
 from neardup.stores import embedded
 from neardup.stores.base import Changes, StoredSnapshot, Writer
@@ -252,12 +252,20 @@ class IndexEngine(Engine):
         )
 
     def complete(self, report: dict[str, Any]) -> None:
-        """Replace the partial counts of the index in the report by its totals."""
+        """Replace the partial counts of the index in the report by its totals.
+
+        Raises
+        ------
+        InputError
+            If the index was to be updated, and inputs could not be read completely.
+        """
         kept = self._snapshot.count().kept
         report["inputs"][0]["documents"] = report["counts"]["against"] = kept
         report["counts"] |= {"compared": None, "repeated": self._num_repeated}
         drop_near_counts(report)
         report["updated"] = False
+        if self._updates:
+            refuse_incomplete(report, self.run.settings.on_error)
 
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
         """Add the documents of the run to the index, if it was opened to be updated, and note it in the report."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup import schemas
 from neardup.arrays import arrow_of, flatten_strings, join_arrays
 from neardup.decide.priority import rank_columns
-from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
+from neardup.documents.batch import Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
 from neardup.engines.base import FirstIds
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
@@ -69,7 +69,7 @@ class Reading:
         self.has_ids = any(task.columns.id is not None for task in tasks)
         self.settings, self.first_ids, self.max_values = settings, first_ids, max_values
         state = scratch.restore()
-        self.tally = Tally() if state is None else Tally(**state["tally"])
+        self.tally = Tally() if state is None else Tally.restore(state["tally"])
 
     def checkpoint(self) -> None:
         """Write a checkpoint."""
@@ -172,12 +172,7 @@ class Reading:
         for row in rejected:
             line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
             self.scratch.append(schemas.REJECTED, np.frombuffer(line.encode("utf-8", "replace"), np.uint8))
-            if row.rest_of_file:
-                self.tally.unread_files += 1
-                if len(self.tally.unread) < MAX_UNREAD_NAMED:
-                    self.tally.unread[row.file] = row.reason
-            else:
-                self.tally.rejected += 1
+            self.tally.losses.add(row)
         self.tally.part_rejected += len(rejected)
 
     def _end_part(self) -> None:

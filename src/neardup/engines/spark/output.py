@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from neardup.arrays import Ints, Positions, arrow_of
 from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Removals, Totals
-from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, Tally
+from neardup.documents.batch import Corpus, Losses, Rejected, Tally
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
@@ -123,12 +123,9 @@ def corpus_of_counts(counts: Ints, without: int, lines: list[str], tasks: list[T
     """Return the corpus. counts : int64 (3, num_parts), documents, rejected rows and bytes. without : no features."""
     documents, rejected, num_bytes = counts
     num_against_parts = sum(task.against for task in tasks)
-    lost = [row for row in map(json.loads, lines) if row["rest_of_file"]]
     tally = Tally(
         documents=int(documents.sum()),
-        rejected=int(rejected.sum()) - len(lost),
-        unread_files=len(lost),
-        unread={row["file"]: row["reason"] for row in lost[:MAX_UNREAD_NAMED]},
+        losses=Losses.of(Rejected(**json.loads(line)) for line in lines),
         without_features=without,
         text_bytes=int(num_bytes.sum()),
         against_bytes=int(num_bytes[:num_against_parts].sum()),

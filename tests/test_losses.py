@@ -1,0 +1,316 @@
+"""What could not be read is never silent: folders, rows, archives, tables of other formats; and gates."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import neardup
+from neardup.cli.main import cli
+from neardup.errors import IncompleteWarning, InputError
+from neardup.runs import find as finding
+from reference.warc_files import info, members, page, record
+
+GOOD = '{"id": "%s", "text": "one two three four five six %s"}\n'
+QUESTION = "Which of these gases is the most abundant one in the atmosphere of the Earth at sea level today?"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli, list(arguments), prog_name="neardup")
+
+
+def write_lines(name: str, good: int, bad: int, line: bytes = '{"text": "café"}'.encode("latin-1")) -> str:
+    """Write a file of JSON lines, the bad ones last."""
+    lines = [(GOOD % (number, number)).encode() for number in range(good)]
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_bytes(b"".join(lines) + (line + b"\n") * bad)
+    return name
+
+
+# Folders
+@pytest.fixture
+def unlistable(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make two folders of which one cannot be listed, even by root."""
+    write_lines("c/ok/a.jsonl", 2, 0)
+    write_lines("c/no/b.jsonl", 1, 0)
+    entries = finding._entries
+
+    def refuse(path):
+        if Path(path).name == "no":
+            raise PermissionError(13, "Permission denied", str(path))
+        return entries(path)
+
+    monkeypatch.setattr(finding, "_entries", refuse)
+    return "c"
+
+
+@pytest.mark.parametrize("source", ["c", "c/**/*.jsonl", "c/*/*.jsonl"])
+def test_a_folder_that_cannot_be_listed_makes_the_run_incomplete(unlistable, source):
+    done = run("dedup", source, "-o", "out", "--quiet")
+    assert done.exit_code == 1
+    assert "c/no: the folder cannot be listed: Permission denied" in done.stderr
+    report = json.loads(Path("out/report.json").read_text())
+    assert (report["counts"]["read"], report["incomplete"]["names"]) == (2, ["c/no"])
+    assert [path.name for path in Path("out/kept").rglob("*.*")] == ["a.jsonl"]
+    assert run("dedup", source, "-o", "out2", "--on-error", "skip").exit_code == 0
+    stopped = run("dedup", source, "-o", "out3", "--on-error", "stop")
+    assert (stopped.exit_code, Path("out3").exists()) == (2, False)
+    assert "cannot be listed" in stopped.stderr
+
+
+def test_every_command_and_function_names_a_folder_that_cannot_be_listed(unlistable):
+    assert run("index", "create", "i.index", "--quiet").exit_code == 0
+    for arguments in (
+        ["find-pairs", "c", "-o", "pairs.parquet"],
+        ["cluster", "c", "-o", "clusters"],
+        ["passages", "c", "-o", "passages", "--min-length", "50"],
+        ["sign", "c", "-o", "signatures.parquet"],
+        ["document-frequencies", "c", "-o", "idf.parquet"],
+        ["sweep", "c"],
+        ["index", "add", "i.index", "c"],
+    ):
+        done = run(*arguments, "--quiet")
+        assert (done.exit_code, "c/no" in done.stderr) == (1, True), (arguments, done.output)
+    with pytest.warns(IncompleteWarning, match="c/no: the folder cannot be listed") as caught:
+        result = neardup.dedup("c")
+    assert caught[0].filename == __file__
+    assert repr(result).endswith("none removed, 1 file not read completely>")
+
+
+def test_a_folder_of_pages_may_have_one_that_cannot_be_listed(unlistable):
+    Path("c/ok/a.jsonl").unlink()
+    Path("c/ok/a.html").write_text("<p>one two three four five six")
+    assert run("dedup", "c", "-o", "out", "--method", "structure").exit_code == 1
+    assert json.loads(Path("out/report.json").read_text())["counts"]["read"] == 1
+
+
+def test_a_link_that_leads_nowhere_one_may_look_is_named(monkeypatch):
+    write_lines("c/a.jsonl", 1, 0)
+    loop = Path("c/loop")
+    loop.symlink_to("loop")  # ELOOP
+    assert run("dedup", "c", "-o", "out").exit_code in (0, 1)  # the system decides whether a loop is an error
+    assert json.loads(Path("out/report.json").read_text())["counts"]["read"] == 1
+
+
+def test_a_folder_of_which_nothing_can_be_listed_is_an_error(monkeypatch):
+    Path("c").mkdir()
+
+    def refuse(path):
+        raise OSError(36, "File name too long")
+
+    monkeypatch.setattr(finding, "_entries", refuse)
+    with pytest.raises(InputError, match=r"No input in c: no file; c: the folder cannot be listed: File name too long"):
+        neardup.dedup("c")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may list every folder")
+def test_a_folder_without_permission_is_named():
+    write_lines("c/ok/a.jsonl", 1, 0)
+    write_lines("c/no/b.jsonl", 1, 0)
+    Path("c/no").chmod(0)
+    try:
+        assert run("dedup", "c", "-o", "out").exit_code == 1
+    finally:
+        Path("c/no").chmod(0o700)
+
+
+# Rows
+def test_a_file_of_which_more_than_one_row_in_a_hundred_cannot_be_read_makes_the_run_incomplete():
+    for bad, code in ((1, 0), (2, 1)):
+        write_lines("in.jsonl", 100, bad)
+        done = run("dedup", "in.jsonl", "-o", f"out{bad}", "--quiet")
+        assert (done.exit_code, f"{bad} of {100 + bad} rows" in done.stderr) == (code, True), done.stderr
+        assert "iconv -f LATIN1 -t UTF-8" in done.stderr
+        assert len(Path(f"out{bad}/kept/in.jsonl").read_text().splitlines()) == 100  # the output is complete
+
+
+def test_one_bad_file_among_a_hundred_good_ones_does_not_hide():
+    names = [write_lines(f"in/{number}.jsonl", 20, 0) for number in range(100)]
+    Path(names[50]).write_bytes('{"text": "café"}\n'.encode("latin-1") * 20)
+    done = run("dedup", "in", "-o", "out", "--quiet")
+    assert done.exit_code == 1
+    assert f"{names[50]}: no row of the file can be read: it is not UTF-8" in done.stderr
+    texts = [write_lines(f"texts/{number}.txt", 1, 0) for number in range(100)]
+    Path(texts[50]).write_bytes("café au lait".encode("latin-1"))
+    done = run("dedup", "texts", "-o", "out2", "--quiet")
+    assert (done.exit_code, texts[50] in done.stderr) == (1, True)
+
+
+def test_the_share_that_may_be_unreadable_is_a_setting_and_may_be_accepted():
+    write_lines("in.jsonl", 90, 10)
+    assert run("dedup", "in.jsonl", "-o", "a", "--max-unreadable", "10%").exit_code == 0
+    assert run("dedup", "in.jsonl", "-o", "b", "--max-unreadable", "0.09").exit_code == 1
+    assert run("dedup", "in.jsonl", "-o", "c", "--on-error", "skip", "--quiet").stderr == ""
+    for share in ("101%", "-1", "many"):
+        assert run("dedup", "in.jsonl", "-o", "d", "--max-unreadable", share).exit_code == 2
+    with pytest.raises(neardup.SettingError, match="max_unreadable must be a number of 0 or more and at most 1"):
+        neardup.dedup("in.jsonl", max_unreadable=2)
+
+
+def test_the_sentence_of_a_result_counts_rejected_rows():
+    write_lines("in.jsonl", 100, 900)
+    with pytest.warns(IncompleteWarning, match="900 of 1,000 rows of the file cannot be read: it is not UTF-8"):
+        result = neardup.dedup("in.jsonl")
+    assert repr(result).endswith(", 900 rows rejected, 1 file not read completely>")
+    assert result.report["unreadable"]["rows"] == 900
+
+
+def test_a_last_line_that_is_cut_short_is_a_damaged_file():
+    Path("in.jsonl").write_text("".join(GOOD % (n, n) for n in range(1000)) + '{"id": "x", "text": "cut he')
+    done = run("dedup", "in.jsonl", "-o", "out", "--quiet")
+    assert done.exit_code == 1
+    assert "the file is cut short inside this line" in done.stderr
+
+
+def test_what_a_stated_rule_leaves_out_is_counted_and_no_loss():
+    gone = page(b"<p>gone", "http://a.test/gone", status="404 Not Found")
+    pages = [page(b"<p>one two three four five six", "http://a.test/1"), gone]
+    Path("in.warc.gz").write_bytes(members(info(), *pages))
+    done = run("dedup", "in.warc.gz", "-o", "out")
+    assert (done.exit_code, "Excluded                   1  by status, type or size" in done.stdout) == (0, True)
+    assert run("dedup", "in.warc.gz", "-o", "out2", "--quiet").stderr == ""
+    long = pa.table({"text": ["short text", "long text " * 20]})
+    report = neardup.dedup(long, max_document_bytes=50).report
+    assert (report["counts"]["rejected"], report["unreadable"], report["incomplete"]) == (1, None, None)
+
+
+# Updates of an index
+def test_an_index_is_not_updated_by_a_run_that_lost_rows_and_the_run_can_be_resumed():
+    assert run("index", "create", "i.index", "--quiet").exit_code == 0
+    write_lines("in.jsonl", 50, 5)
+    options = ["dedup", "in.jsonl", "--against", "i.index", "--update", "-o", "out", "--id-column", "id", "--quiet"]
+    lines = Path("in.jsonl").read_bytes().replace(b'{"text": "caf\xe9"}', b'{"id": "x", "text": "caf\xe9"}')
+    Path("in.jsonl").write_bytes(lines)
+    refused = run(*options)
+    assert refused.exit_code == 2
+    assert "5 of 55 rows of the file cannot be read" in refused.stderr
+    assert not Path("out").exists()
+    with neardup.Index.open("i.index", read_only=True) as index:
+        assert len(index) == 0
+    done = run(*options, "--resume", "--on-error", "skip")
+    assert (done.exit_code, done.stderr) == (0, "")
+    with neardup.Index.open("i.index", read_only=True) as index:
+        assert len(index) == 50
+    assert Path("out/report.json").exists()
+
+
+def test_documents_that_are_added_one_by_one_stay_and_the_command_reports():
+    assert run("index", "create", "i.index", "--quiet").exit_code == 0
+    write_lines("in.jsonl", 50, 5)
+    done = run("index", "add-if-new", "i.index", "in.jsonl", "--quiet")
+    assert (done.exit_code, "5 of 55 rows" in done.stderr) == (1, True)
+    with neardup.Index.open("i.index", read_only=True) as index:
+        assert len(index) == 50
+
+
+# Gates
+def gate(corpus: bytes, *more: str):
+    Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + "\n")
+    Path("corpus.jsonl").write_bytes(corpus)
+    return run("contamination", "items.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--overwrite", "--quiet", *more)
+
+
+CLEAN = b"".join(
+    json.dumps({"text": f"page {number} about the sea and the land"}).encode() + b"\n" for number in range(500)
+)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "code"),
+    [
+        (CLEAN, 0),
+        (CLEAN + b'{"text": "caf\xe9"}\n', 4),  # one line of 501 is enough
+        (b'{"text": "caf\xe9"}\n', 4),
+        (b"", 4),
+        (CLEAN + json.dumps({"text": QUESTION}).encode() + b"\n" + b'{"text": "caf\xe9"}\n', 3),  # worse comes first
+    ],
+    ids=["clean", "one bad line", "no line", "empty", "contaminated"],
+)
+def test_a_gate_passes_only_over_what_it_read(corpus, code):
+    done = gate(corpus, "--fail-above", "0")
+    assert done.exit_code == code, done.stderr
+    assert ("--fail-above" in done.stderr) == (code > 0)
+    assert gate(corpus, "--fail-above", "0", "--on-error", "skip").exit_code == (3 if code == 3 else 0)
+
+
+def test_a_gate_does_not_pass_over_items_that_it_did_not_read():
+    write_lines("items.jsonl", 0, 1)
+    Path("items.jsonl").write_bytes(json.dumps({"question": QUESTION}).encode() + b"\n{broken\n")
+    Path("corpus.jsonl").write_bytes(CLEAN)
+    done = run("contamination", "items.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--fail-above", "0.5")
+    assert done.exit_code == 4
+
+
+# Archives and tables of other formats
+def wet(kind: str = "conversion", **fields: str) -> bytes:
+    return record(kind, b"one two three four five six", "http://a.test/", content_type="text/plain")
+
+
+@pytest.mark.parametrize("kind", ["conversion", "resource"])
+def test_an_archive_without_responses_says_what_it_has(kind):
+    Path("in.warc.gz").write_bytes(members(info(), wet(kind)))
+    done = run("dedup", "in.warc.gz", "-o", "out", "--quiet")
+    assert done.exit_code == 1
+    assert f"no row of the file can be read: the record is a {kind}" in done.stderr
+
+
+def test_an_archive_of_an_old_version_and_pages_without_an_element_are_lost():
+    Path("in.warc").write_bytes(
+        page(b"<p>one two", "http://a.test/").replace(b"WARC/1.0", b"WARC/0.18").replace(b"WARC/1.1", b"WARC/0.18")
+    )
+    assert run("dedup", "in.warc", "-o", "out").exit_code == 1
+    Path("pages").mkdir()
+    Path("pages/a.html").write_text("plain words")
+    done = run("dedup", "pages", "-o", "out2", "--quiet")
+    assert (done.exit_code, "pages/a.html" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("Delta", ["_delta_log/0.json", "a.parquet"]),
+        ("Hudi", [".hoodie/hoodie.properties", "a.parquet"]),
+        ("Lance", ["_versions/1.manifest", "data/a.lance"]),
+        ("Iceberg", ["metadata/v1.metadata.json", "metadata/version-hint.text", "data/a.parquet"]),
+    ],
+)
+def test_a_folder_that_is_a_table_of_another_format_is_refused_by_name(kind, names):
+    for name in names:
+        path = Path("lake/table", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    with pytest.raises(InputError, match=rf"lake/table is a table of {kind}, whose files.*Read it in Python"):
+        neardup.dedup("lake")
+
+
+def test_the_files_of_such_a_table_are_read_by_a_pattern(tmp_path):
+    import pyarrow.parquet as pq
+
+    Path("lake/_delta_log").mkdir(parents=True)
+    pq.write_table(pa.table({"text": ["one two"]}), "lake/a.parquet")
+    assert neardup.dedup("lake/**/*.parquet").report["counts"]["read"] == 1
+
+
+def test_an_unlisted_folder_ends_a_process_with_1(unlistable):
+    """Exit codes are those of a process, too."""
+    if os.geteuid() == 0:
+        pytest.skip("root may list every folder")
+    Path("c/no").chmod(0)
+    done = subprocess.run(
+        [sys.executable, "-m", "neardup", "dedup", "c", "-o", "out"], capture_output=True, check=False
+    )
+    Path("c/no").chmod(0o700)
+    assert done.returncode == 1
