@@ -22,6 +22,7 @@ from pathlib import Path
 from time import process_time
 
 import contamination_corpus as corpus
+import pyarrow as pa
 import pyarrow.parquet as pq
 from contamination_boilerplate import FAMILIES
 from contamination_peers import Decon, Hit, Question, gpt3
@@ -31,6 +32,8 @@ from measure import run
 ASKED = dict.fromkeys(corpus.FORMS[:5], 0.99) | {"first half": 0.95, "separated": 0.99}
 """The least recall of each form. Beside it: no hard negative, and at most one false hit in 1,000 clean items."""
 _FALSE_PER_1000 = 1.0
+THIN = (1, 2, 3, 5, 6, 10)
+"""In so many documents each text of boilerplate is left, in the last table. Beyond 5, it is recognised."""
 _TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
 
 
@@ -156,6 +159,51 @@ def markdown(scores: list[Score], truth: Truth) -> str:
     return "\n".join(lines) + "\n"
 
 
+def thin_out(truth: Truth, most: int) -> pa.Table:
+    """Return the corpus with each text of boilerplate in `most` documents; those with a placed item all stay."""
+    boilerplate = [text for common, _ in FAMILIES.values() for text in common]
+    placed = {document_id for _, document_id in truth.placed}
+    counts = Counter[str]()
+    kept = []
+    for document_id, text in truth.texts.items():
+        contained = [one for one in boilerplate if one in text]
+        if document_id not in placed:
+            if any(counts[one] >= most for one in contained):
+                continue
+            counts.update(contained)
+        kept.append({"id": document_id, "text": text})
+    return pa.Table.from_pylist(kept)
+
+
+def measure_thin(truth: Truth, folder: Path, options: list[str]) -> str:
+    """Return a table of the hard negatives that neardup reports while few documents have their boilerplate."""
+    head = ["documents with each text", "hard negatives reported", "of these, `num_documents` shows it"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
+    for most in THIN:
+        thin = folder / f"thin-{most}"
+        thin.mkdir(exist_ok=True)
+        pq.write_table(thin_out(truth, most), thin / "corpus.parquet", row_group_size=1000)
+        hits = search(folder / "items.jsonl", thin, options)
+        found = defaultdict(set)
+        for hit in pq.read_table(hits, columns=["item_id", "num_documents"]).to_pylist():
+            if truth.items[hit["item_id"]]["role"] in FAMILIES:
+                found[hit["item_id"]].add(hit["num_documents"])
+        shown = sum(min(counts) > 1 for counts in found.values())
+        lines.append(f"| {most} | {len(found)} of {_hard(truth)} | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
+def search(items: Path, folder: Path, options: list[str]) -> Path:
+    """Search the corpus in a folder with neardup; return its hits."""
+    out, log = folder / "out", folder / "run.log"
+    command = [sys.executable, "-m", "neardup", "contamination", str(items), "--corpus", str(folder / "corpus.parquet")]
+    took = run([*command, "-o", str(out), "--overwrite", *options], log=log)
+    if took.code:
+        sys.exit(log.read_text())
+    print(f"neardup: {took.wall_s:.1f} s, {took.cpu_s:.1f} CPU s, {took.peak_mb:.0f} MB")
+    return out / "hits.parquet"
+
+
 def _hard(truth: Truth) -> int:
     return sum(row["role"] in FAMILIES for row in truth.items.values())
 
@@ -248,20 +296,16 @@ def main() -> int:
         corpus.main(["--out", str(args.work), "--data", str(args.data)])
     truth, scores, hits = Truth(args.work), [], args.hits
     if hits is None:
-        out = args.work / "out"
-        command = [sys.executable, "-m", "neardup", "contamination", str(args.work / "items.jsonl"), "--corpus"]
-        command += [str(args.work / "corpus.parquet"), "-o", str(out), "--overwrite", *args.options]
-        took = run(command, log=args.work / "run.log")
-        if took.code:
-            sys.exit((args.work / "run.log").read_text())
-        hits = out / "hits.parquet"
-        print(f"neardup: {took.wall_s:.1f} s, {took.cpu_s:.1f} CPU s, {took.peak_mb:.0f} MB")
+        hits = search(args.work / "items.jsonl", args.work, args.options)
     scores = [judge("neardup", read_hits(hits), truth)]
     if not args.no_peers:
         scores += peers(truth)
     if args.assay:
         scores += [assay(args.assay, truth, args.work, min_hits=n, min_coverage=c) for n, c in ((3, 0.001), (1, 0.0))]
     tables = markdown(scores, truth)
+    if args.hits is None:
+        tables += "\nneardup, with each text of boilerplate in few documents:\n\n"
+        tables += measure_thin(truth, args.work, args.options)
     if args.results:
         args.results.write_text(f"{INTRODUCTION.format(hard=_hard(truth), **machine())}\n{tables}")
     print(tables)
@@ -301,9 +345,11 @@ document, and says what is asked of neardup. Read this first:
   have their choices and answer. *Words changed*: one word (character) of each twelve. *First half*: of items of 20
   words or more, where most of the half is in no other item. *Separated*: question here, answer some 200 words later.
   *Spans right*: of those found, the ones whose place is that of the question, or of all that was placed, to the word.
-- **Clean items** are in no document; pairs that share a third of their 5-grams by nature (of code, a seventh) are not
-  judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 20 to 40
-  documents. *Other documents*: pairs of a placed item with a document that does not contain it.
+- **Clean items** are in no document; pairs that share a third of their 5-grams by nature (of code, a seventh) are
+  not judged. *Hard negatives* are {hard} items of ten families that share nothing with the corpus but a text of 20 to
+  40 documents. neardup recognises boilerplate by its number of documents, beyond 5 here, so it cannot report any of
+  these. The last table leaves each text in fewer documents. *Other documents*: pairs of a placed item with a document
+  that does not contain it.
 - **The rules of others** are rewritten in plain Python from their publications (`benchmarks/contamination_peers.py`).
   GPT-3's asks for N words in a row, N from 8 to 13 by the task; blanks separate words, so that it finds 2 % of the
   Chinese items. decon asks for the answer near the question by default; the second row looks for questions only.

@@ -496,6 +496,11 @@ def found_items_schema() -> pa.Schema:
         _field("end", pa.int64(), "Where it ends."),
         _field("containment", pa.float64(), "The share of the item's shingles that are there, of those that count."),
         _field("rule", pa.string(), "What showed it: containment, whole or perfect."),
+        _field(
+            "num_documents",
+            pa.int64(),
+            "The documents that have the words found, this one included: the median over its shingles.",
+        ),
         _field("missing", pa.string(), "Words of the item that are not there."),
     )
 

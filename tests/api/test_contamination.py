@@ -8,6 +8,7 @@ import random
 import shutil
 from collections import Counter
 from dataclasses import replace
+from statistics import median_low
 
 import numpy as np
 import pyarrow as pa
@@ -62,16 +63,25 @@ class Naive:
 
     def is_rare(self, item: int, shingle: tuple[str, ...]) -> bool:
         common = self.settings.common if item in self.whole_items else (self.settings.common + 1) // 2
+        return self.num_around(item, shingle) <= common
+
+    def num_around(self, item: int, shingle: tuple[str, ...]) -> int:
+        """The most documents that have a long sequence around a shingle of an item."""
         field = next(words for words in self.fields[item] if shingle in self.shingles(words))
         if len(field) < self.long:
-            return self.in_documents[shingle] <= common
+            return self.in_documents[shingle]
         place = self.shingles(field).index(shingle)
         around = [
             sequence
             for start, sequence in enumerate(self.sequences(field, self.long))
             if start <= place <= start + self.long - self.n
         ]
-        return max(self.in_documents[sequence] for sequence in around) <= common
+        return max(self.in_documents[sequence] for sequence in around)
+
+    def num_documents(self, item: int, document: int) -> int:
+        """The documents that have the words of a hit."""
+        found = [self.best(item, field, self.words[document]) for field in range(len(self.fields[item]))]
+        return max(1, median_low(self.num_around(item, shingle) for shingle in set().union(*found)))
 
     def best(self, item: int, field: int, words: list[str]) -> set[tuple[str, ...]]:
         """The own shingles in the stretch that has most, of several the shortest, of these the first."""
@@ -166,13 +176,17 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
         ).hits
         naive = Naive(items, documents, settings)
         wanted = {
-            (item, document): hit
+            (item, document): (*hit, naive.num_documents(item, document))
             for item in range(len(items))
             for document in range(len(documents))
             if (hit := naive.hit(item, document)) is not None
         }
         rows = {
-            (int(row["item_id"]), int(row["document_id"])): (row["rule"], pytest.approx(row["containment"]))
+            (int(row["item_id"]), int(row["document_id"])): (
+                row["rule"],
+                pytest.approx(row["containment"]),
+                row["num_documents"],
+            )
             for row in found.to_pylist()
         }
         assert wanted == rows, seed
@@ -230,6 +244,35 @@ def test_text_that_more_documents_have_than_common_is_listed_and_does_not_count(
     [row] = found.boilerplate.to_pylist()
     assert (row["text"], row["documents"]) == (stem, 11)
     assert neardup.find_contamination([item], [*documents, item]).items["status"].to_pylist() == ["contaminated"]
+
+
+PROVERB = "A stitch in time saves nine, and he who laughs last laughs longest, but pride comes before a fall."
+
+
+@pytest.mark.parametrize(
+    ("num_documents", "status"), [(1, "contaminated"), (3, "contaminated"), (5, "contaminated"), (6, "boilerplate")]
+)
+def test_a_hit_says_in_how_many_documents_its_words_are_since_boilerplate_of_few_documents_is_found(
+    num_documents, status
+):
+    item = f"{PROVERB} Who was the first to write this down?"
+    found = neardup.find_contamination([item], [f"{one} {PROVERB}" for one in OTHERS[:num_documents]])
+    assert found.items["status"].to_pylist() == [status]
+    assert set(found.hits["num_documents"].to_pylist()) == ({num_documents} if status == "contaminated" else set())
+
+
+def test_the_words_of_a_hit_are_in_one_document_though_a_phrase_is_in_others_and_others_are_changed():
+    phrase = " ".join(LONG_ITEM.split()[:9])
+    [hit] = hits_of([LONG_ITEM], [f"{LONG_ITEM} So it is.", *(f"{one} {phrase}" for one in OTHERS[:4])])
+    assert (hit["document_id"], hit["num_documents"]) == ("0", 1)
+    changed = " ".join("new" if number % 7 == 6 else word for number, word in enumerate(LONG_ITEM.split()))
+    [hit] = hits_of([LONG_ITEM], [changed])
+    assert hit["num_documents"] == 1
+
+
+def test_the_report_says_in_how_many_documents_the_words_of_a_hit_are(tmp_path):
+    neardup.find_contamination([PROVERB], [PROVERB, f"So: {PROVERB}", *OTHERS], output=tmp_path / "out")
+    assert "words in 2 documents" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_long_item_that_many_documents_have_whole_is_found_in_all_and_listed_to_the_limit():

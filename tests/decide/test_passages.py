@@ -18,24 +18,21 @@ from neardup.candidates.passage_units import Units
 from neardup.candidates.passages import Anchoring, Counts, group_anchors
 from neardup.decide.passages import decide_common, decide_passages, decide_units
 from reference import tokens
+from reference.graphemes import starts_of_clusters
 
 ALPHABETS = ["ab", "abcd", "aé", "a中b", "é中😀a", "ab ", "中文字", "ab. \n", "a\u0301b c", "👩\u200d👩🇫🇷 x"]
+ALPHABETS += ["กำ ข", "क\u094d\u200cष ", "하\u1112\u1161\u11ab", "a.\r\n "]
 BLANKS = " \t\r\u3000"
 CLOSERS = "\"')]}’”»›」』】》）"
 
 
 def may_end(text, place, cut_at):
-    """Whether a cut may end between two characters, by the Unicode database."""
+    """Whether a unit may end between two characters, with the white space behind it."""
     if place in (0, len(text)):
         return True
+    if place not in starts_of_clusters(text):
+        return False
     left, right = text[place - 1], text[place]
-    if unicodedata.category(right)[0] == "M" or right == "\u200d" or left == "\u200d":
-        return False
-    flags = 0
-    while flags < place and "🇦" <= text[place - flags - 1] <= "🇿":
-        flags += 1
-    if flags % 2 and "🇦" <= right <= "🇿":
-        return False
     if cut_at == "character":
         return True
     if cut_at == "paragraph":
@@ -45,18 +42,52 @@ def may_end(text, place, cut_at):
     if right.isspace():
         return False
     if cut_at == "word":
-        return not all((c.isalnum() and c < "一") or unicodedata.category(c)[0] == "M" for c in (left, right))
+        return not (is_letter(left) and is_letter(right))
+    return ends_sentence(text, place)
+
+
+def is_letter(character):
+    """Whether a word goes on with a character: not with those of Thai and Chinese, which are words by themselves."""
+    is_word_by_itself = "\u0e00" <= character < "\u0f00" or "\u3000" <= character < "\ua000"
+    return not is_word_by_itself and (character.isalnum() or unicodedata.category(character)[0] == "M")
+
+
+def ends_sentence(text, place):
+    """Whether a sentence ends before a place."""
     before = text[:place].rstrip(BLANKS + CLOSERS)
-    ends, spaces = before[-1:], set(BLANKS) & set(text[len(before) : place])
-    return ends in tuple("。？\n") or (ends in tuple(".!?") and spaces)
+    blanks = set(text[len(before) : place + 1]) & set(BLANKS + "\n")
+    return before[-1:] in tuple("。？\n") or (before[-1:] in tuple(".!?") and blanks)
+
+
+def may_stop(text, place, cut_at):
+    """Whether a cut may stop between two characters: where a unit ends, or in the white space behind one."""
+    if may_end(text, place, cut_at):
+        return True
+    if cut_at == "character" or not text[place].isspace() or place not in starts_of_clusters(text):
+        return False
+    is_at_line_end = text.startswith(("\n", "\r\n"), place)
+    return cut_at == "word" or is_at_line_end or (cut_at == "sentence" and ends_sentence(text, place))
+
+
+def is_far(text, cut_at):
+    """Whether the end of a cut has passed more of one word than 64 characters."""
+    return cut_at in ("character", "word") and len("".join(text.split())) > 64
 
 
 def trimmed(text, start, stop, cut_at):
-    """The range between the first and the last place where cuts may end; a word has less than 64 characters."""
-    places = [place for place in range(start, stop + 1) if may_end(text, place, cut_at)]
-    first, last = (places[0], places[-1]) if places else (stop, stop)
-    is_long = cut_at == "word" and max(first - start, stop - last) >= 64
-    return trimmed(text, start, stop, "character") if is_long else (first, last)
+    """The range between the first and the last place where a cut may begin and stop."""
+
+    def first_place(cut_at):
+        place = next((each for each in range(start, stop) if may_end(text, each, cut_at)), stop)
+        return None if is_far(text[start:place], cut_at) else place
+
+    def last_place(cut_at):
+        place = next((each for each in range(stop, start, -1) if may_stop(text, each, cut_at)), start)
+        return None if is_far(text[place:stop], cut_at) else place
+
+    kinds = dict.fromkeys([cut_at, "character"])
+    first = next((first_place(kind) for kind in kinds if first_place(kind) is not None), start)
+    return first, next((last_place(kind) for kind in kinds if last_place(kind) is not None), stop)
 
 
 def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_loss=1.0):

@@ -15,7 +15,7 @@ from neardup.kernels.strings import advance, code_at, common_after, count_charac
 def find_units(data, offsets, classes, kind, ends):
     """Return where the units of documents begin, int64; ends : int64 by document, the units up to its end, written.
 
-    kind : where they end, as cuts do; classes : uint8 by code point. Empty lines belong to the unit before them.
+    kind : where they end, as cuts do; classes : uint16 by code point. Empty lines belong to the unit before them.
     """
     starts, count = np.empty(1024, np.int64), 0
     for document in range(len(offsets) - 1):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels.compiled import kernel
+from neardup.kernels.graphemes import is_within_cluster
 from neardup.kernels.intrinsics import address_of, load_u64, prefetch
 from neardup.kernels.passage_groups import asked, may_share
 from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
@@ -16,8 +17,9 @@ NONE = np.int64(-1)
 REPEATED, BRIDGE, COMMON, DROPPED = 0, 1, 2, 3  # kinds of cuts
 CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = 0, 1, 2, 3, 4  # where cuts end; paragraphs are units only
 # Bits of a class of code points; see features/boundaries.py.
-LETTER, EXTENDS, JOINS, FLAG, SPACE, CLOSER, STOP, WIDE_STOP = 1, 2, 4, 8, 16, 32, 64, 128
+LETTER, SPACE, CLOSER, STOP, WIDE_STOP = 1, 2, 4, 8, 16
 _LONGEST_WORD = 64
+_MOST_SPACES = 64  # and closing quotes and brackets, after a sentence
 _AHEAD = 8  # anchors whose groups are on their way from memory
 
 
@@ -59,7 +61,7 @@ class Anchors(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What is cut. length, bridge : characters; most_lost : share of a document; ends : of cuts; classes : uint8."""
+    """What is cut. length, bridge : characters; most_lost : share of a document; ends : of cuts; classes : uint16."""
 
     length: int
     bridge: int
@@ -337,53 +339,100 @@ def cut_ranges(pieces, ranges, rule, rows):
 def _trim(pieces, rule, piece, start, stop):
     """Return a range of the text without what is not whole at its ends: characters, words, sentences or lines.
 
-    A run of letters and digits longer than _LONGEST_WORD is no word, and is cut between characters.
+    A run of letters and digits longer than _LONGEST_WORD is no word, and is cut between characters. Each end is moved
+    by itself, so the first may be behind the last: then nothing is whole.
     """
-    most = _LONGEST_WORD if rule.ends <= WORD else stop - start
-    first, last, is_long = _move_ends(pieces, rule.classes, piece, start, stop, rule.ends, most)
-    if is_long and rule.ends == WORD:
-        first, last, is_long = _move_ends(pieces, rule.classes, piece, start, stop, CHARACTER, most)
+    first = _move_start(pieces, rule.classes, piece, start, stop, rule.ends)
+    if first == NONE and rule.ends == WORD:
+        first = _move_start(pieces, rule.classes, piece, start, stop, CHARACTER)
+    if first == NONE:
+        first = start
+    last = _move_stop(pieces, rule.classes, piece, start, stop, rule.ends)
+    if last == NONE and rule.ends == WORD:
+        last = _move_stop(pieces, rule.classes, piece, start, stop, CHARACTER)
+    if last == NONE:
+        last = stop
     return first, last
 
 
 @kernel
-def _move_ends(pieces, classes, piece, start, stop, ends, most):
-    """Return the range between the first and the last place where cuts may end, and whether one is too far away."""
+def _move_start(pieces, classes, piece, start, stop, ends):
+    """Return the first place of a range where a cut may begin, its stop if there is none; NONE if it is too far away.
+
+    White space is passed over at any length: it belongs to no word.
+    """
     text, begin, end, bounded = pieces.text, pieces.starts[piece], pieces.starts[piece + 1], pieces.bounded[piece]
-    first, last, steps, back = start, stop, 0, 0
-    while first < stop and steps < most and not may_end(text, first, begin, end, bounded, ends, classes):
-        first, steps = advance(text, first, stop, 1)[0], steps + 1
-    while last > first and back < most and not may_end(text, last, begin, end, bounded, ends, classes):
-        last, back = retreat(text, last, first, 1), back + 1
-    return first, last, steps == most or back == most
+    place = start
+    left = _LONGEST_WORD
+    while place < stop and not may_end(text, place, begin, end, bounded, ends, classes):
+        if ends <= WORD and not classes[code_at(text, place)] & SPACE:
+            if left == 0:
+                return NONE
+            left -= 1
+        place = advance(text, place, stop, 1)[0]
+    return place
+
+
+@kernel
+def _move_stop(pieces, classes, piece, start, stop, ends):
+    """Return the last place of a range where a cut may stop, its start if there is none; NONE if it is too far away."""
+    text, begin, end, bounded = pieces.text, pieces.starts[piece], pieces.starts[piece + 1], pieces.bounded[piece]
+    place = stop
+    left = _LONGEST_WORD
+    while place > start and not _may_stop(text, place, begin, end, bounded, ends, classes):
+        place = retreat(text, place, start, 1)
+        if ends <= WORD and not classes[code_at(text, place)] & SPACE:
+            if left == 0:
+                return NONE
+            left -= 1
+    return place
 
 
 @kernel
 def may_end(text, place, begin, end, bounded, ends, classes):
-    """Return whether a cut may end at a place between two characters of a piece."""
+    """Return whether a unit, with the white space behind it, may end at a place between two characters of a piece.
+
+    classes : uint16 by code point, of `features.boundaries`.
+    """
     if place in (begin, end):
         return bounded & (1 if place == begin else 2) != 0
-    before, after = code_at(text, retreat(text, place, begin, 1)), code_at(text, place)
-    left, right = classes[before], classes[after]
-    if right & EXTENDS or left & JOINS or (before == 13 and after == 10):
+    before = code_at(text, retreat(text, place, begin, 1))
+    left = classes[before]
+    right = classes[code_at(text, place)]
+    if is_within_cluster(text, place, begin, classes, left, right):
         return False
-    if left & FLAG and right & FLAG:  # two letters are one flag
-        count, at = 0, place
-        while at > begin and count < _LONGEST_WORD and classes[code_at(text, retreat(text, at, begin, 1))] & FLAG:
-            count, at = count + 1, retreat(text, at, begin, 1)
-        if count & 1:
-            return False
     if ends == CHARACTER:
         return True
     if ends == PARAGRAPH:
         return before == 10 and _is_behind_blank_line(text, place, begin)
     if ends == LINE or before == 10:
         return before == 10
-    if right & SPACE:  # the space before a cut stays, that at its end goes
+    if right & SPACE:
         return False
     if ends == WORD:
         return not (left & LETTER and right & LETTER)
-    return _ends_sentence(text, place, begin, classes)
+    is_possible = left & (SPACE | CLOSER | STOP | WIDE_STOP) != 0  # rarely
+    return is_possible and _ends_sentence(text, place, begin, classes, False)
+
+
+@kernel
+def _may_stop(text, place, begin, end, bounded, ends, classes):
+    """Return whether a cut may stop at a place.
+
+    That is where a unit ends, and also before white space behind it, or within: a passage whose copy ends there, or
+    goes on with other white space, has its last unit whole.
+    """
+    if may_end(text, place, begin, end, bounded, ends, classes):
+        return True
+    if place in (begin, end) or ends == CHARACTER:
+        return False
+    left = classes[code_at(text, retreat(text, place, begin, 1))]
+    right = classes[code_at(text, place)]
+    if not right & SPACE or is_within_cluster(text, place, begin, classes, left, right):
+        return False
+    if ends == WORD or text[place] == 10 or (text[place] == 13 and place + 1 < end and text[place + 1] == 10):
+        return True
+    return ends == SENTENCE and _ends_sentence(text, place, begin, classes, True)
 
 
 @kernel
@@ -396,10 +445,11 @@ def _is_behind_blank_line(text, place, begin):
 
 
 @kernel
-def _ends_sentence(text, place, begin, classes):
-    """Return whether a sentence, and the spaces behind it, end at a place."""
-    spaces, kind = 0, SPACE
-    for _ in range(_LONGEST_WORD):
+def _ends_sentence(text, place, begin, classes, is_before_space):
+    """Return whether a sentence, and the spaces behind it, end at a place; is_before_space : another one follows."""
+    has_space = is_before_space
+    kind = SPACE
+    for _ in range(_MOST_SPACES):
         if place == begin:
             break
         place = retreat(text, place, begin, 1)
@@ -409,8 +459,8 @@ def _ends_sentence(text, place, begin, classes):
             return True
         if not kind & (SPACE | CLOSER):
             break
-        spaces += kind & SPACE != 0
-    return kind & WIDE_STOP != 0 or (kind & STOP != 0 and spaces > 0)
+        has_space |= kind & SPACE != 0
+    return kind & WIDE_STOP != 0 or (kind & STOP != 0 and has_space)
 
 
 @kernel

@@ -71,6 +71,10 @@ class ItemTables:
         self._hits, self._further = hits, further
         self._all = np.unique(np.vstack([np.stack([hits.documents, hits.items], axis=1), further]), axis=0)
         self._listed = hits.take(np.flatnonzero(rank_in_run(hits.items) < table.settings.max_documents))
+        self._num_documents = np.zeros(len(self._listed.items), np.int64)
+        for first in range(0, len(self._num_documents), _AT_ONCE):
+            part = np.arange(first, min(first + _AT_ONCE, len(self._num_documents)))
+            self._num_documents[part] = _documents_with_words(self._listed.take(part), found.num_documents)
         shown = table.shared[:, 0], table.fields[~found.is_rare], np.flatnonzero(np.isin(table.field_items, hits.items))
         fields, self._first = np.unique(np.concatenate(shown)), np.zeros(len(table.field_items), np.int64)
         self._first[fields] = offsets_from_lengths(table.num_tokens[fields])[:-1]
@@ -90,6 +94,7 @@ class ItemTables:
             *self._found.locations.columns(hits.documents),
             *map(arrow_of, (hits.starts, hits.ends, hits.containment)),
             pa.array(RULES).take(arrow_of(hits.rules)),
+            arrow_of(self._num_documents),
             pa.array(chain.from_iterable(map(self._missing, parts)), pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=found_items_schema())
@@ -207,5 +212,28 @@ class ItemTables:
         for row, place in zip(rows.tolist(), self._found.locations.places(hits.documents[rows]), strict=True):
             item, pair = int(hits.items[row]), marker.mark(2 * row + 1, 2 * row)._replace(truncated=True)
             shown = items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
-            result.append(Example(shown, place, pair, float(hits.containment[row]), exact=False))
+            documents = int(self._num_documents[row])
+            result.append(Example(shown, place, pair, float(hits.containment[row]), exact=False, family=documents))
         return result
+
+
+def _documents_with_words(hits: Hits, num_documents: Rows) -> Rows:
+    """Return by hit how many documents have its words: the lower median over the distinct shingles found.
+
+    The least count may be that of a word that one document happens to have beside a proverb of many, and the greatest
+    that of a common phrase in an item of one document. No document may have a sequence around a shingle if words are
+    changed, so 1 is the least.
+
+    num_documents : by place, as in `Found`.
+    """
+    numbers = np.repeat(np.arange(len(hits.items)), [len(places) for places in hits.found])
+    # Pairs of a hit and a place, and of a hit and a count, are one integer each: these are sorted faster.
+    pairs = np.sort(numbers * len(num_documents) + np.concatenate(hits.found))
+    pairs = pairs[begins_run(pairs)]
+    of_hit, places = np.divmod(pairs, len(num_documents))
+    most = int(num_documents.max()) + 1
+    counts = np.sort(of_hit * most + num_documents[places]) % most
+    sizes = np.bincount(of_hit)
+    middles = offsets_from_lengths(sizes)[:-1] + (sizes - 1) // 2
+    medians: Rows = counts[middles]
+    return np.maximum(1, medians, out=medians)

@@ -83,7 +83,7 @@ class Example(NamedTuple):
 
     removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown instead of the
     similarity if it decided alone; else None. family, family_near : the documents that the same kept document removed,
-    and those of them that are no copies.
+    and those of them that are no copies; of a hit, family is the number of documents that have its words.
     """
 
     removed: Place
@@ -121,7 +121,8 @@ def hit_list(examples: Sequence[Example]) -> str:
     """Return items, each with a document that contains it, as items of a list, in HTML."""
     items, sides = "", (say("contamination.item"), say("contamination.document"))
     for number, example in enumerate(examples, 1):
-        items += _item(f"hit-{number}", example, say("contamination.part"), _opening(example.pair.left), sides)
+        where = say("contamination.part", documents=example.family)
+        items += _item(f"hit-{number}", example, where, _opening(example.pair.left), sides)
     return items
 
 
