@@ -72,7 +72,7 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
     assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
-    equal = ("inputs", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "warnings")
+    equal = ("inputs", "incomplete", "unreadable", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "warnings")
     assert report.keys() - {"engine"} == local.report.keys()
     for part in (*equal, "by_value", "bytes", "source_bytes", "removed_bytes"):
         assert report[part] == local.report[part], part
@@ -168,7 +168,10 @@ def test_ids_of_several_columns_are_those_of_a_local_run(spark, tmp_path):
 def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
     source = tmp_path / "rows.jsonl"
     source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": "A b c d e f."}\n{"text": 5}\n')
-    assert compare(spark, tmp_path, source, {})["counts"]["rejected"] == 2
+    report = compare(spark, tmp_path, source, {"max_unreadable": 1})
+    assert (report["counts"]["rejected"], report["unreadable"]["rows"], report["incomplete"]) == (2, 2, None)
+    report = compare(spark, tmp_path, source, {"on_error": "skip", "overwrite": True})
+    assert "2 of 4 rows of the file cannot be read" in report["incomplete"]["message"]
     with pytest.raises(InputError, match=r"rows\.jsonl.*on_error='stop'"):
         on_workers(str(source), output=tmp_path / "stopped", on_error="stop")
     assert not (tmp_path / "stopped").exists()

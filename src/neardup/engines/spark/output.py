@@ -137,7 +137,8 @@ def corpus_of_counts(counts: Ints, without: int, lines: list[str], tasks: list[T
 def rejected_lines(light: DataFrame) -> list[str]:
     """Return the lines of rejected.jsonl, by file and row."""
     rows = light.filter("rejected is not null")
-    order = [F.get_json_object("rejected", f"$.{name}").cast("long") for name in ("row", "line")]
+    numbers = [F.get_json_object("rejected", f"$.{name}").cast("long") for name in ("row", "line")]
+    order = [number.asc_nulls_last() for number in numbers]  # that a file is lost comes after its rows
     return [row["rejected"] for row in rows.orderBy("document", *order).select("rejected").collect()]
 
 
