@@ -4,7 +4,8 @@
 
 The sets are those of tools/measure_methods.py, cut the same way; a file of JSON lines with the fields text and cluster
 is another set. The best setting is that of 1, 2, 3 and 5 words at thresholds of 0.05 steps. Answers are simulated:
-pairs whose truth is known, drawn as `sweep --ask` draws them, are answered by the labels, 20 times. Seeds are fixed.
+pairs whose truth is known, drawn as `sweep --ask` draws them, are answered by the labels, 20 times; where the answers
+contradict each other, it asks again as the command does. Seeds are fixed. tools/measure_mistakes.py has wrong answers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from make_examples import read_records
 from measure_methods import CHINESE, ENGLISH, Collection, load
 
 import neardup
-from neardup.verify import choosing
+from neardup.verify import asking, choosing
 from neardup.verify.scores import SAME, UNKNOWN, Labels
 
 NGRAMS, DEFAULT = (1, 2, 3, 5), neardup.MinHash()
@@ -78,34 +79,70 @@ def scores_of(data: Collection) -> F1:
     return scores
 
 
-def answered(data: Collection, ngram: int, scores: F1) -> dict[int, list[float]]:
-    """Return the F1 of the threshold that answers favour, by number of answers, for each draw."""
+class Known(NamedTuple):
+    """The pairs of a set whose truth is known, from similarity 0.1 on."""
+
+    ngram: int
+    similarity: npt.NDArray[np.float64]
+    same: npt.NDArray[np.bool_]
+
+
+class Answering(NamedTuple):
+    """How pairs are answered. wrong : the share of wrong answers."""
+
+    count: int
+    wrong: float = 0.0
+    min_precision: float = 0.6
+
+
+def known_pairs(data: Collection, ngram: int) -> Known:
+    """Search a set for the pairs that can be answered."""
     method = neardup.MinHash(ngram=ngram, threshold=choosing.LOWEST, recall=0.9)
     table = pa.table({"text": data.table["text"]})  # ids are row numbers
     pairs = neardup.find_pairs(table, method=method, max_bucket_size=100_000).pairs
     left, right = (pairs[name].cast(pa.uint32()).to_numpy() for name in ("left_id", "right_id"))
     verdicts = data.truth.judge(left, right)
     known = verdicts != UNKNOWN
-    similarity, same = pairs["similarity"].to_numpy()[known], verdicts[known] == SAME
-    steps, chosen = choosing.count_steps(similarity), {}
-    for asked in ASKED:
-        found = []
-        for seed in range(DRAWS):
-            drawn = draw(similarity, asked, seed)
-            estimate = choosing.estimate(steps, similarity[drawn], same[drawn])
-            setting = (DEFAULT.ngram, DEFAULT.threshold) if estimate is None else (ngram, estimate.threshold)
-            found.append(scores[setting[0], round(setting[1], 2)])
-        chosen[asked] = found
-    return chosen
+    similarity = pairs["similarity"].to_numpy()[known].astype(np.float64)
+    return Known(ngram, similarity, verdicts[known] == SAME)
 
 
-def draw(similarity: npt.NDArray[np.float64], count: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return pairs at random, from the bands of similarity by turns, as a sweep draws them."""
-    order = np.random.default_rng(seed).permutation(len(similarity))
-    band = choosing.band_of(similarity[order])
-    members = [order[band == each] for each in range(len(choosing.BANDS) - 1, -1, -1)]
+def answered(known: Known, scores: F1, how: Answering) -> list[float]:
+    """Return the F1 of the settings that answers favour, for each draw."""
+    steps = asking.count_steps(known.similarity)
+    given = asking.as_strict(DEFAULT.threshold, DEFAULT.ngram, known.ngram)
+    found = []
+    for seed in range(DRAWS):
+        drawn, same = draw(known, how, seed)
+        estimates = asking.estimate(steps, known.similarity[drawn], same)
+        setting = DEFAULT.ngram, DEFAULT.threshold
+        if estimates:
+            decision = asking.decide(estimates, how.min_precision, given)
+            if decision.changes:
+                setting = known.ngram, round(decision.found.threshold, 2)
+        found.append(scores[setting])
+    return found
+
+
+def draw(known: Known, how: Answering, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the pairs that a sweep asks about, from the bands by turns and then again, and the answers."""
+    order = np.random.default_rng(seed).permutation(len(known.similarity))
+    is_wrong = np.random.default_rng(1000 + seed).random(len(order)) < how.wrong  # also where it is asked again
+    says_yes = known.same ^ is_wrong
+    band = asking.band_of(known.similarity[order])
+    most = 2 * how.count  # of a band, more than can be asked
+    members = [order[band == each][:most] for each in range(len(asking.BANDS) - 1, -1, -1)]
     turns = np.concatenate([np.arange(len(each)) for each in members])
-    return np.concatenate(members)[np.argsort(turns, kind="stable")][:count]
+    waiting = np.concatenate(members)[np.argsort(turns, kind="stable")].tolist()
+    drawn, waiting = waiting[: how.count], waiting[how.count :]
+    while again := asking.bands_to_ask_again(known.similarity[drawn], says_yes[drawn], how.count):
+        bands = asking.band_of(known.similarity[waiting]).tolist()
+        places = sorted(bands.index(each) for each in again if each in bands)
+        if not places:
+            break
+        drawn += [waiting[place] for place in places]
+        waiting = [pair for place, pair in enumerate(waiting) if place not in places]
+    return np.array(drawn, np.int64), says_yes[drawn]
 
 
 def measure(folder: Path, name: str) -> Measured:
@@ -117,7 +154,9 @@ def measure(folder: Path, name: str) -> Measured:
     assert suggestion is not None
     swept = time.process_time()
     ngram = 2 if suggestion.clearest is None else suggestion.clearest.ngram
-    result = Measured(data.name, suggestion.changes, suggestion.clearest, scores, answered(data, ngram, scores))
+    known = known_pairs(data, ngram)
+    chosen = {asked: answered(known, scores, Answering(asked)) for asked in ASKED}
+    result = Measured(data.name, suggestion.changes, suggestion.clearest, scores, chosen)
     times = evaluated - started, swept - evaluated, time.process_time() - swept
     print(f"{data.name}: {' + '.join(f'{each:.0f}' for each in times)} s; {suggestion}", file=sys.stderr)
     return result

@@ -383,8 +383,11 @@ class Sweep(_Reported):
         *,
         count: int = 27,
         answers: str | os.PathLike[str] | None = None,
+        min_precision: float = 0.6,
     ) -> Suggestion:
         """Ask about pairs of nine bands of similarity, and return the settings with the largest estimated F1.
+
+        Where answers contradict each other, up to a third more pairs are asked about.
 
         Parameters
         ----------
@@ -393,16 +396,19 @@ class Sweep(_Reported):
         count : the number of answers, with those in the file.
         answers : a file of JSON lines that answers are read from, if it exists, and appended to: the judged pairs that
             `evaluate` reads. Default: None.
+        min_precision : the least estimated precision of settings that are suggested, from 0 to 0.95; the lower end of
+            its 95 % interval is at least half of it. If there are none, those of the sweep stay.
 
         Raises
         ------
         SettingError
-            If the thresholds were given, or the method does not compare words by their Jaccard similarity.
+            If the thresholds were given, the method does not compare words by their Jaccard similarity, or
+            min_precision is outside its limits.
         InputError, OutputError
             If an answer is none of these, a line of the file is no answer, or the file does not end in .jsonl or cannot
             be written.
         """
-        asked: Suggestion = self._asker().ask(answer, count, None if answers is None else Path(answers))
+        asked: Suggestion = self._asker().ask(answer, count, None if answers is None else Path(answers), min_precision)
         return asked
 
     def write_questions(

@@ -15,16 +15,21 @@ from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import MinHash
-from neardup.verify.choosing import Estimate, Level
+from neardup.verify.asking import Estimate
+from neardup.verify.choosing import Level
 
 
 class SweepPair(NamedTuple):
-    """Two documents that a sweep shows, with the beginnings of their texts and the passages that they share."""
+    """Two documents that a sweep shows, with the beginnings of their texts and the passages that they share.
+
+    again : whether it is asked about because answers about pairs of such similarities contradict each other.
+    """
 
     left_id: str
     right_id: str
     similarity: float
     pair: MarkedPair
+    again: bool = False
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -40,7 +45,8 @@ class Suggestion:
     added : up to ten SweepPair that they add to the settings of the sweep.
     above, below : up to three SweepPair, those closest to the threshold from each side.
     levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
-    estimate : the threshold, precision and recall by answers, as in `verify.choosing.Estimate`; None without answers.
+    estimate : the threshold with the largest F1 by answers, suggested or not, with its precision and recall, as in
+        `verify.asking.Estimate`; None without an answer that is yes.
     """
 
     method: MinHash

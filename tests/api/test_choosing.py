@@ -14,7 +14,9 @@ from click.testing import CliRunner
 import neardup
 from neardup.api import choose
 from neardup.cli.main import cli
+from neardup.cli.render.suggestion import ask
 from neardup.errors import InputError, OutputError, SettingError
+from neardup.report.wording import speaking
 from reference.browser import Browser
 
 pytestmark = pytest.mark.slow
@@ -206,12 +208,110 @@ def test_answers_choose_a_setting_with_its_precision_and_recall(swept, table):
     assert len({(pair.left_id, pair.right_id) for pair in asked}) == 27
     assert found.changes
     assert found.estimate.answers == 27
-    assert found.estimate.precision.estimated == found.estimate.recall.estimated == 1.0
+    for share in (found.estimate.precision, found.estimate.recall):
+        assert 0.9 < share.estimated < share.high <= 1.0
     assert "By 27 answers" in str(found)
     assert len(neardup.dedup(table, method=found.method).removed) == 3 * KINDS
     assert not swept.ask(lambda pair: False).changes
     with pytest.raises(InputError, match="An answer is True, False or None: got 'n'"):
         swept.ask(lambda pair: "n")
+
+
+@pytest.fixture(scope="module")
+def many() -> neardup.Sweep:
+    """Thirty texts in two versions, and 300 others, of which most pairs share a part of one form."""
+    draw, texts = random.Random(8), []
+    words = [f"word{i}" for i in range(3000)]
+    form = draw.choices(words, k=60)
+    for _ in range(30):
+        first = draw.choices(words, k=60)
+        texts += [" ".join(first), " ".join(draw.choice(words) if draw.random() < 0.03 else word for word in first)]
+    for _ in range(300):
+        first = draw.randrange(20)
+        last = first + draw.randrange(20, 40)
+        texts.append(" ".join([*draw.choices(words, k=first), *form[first:last], *draw.choices(words, k=60 - last)]))
+    ids = [f"{place // 2 if place < 60 else place}-{place}" for place in range(len(texts))]
+    return neardup.sweep(pa.table({"id": ids, "text": texts}))
+
+
+def test_two_wrong_answers_about_pairs_of_low_similarity_keep_their_pairs(many, tmp_path):
+    wrong = []
+
+    def answer(pair):
+        band = int(pair.similarity * 10)
+        if band in (1, 3) and band not in wrong:
+            wrong.append(band)
+            return True
+        return same_text(pair)
+
+    found = many.ask(answer)
+    assert wrong == [3, 1]
+    assert found.method.threshold > 0.45
+    many.ask(answer).write(tmp_path / "sweep.toml")
+    assert f"threshold = {found.method.threshold:g}\n" in (tmp_path / "sweep.toml").read_text()
+
+
+def test_settings_below_the_least_precision_are_not_written(many, tmp_path):
+    bands = []
+
+    def answer(pair):  # half of the pairs of each band
+        bands.append(int(pair.similarity * 10))
+        return bands.count(bands[-1]) % 2 == 0
+
+    file = tmp_path / "answers.jsonl"
+    found = many.ask(answer, count=45, answers=file)
+    assert not found.changes
+    assert found.method == neardup.MinHash()
+    assert found.estimate.precision.estimated < 0.6
+    assert "no threshold is precise enough: at 0." in found.reason
+    assert "Check each yes to a pair of low similarity" in found.reason
+    found.write(tmp_path / "sweep.toml")
+    assert "ngram = 5\nthreshold = 0.8\n" in (tmp_path / "sweep.toml").read_text()
+    lower = many.ask(lambda pair: None, count=45, answers=file, min_precision=0.3)
+    assert lower.changes
+    assert lower.estimate == found.estimate
+    assert (lower.method.ngram, lower.method.threshold) == (2, found.estimate.threshold)
+
+
+def test_where_answers_contradict_each_other_up_to_a_third_more_pairs_of_such_similarities_are_asked_about(many):
+    asked = []
+
+    def answer(pair):
+        asked.append(pair)
+        is_wrong = len(asked) <= 18 and 0.2 <= pair.similarity < 0.3
+        return is_wrong or same_text(pair)
+
+    found = many.ask(answer, count=18)
+    again = [pair for pair in asked if pair.again]
+    assert not any(pair.again for pair in asked[:18])
+    assert asked[18:] == again
+    assert 0 < len(again) <= 6
+    assert found.estimate.answers == len(asked)
+    assert all(pair.similarity < 0.6 for pair in again)
+    assert len({(pair.left_id, pair.right_id) for pair in asked}) == len(asked)
+    asked.clear()
+    many.ask(lambda pair: asked.append(pair) or same_text(pair), count=18)
+    assert len(asked) == 18
+
+
+@pytest.mark.parametrize(
+    ("language", "note"),
+    [("en", "Asked because answers about pairs of such similarities contradict each other."), ("zh", "追加提问：")],
+)
+def test_a_pair_that_is_asked_about_again_says_so(swept, language, note, capsys, monkeypatch):
+    monkeypatch.setattr("click.prompt", lambda *_, **__: "y")
+    pair = swept.suggestion.added[0]
+    with speaking(language):
+        assert ask(pair)
+        assert note not in capsys.readouterr().err
+        assert ask(pair._replace(again=True))
+    assert note in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 0.96, "high", None])
+def test_a_least_precision_is_a_number_from_0_to_095(swept, wrong):
+    with pytest.raises(SettingError, match=r"min_precision must be a number of 0 or more and at most 0\.95: got"):
+        swept.ask(lambda pair: pytest.fail("asked"), min_precision=wrong)
 
 
 def test_the_file_of_answers_grows_and_nothing_in_it_is_asked_again(swept, table, tmp_path):
@@ -284,7 +384,7 @@ def test_answers_about_other_documents_do_not_count(swept, table, tmp_path):
     changed = neardup.sweep(pa.table({"id": table["id"].to_pylist()[::-1], "text": texts}))
     with pytest.raises(InputError, match=r"No answer in .* is about a pair of these documents.*Name another file"):
         changed.ask(lambda pair: pytest.fail("asked"), count=9, answers=file)
-    changed.ask(same_text, count=5, answers=other)
+    changed.ask(lambda pair: True, count=5, answers=other)
     other.write_text(file.read_text() + other.read_text())
     assert changed.ask(lambda pair: pytest.fail("asked"), count=5, answers=other).estimate.answers == 5
 
@@ -345,6 +445,9 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
         assert "requires a suggestion, which --thresholds leaves out" in refused.stderr
     alone = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--answers", "answers.jsonl"])
     assert "--answers requires --ask or --page: got --answers answers.jsonl alone." in alone.stderr
+    for others in ([], ["--ask", "3", "--page", "pairs.html"], ["--page", "pairs.html"]):
+        least = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--min-precision", "0.5", *others])
+        assert "--min-precision requires --ask without --page: got --min-precision 0.5. Add --ask 27" in least.stderr
     Path("asked.toml").write_text('ask = 3\nanswers = "answers.jsonl"\noutput = "by-answers.toml"\n')
     again = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--config", "asked.toml"])
     assert again.exit_code == 0, again.output

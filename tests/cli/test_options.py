@@ -127,7 +127,8 @@ def arguments_of(function) -> set[str]:
 def test_the_options_of_a_command_are_the_arguments_of_its_function(command, function):
     arguments = arguments_of(function) - {"source", "progress", "tables", "rethreshold"}
     arguments |= {"output", "overwrite"} if command in ("document-frequencies", "sweep") else set()
-    arguments |= {"ask", "answers", "page"} if command == "sweep" else set()  # of Sweep.ask and Sweep.write_questions
+    of_asking = {"ask", "answers", "page", "min_precision"}  # of Sweep.ask and Sweep.write_questions
+    arguments |= of_asking if command == "sweep" else set()
     assert (
         set(options_of(command)) - PRINTING - OF_A_METHOD - {"compare_methods"} - ({"lang"} - arguments)
         == arguments - OF_A_METHOD

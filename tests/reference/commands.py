@@ -85,6 +85,7 @@ FAILURES = [
     *(["evaluate", "in.jsonl", "--pairs", name] for name in ("other.csv", "none.csv", "odd.csv")),
     ["sweep", "in.jsonl", "--threshold", "0.5"],
     ["sweep", "in.jsonl", "--answers", "no.jsonl"],
+    ["sweep", "in.jsonl", "--min-precision", "0.5"],
     ["sweep", "in.jsonl", "--ask", "3", "--answers", "no.jsonl"],
     ["sweep", "in.jsonl", "--thresholds", "abc"],
     ["sweep", "in.jsonl", "--thresholds", "0.5,0.6", "--ask", "3"],

@@ -413,6 +413,9 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
     said("groups.jsonl", "--similarity", "cosine")
     assert "q 结束：" in said("groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9)
     said("groups.jsonl", "--ask", "9", "--answers", "b.jsonl", keys="n\n" * 9)
+    assert "建议：--ngram 2" in said("close.jsonl", "--ask", "9", "--answers", "c.jsonl", keys="y\n" * 9)
+    halves = "y\nn\n" * 6
+    assert "没有精确率足够的阈值" in said("close.jsonl", "--ask", "9", "--answers", "d.jsonl", keys=halves)
     said("groups.jsonl", "--ask", "9", "--page", "questions.html")
     monkeypatch.setattr("neardup.api.choose._MAX_DOCUMENTS", 10)
     said("few.jsonl")

@@ -1,4 +1,4 @@
-"""A threshold is chosen from the graph of pairs, or from answers about pairs of nine bands of similarity."""
+"""A threshold is chosen from the graph of pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from neardup.verify import choosing
-from neardup.verify.recall import wilson
 
 
 def graph_at(pairs: dict[tuple[int, int], float], threshold: float, num_documents: int) -> tuple[int, float]:
@@ -94,42 +93,3 @@ def test_of_several_rivals_the_best_is_named():
         "the groups at 0.7 are clearer, without 21.0 % of these documents, more than 20 %: there is a second grade of "
         "similarity"
     )
-
-
-def test_with_all_pairs_answered_the_threshold_is_the_best_of_the_labels():
-    similarity = np.arange(10, 100) / 100 + 0.001
-    same = similarity > 0.6
-    found = choosing.estimate(choosing.count_steps(similarity), similarity, same)
-    assert found.threshold == pytest.approx(0.6)
-    assert found.precision.estimated == found.recall.estimated == found.f1 == 1.0
-    assert found.precision.low == pytest.approx(wilson(1.0, 40)[0])
-    assert found.recall.low < 1.0
-
-
-def test_precision_and_recall_are_weighted_by_the_pairs_of_each_band():
-    pairs = np.zeros(18, np.int64)
-    pairs[[0, 8, 16]] = 1000, 100, 10  # from 0.1, 0.5 and 0.9
-    similarity = np.array([0.1, 0.1, 0.5, 0.5, 0.9, 0.9])
-    found = choosing.estimate(pairs, similarity, np.array([False, False, True, False, True, True]))
-    # 0.5 finds 100 * 0.5 + 10 of 60 duplicates among 110 pairs: F1 = 120 / 170; 0.9 finds 10 of 60: F1 = 20 / 70.
-    assert 0.1 < found.threshold <= 0.5
-    assert found.precision.estimated == pytest.approx(60 / 110)
-    assert found.recall.estimated == 1.0
-    assert found.f1 == pytest.approx(120 / 170)
-    assert 0 <= found.precision.low < 60 / 110 < found.precision.high <= 1
-
-
-def test_the_share_of_duplicates_rises_with_similarity():
-    pairs = np.ones(18, np.int64)
-    similarity = np.array([0.25, 0.45, 0.45, 0.95])
-    # The answers at 0.25 and 0.45, yes, no and no, are one block with a third of duplicates.
-    found = choosing.estimate(pairs, similarity, np.array([True, False, False, True]))
-    total = 2 * 0 + 14 * 1 / 3 + 2
-    assert found.threshold in choosing.STEPS
-    assert found.recall.estimated <= 1
-    assert found.f1 >= 2 * total / (total + 18) - 1e-9
-
-
-def test_without_a_yes_there_is_no_estimate():
-    assert choosing.estimate(np.ones(18, np.int64), np.array([0.5]), np.array([False])) is None
-    assert choosing.estimate(np.ones(18, np.int64), np.array([]), np.array([], np.bool_)) is None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Ints, arrow_of_strings
+from neardup.arrays import Floats, Ints, Mask, arrow_of_strings
 from neardup.decide.outcome import Pairs
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline, reading
@@ -30,9 +30,9 @@ from neardup.report.wording import plural
 from neardup.schemas import SIMILARITY
 from neardup.settings.constraints import check_limit
 from neardup.settings.methods import MinHash
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
 from neardup.suggestion import Suggestion, SweepPair
-from neardup.verify import choosing
+from neardup.verify import asking, choosing
 
 Answer = Callable[[SweepPair], bool | None]
 
@@ -123,14 +123,14 @@ def _sets(texts: Sequence[str], settings: MinHash) -> list[Any]:
 
 
 def _counted(pairs: Pairs) -> Ints:
-    return choosing.count_steps(pairs.measured[SIMILARITY.name].astype(np.float64))
+    return asking.count_steps(pairs.measured[SIMILARITY.name].astype(np.float64))
 
 
 def _pool(pairs: Pairs) -> Ints:
     """Return the pairs that may be asked about, at random within their bands, the bands by turns, the highest first."""
     order = np.random.default_rng(_SEED).permutation(len(pairs.left))
-    band = choosing.band_of(pairs.measured[SIMILARITY.name])[order]
-    members = [order[band == each][:_POOL] for each in range(len(choosing.BANDS) - 1, -1, -1)]
+    band = asking.band_of(pairs.measured[SIMILARITY.name])[order]
+    members = [order[band == each][:_POOL] for each in range(len(asking.BANDS) - 1, -1, -1)]
     turns = np.concatenate([np.arange(len(each)) for each in members])
     return np.concatenate(members)[np.argsort(turns, kind="stable")].astype(np.int64)
 
@@ -212,12 +212,12 @@ class _Chooser:
         documents = np.unique(np.array([pair.documents for pair in pairs], np.uint32))
         return dict(read_texts(self.tasks, self.corpus.part_ends, documents))
 
-    def _mark(self, pairs: Sequence[_Drawn]) -> list[SweepPair]:
+    def _mark(self, pairs: Sequence[_Drawn], *, again: bool = False) -> list[SweepPair]:
         """Return pairs with their texts, which are read in one pass."""
         marker = Marker(self._texts(pairs), self.loosest)
-        return [SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents)) for pair in pairs]
+        return [SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents), again) for pair in pairs]
 
-    def _begin(self, count: int, file: Path | None) -> tuple[list[dict[str, Any]], Iterator[_Drawn]]:
+    def _begin(self, count: int, file: Path | None) -> tuple[list[dict[str, Any]], list[_Drawn]]:
         """Return the answers of a file, and the pairs that it does not have."""
         check_limit(count, "count", option="--ask")
         if file is not None:
@@ -230,7 +230,7 @@ class _Chooser:
                 "Name another file as answers (--answers)."
             )
         answers = [row for key, row in known.items() if key in pool and row["duplicate"] is not None]
-        return answers, iter([pair for key, pair in pool.items() if key not in known])
+        return answers, [pair for key, pair in pool.items() if key not in known]
 
     def _row(self, pair: _Drawn, same: bool | None = None) -> dict[str, Any]:
         """Return a line of a file of answers."""
@@ -240,21 +240,25 @@ class _Chooser:
     def questions(self, count: int, file: Path | None) -> tuple[list[Question], int]:
         """Return the lines and the texts of pairs to ask about, and the number of answers in the file."""
         answers, waiting = self._begin(count, file)
-        pairs = list(islice(waiting, max(0, count - len(answers))))
+        pairs = waiting[: max(0, count - len(answers))]
         marked = [shown.pair for shown in self._mark(pairs)]
         return list(zip(map(self._row, pairs), marked, strict=True)), len(answers)
 
-    def ask(self, answer: Answer, count: int, file: Path | None) -> Suggestion:
-        """Ask until there are enough answers; return the settings that they favour."""
+    def ask(self, answer: Answer, count: int, file: Path | None, min_precision: float) -> Suggestion:
+        """Ask until there are enough answers, and again where they contradict each other; return the settings that
+        they favour.
+        """
+        MIN_PRECISION.check("min_precision", min_precision)
         answers, waiting = self._begin(count, file)
         is_open = file is not None and file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
         end = "\n" if is_open else ""  # of the last line, which has none
-        while pairs := list(islice(waiting, max(0, count - len(answers)))):
-            for pair, marked in zip(pairs, self._mark(pairs), strict=True):
+        while pairs := _next(answers, waiting, count):
+            waiting = [pair for pair in waiting if pair not in pairs]
+            for pair, marked in zip(pairs, self._mark(pairs, again=len(answers) >= count), strict=True):
                 try:
                     same = answer(marked)
                 except StopIteration:
-                    return self._favoured(answers)
+                    return self._favoured(answers, min_precision)
                 if same not in (None, False, True):
                     raise InputError(f"An answer is True, False or None: got {same!r:.80}. Change the function.")
                 row = self._row(pair, None if same is None else bool(same))
@@ -263,22 +267,62 @@ class _Chooser:
                     with file.open("a", encoding="utf-8") as lines:
                         lines.write(end + json.dumps(row, ensure_ascii=False) + "\n")
                     end = ""
-        return self._favoured(answers)
+        return self._favoured(answers, min_precision)
 
-    def _favoured(self, answers: list[dict[str, Any]]) -> Suggestion:
-        similarity = np.array([row["similarity"] for row in answers], np.float64)
-        found = choosing.estimate(self.pairs, similarity, np.array([row["duplicate"] for row in answers], np.bool_))
-        if found is None:
+    def _favoured(self, answers: list[dict[str, Any]], min_precision: float) -> Suggestion:
+        """Return the settings with the largest F1 of the precise ones, if it is larger than that of the given ones."""
+        estimates = asking.estimate(self.pairs, *_columns(answers))
+        if not estimates:
             return Suggestion(self.given, False, f"None of {len(answers)} answers is yes.")
-        precision, recall = (
-            f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})" for share in (found.precision, found.recall)
+        strictness = asking.as_strict(self.given.threshold, self.given.ngram, self.loosest.ngram)
+        decision = asking.decide(estimates, min_precision, strictness)
+        found = decision.found
+        reason = f"By {plural(len(answers), 'answer')}, {_reason(decision, min_precision)}"
+        if decision.changes:
+            return Suggestion(self.at(found.threshold), True, reason, estimate=found)
+        return Suggestion(self.given, False, reason, estimate=found)
+
+
+def _reason(decision: asking.Decision, min_precision: float) -> str:
+    """Return the reason of a decision, a clause that ends the sentence."""
+    found, given, is_precise = decision
+    precision, recall = (
+        f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})" for share in (found.precision, found.recall)
+    )
+    if not is_precise:
+        return (
+            f"no threshold is precise enough: at {found.threshold:g}, which has the largest F1, the precision is "
+            f"{precision}, where {min_precision:g} is the least, from an interval above {min_precision / 2:g}. Check "
+            "each yes to a pair of low similarity, answer more pairs (--ask), or accept a lower precision "
+            "(--min-precision)."
         )
-        reason = (
-            f"By {plural(len(answers), 'answer')}, the threshold {found.threshold:g} has the largest F1, "
-            f"{found.f1:.2f}: precision {precision}, recall {recall} of the "
-            f"duplicates from a similarity of {choosing.LOWEST:g} on."
+    if not decision.changes:
+        return (
+            "no precise threshold has a larger F1 than the given settings, which are about as strict as "
+            f"{given.threshold:g} with this length of shingles: {found.f1:.2f} at {found.threshold:g}, and "
+            f"{given.f1:.2f}."
         )
-        return Suggestion(self.at(found.threshold), True, reason, estimate=found)
+    return (
+        f"the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: precision {precision}, recall "
+        f"{recall} of the duplicates from a similarity of {choosing.LOWEST:g} on."
+    )
+
+
+def _columns(answers: Sequence[dict[str, Any]]) -> tuple[Floats, Mask]:
+    """Return the similarities and the verdicts of answers."""
+    similarity = np.array([row["similarity"] for row in answers], np.float64)
+    return similarity, np.array([row["duplicate"] for row in answers], np.bool_)
+
+
+def _next(answers: Sequence[dict[str, Any]], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
+    """Return the pairs to ask about next: those that are missing, then one of each band whose answers contradict."""
+    if len(answers) < count:
+        return waiting[: count - len(answers)]
+    by_band: dict[int, _Drawn] = {}
+    for pair, band in zip(waiting, asking.band_of(np.array([pair.similarity for pair in waiting])), strict=True):
+        by_band.setdefault(int(band), pair)
+    again = asking.bands_to_ask_again(*_columns(answers), count)
+    return [by_band[band] for band in again if band in by_band]
 
 
 def _read_answers(file: Path) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -12,11 +12,11 @@ from neardup.cli import render
 from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import COUNT, command, option, settings_options
+from neardup.cli.settings import COUNT, command, option, setting_option, settings_options
 from neardup.cli.sources import inputs_argument, named, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.report.wording import say
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
 
 _STEP = 0.05
 
@@ -39,6 +39,7 @@ _STEP = 0.05
     "answers.jsonl]",
 )
 @option("--page FILE", "Answers", "Write the pairs to this HTML page, which saves the answers, instead of asking here.")
+@setting_option("min_precision", None, MIN_PRECISION, "Answers", shown_default="0.6")
 @option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
 @overwrite_option("file")
 @option("--plot FILE", "Output", "Plot the removed documents at each threshold to this SVG file.")
@@ -54,6 +55,7 @@ def sweep(
     ask: int | None,
     answers: str | None,
     page: str | None,
+    min_precision: float | None,
     output: str | None,
     overwrite: bool,
     quiet: bool,
@@ -64,7 +66,8 @@ def sweep(
     of settings with its reason.
 
     The inputs are read once, and searched at each threshold; for the suggestion they are read once more. It is made
-    only where the texts decide. With --ask, your answers about pairs decide.
+    only where the texts decide. With --ask, your answers about pairs decide; where they contradict each other, it asks
+    about up to a third more pairs.
 
     \b
     Examples:
@@ -82,6 +85,11 @@ def sweep(
         )
     if answers is not None and ask is None and page is None:
         raise SettingError(f"--answers requires --ask or --page: got --answers {answers} alone. Add --ask 27.")
+    if min_precision is not None and (ask is None or page is not None):
+        raise SettingError(
+            f"--min-precision requires --ask without --page: got --min-precision {min_precision:g}. Add --ask 27, or "
+            "leave --min-precision out."
+        )
     answers = answers or "answers.jsonl"
     from neardup.api.choose import NO_RULE, has_rule
     from neardup.output.tables import check_output
@@ -101,7 +109,8 @@ def sweep(
         if page is not None:
             asked = result.write_questions(page, count=ask or 27, answers=answers)
         elif ask is not None:
-            suggestion = result.ask(render.suggestion.ask, count=ask, answers=answers)
+            least = {} if min_precision is None else {"min_precision": min_precision}
+            suggestion = result.ask(render.suggestion.ask, count=ask, answers=answers, **least)
     report = result.report | ({} if suggestion is None else {"suggestion": suggestion.record()})
     if suggestion is not None and path is not None:
         suggestion.write(path, overwrite=overwrite)

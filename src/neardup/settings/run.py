@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from neardup.errors import SettingError
-from neardup.settings.constraints import Validated, constraints_of, parameter
+from neardup.settings.constraints import Constraint, Validated, constraints_of, parameter
 from neardup.settings.passages import MIN_LENGTH
 
 Storage = Literal["fingerprints", "features", "text"]
+MIN_PRECISION = Constraint(
+    "The least estimated precision of settings that answers suggest; the lower end of its interval is at least half of "
+    "it. Else the given settings stay.",
+    low=0.0,
+    high=0.95,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,21 +1,18 @@
-"""Choose a threshold from the pairs of a collection: from their graph alone, or from answers about some of them."""
+"""Choose a threshold from the graph of the pairs of a collection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Positions
-from neardup.verify.recall import wilson
+from neardup.arrays import Floats, Ints, Positions
 
 LOWEST = 0.1
 STEPS = np.arange(2, 20) / 20
 """The thresholds that answers choose from; the graph chooses from those up to 0.85."""
-BANDS = np.arange(1, 10) / 10
-"""The lower ends of the bands of similarity from which pairs are drawn to be asked about."""
 _GRAPHS = STEPS[:17]
 _MOST_SHARE, _MOST_PAIRS = 0.1, 5_000_000  # of all pairs, above which the graph is one group; and to compare neighbours
 _LEAST_DOCUMENTS, _LEAST_AGREEMENT, _LEAST_STABILITY = 30, 0.95, 0.90
@@ -103,100 +100,3 @@ def _compare(
     graph = kernels.agreement.Graph(starts, targets[order], np.concatenate([level, level])[order].astype(np.int64))
     kernels.agreement.compare(graph, degrees, sums)
     return degrees, sums
-
-
-def count_steps(similarity: Floats) -> Ints:
-    """Return the number of pairs from each threshold of STEPS up to the next one."""
-    return np.bincount(np.searchsorted(STEPS, similarity, side="right") - 1, minlength=len(STEPS)).astype(np.int64)
-
-
-def band_of(similarity: Floats) -> Ints:
-    """Return the band of BANDS of each similarity."""
-    return np.searchsorted(BANDS, similarity, side="right") - 1
-
-
-class Share(NamedTuple):
-    """An estimated share with its 95 % interval."""
-
-    estimated: float
-    low: float
-    high: float
-
-
-class Estimate(NamedTuple):
-    """The estimates at a threshold, from answers about pairs. recall : among the pairs from a similarity of 0.1 on."""
-
-    threshold: float
-    precision: Share
-    recall: Share
-    answers: int
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        precision, recall = self.precision.estimated, self.recall.estimated
-        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-    def record(self) -> dict[str, Any]:
-        """Return the estimates by name."""
-        return self._asdict() | {"precision": self.precision._asdict(), "recall": self.recall._asdict()}
-
-
-def estimate(pairs: Ints, similarity: Floats, same: Mask) -> Estimate | None:
-    """Return the threshold with the largest estimated F1, the highest of several; None if no answer is yes.
-
-    Parameters
-    ----------
-    pairs : int64 array, the number of pairs of the collection by step; see `count_steps`.
-    similarity, same : the pairs that were answered, drawn at random within their bands, and the answers.
-
-    Notes
-    -----
-    The share of yes in each band is made rising (Ayer et al., An empirical distribution function for sampling with
-    incomplete information, 1955). Intervals are Wilson's, with the answers that count in effect, (sum w)^2 /
-    sum(w^2 / n), of blocks of bands with n answers and w pairs (Kish, Survey Sampling, 1965). The interval of the
-    recall combines the ends of two of them, so it is rather too wide.
-    """
-    if not same.any():
-        return None
-    band = band_of(similarity)
-    answers, yes = (np.bincount(band[rows], minlength=len(BANDS)) for rows in (np.ones_like(same), same))
-    share, trials, block = _rising(answers, yes)
-    by_band = band_of(STEPS)
-    correct = pairs * share[by_band]
-    found, right = (np.cumsum(each[::-1])[::-1] for each in (pairs, correct))
-    f1 = 2 * right / np.maximum(found + right[0], 1)
-    chosen = len(STEPS) - 1 - int(np.argmax(f1[::-1]))
-
-    def interval(steps: slice) -> tuple[float, Share]:
-        """Return the number of pairs of some steps, and the share of them that are duplicates."""
-        total = float(pairs[steps].sum())
-        if not total:
-            return 0.0, Share(0.0, 0.0, 0.0)
-        weights = np.bincount(block[by_band[steps]], pairs[steps], minlength=len(trials))
-        effective = total**2 / float(np.sum(weights**2 / np.maximum(trials, 1)))
-        estimated = float(correct[steps].sum()) / total
-        low, high = wilson(estimated, effective)
-        return total, Share(estimated, max(0.0, low), max(estimated, min(1.0, high)))
-
-    (above, precision), (below, missed) = interval(slice(chosen, None)), interval(slice(0, chosen))
-    others = missed.estimated, missed.high, missed.low  # recall is low where many are missed
-    recall = [
-        above * found / max(above * found + below * left_out, 1e-9)
-        for found, left_out in zip(precision, others, strict=True)
-    ]
-    return Estimate(float(STEPS[chosen]), precision, Share(*recall), len(same))
-
-
-def _rising(answers: Ints, yes: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return the share of yes in each band, made rising; the answers of each block of equal shares; the block of each
-    band. A band without answers is in the block of the next lower band that has some, else of the lowest.
-    """
-    blocks: list[list[int]] = []  # answers, yes, bands
-    for asked, positive in zip(answers.tolist(), yes.tolist(), strict=True):
-        blocks.append([asked, positive, 1])
-        while len(blocks) > 1 and blocks[-2][1] * blocks[-1][0] >= blocks[-1][1] * blocks[-2][0]:
-            last = blocks.pop()
-            blocks[-1] = [sum(both) for both in zip(blocks[-1], last, strict=True)]
-    trials, positive, bands = np.array(blocks, np.int64).T
-    return np.repeat(positive / np.maximum(trials, 1), bands), trials, np.repeat(np.arange(len(blocks)), bands)

@@ -53,7 +53,10 @@ def print_example(title: str, pair: MarkedPair, names: tuple[str, str], console:
 
 def ask(pair: SweepPair) -> bool | None:
     """Ask about a pair on stderr; return the answer, None to skip. Raises StopIteration if there are no more."""
-    print_pair(pair, Console(stderr=True, highlight=False))
+    console = Console(stderr=True, highlight=False)
+    print_pair(pair, console)
+    if pair.again:
+        console.print(Text(f"  {say('sweep.again')}", "dim"))
     while True:
         try:
             key = click.prompt(say("sweep.question"), err=True, prompt_suffix=say("words.colon")).strip().lower()
