@@ -18,6 +18,7 @@ from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.engines.local.scratch import workspace
 from neardup.errors import SettingError
+from neardup.files import write_text
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
@@ -298,7 +299,7 @@ def _describe_passages(
         writing.write_parquet(table.to_batches(), passages_schema(), folder.result / "passages.parquet")
         examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
         page = render_passages(of_passages, examples)
-        (folder.result / "passages.html").write_text(page, encoding="utf-8")
+        write_text(folder.result / "passages.html", page)
     return table
 
 

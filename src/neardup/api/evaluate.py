@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.atomic import AtomicFile
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
+from neardup.files import write_text, writing_to
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.tables import check_output
@@ -108,8 +108,8 @@ def evaluate(
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
     if page is not None and found is not None:
-        with AtomicFile(page) as partial:
-            partial.write_text(render_errors(result.report, found, lang), encoding="utf-8")
+        with writing_to(page):
+            write_text(page, render_errors(result.report, found, lang))
     warn_if_incomplete(result.report, run.settings.on_error)
     return result
 

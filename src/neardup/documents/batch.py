@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of, arrow_of_bytes, offsets_from_lengths
 from neardup.errors import InputError
+from neardup.files import read_text
 
 MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
@@ -354,7 +355,7 @@ def default_cache_bytes() -> int:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for file in _LIMITS:
         with suppress(OSError, ValueError):  # "max" is no number
-            limits.append(int(Path(file).read_text()))
+            limits.append(int(read_text(Path(file))))
     return min(limits, default=0) // _SHARE
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import Array, Ints, Mask, Words, arrow_of
+from neardup.arrays import Array, Ints, Mask, Words, arrow_file, arrow_of
 from neardup.fingerprints.fingerprints import Fingerprints, read_scheme, read_values
 from neardup.fingerprints.sketches import read_batches, read_ids
 
@@ -30,7 +30,8 @@ class FingerprintFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.scheme = read_scheme(next(read_batches(path)).schema, path)
-        self._metadata = pq.read_metadata(path)
+        with arrow_file(path) as file:
+            self._metadata = pq.read_metadata(file)
 
     def __len__(self) -> int:
         """Return the number of rows, empty ones included."""

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_of
-from neardup.atomic import AtomicFile
+from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
+from neardup.files import AtomicFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -131,7 +131,8 @@ def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
     if seal.startswith(_SEAL) and seal != _seal(metadata):
         raise OSError("its metadata are damaged. Restore the file from a backup, or create it again")
     # A buffer would keep all columns read until the end.
-    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+    file = arrow_file(path)
+    return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
 def _metadata_of(path: Path) -> tuple[bytes, bytes]:
@@ -166,14 +167,14 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
     with AtomicFile(target) as partial:
         options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
-        with pq.ParquetWriter(partial, first.schema, **options) as writer:
+        with arrow_file(partial, "wb") as file, pq.ParquetWriter(file, first.schema, **options) as writer:
             for table in chain([first], rows):
                 writer.write_table(table)
         # Checksums of Parquet are those of pages. Between pages and metadata, readers ignore what nothing refers to.
         metadata, _ = _metadata_of(partial)
-        with open(partial, "r+b") as file:
-            file.seek(-len(metadata), os.SEEK_END)
-            file.write(_seal(metadata) + metadata)
+        with open(partial, "r+b") as sealed:
+            sealed.seek(-len(metadata), os.SEEK_END)
+            sealed.write(_seal(metadata) + metadata)
 
 
 def require_same(

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
-from neardup.atomic import AtomicFile
 from neardup.documents.sources import is_remote, local_path, resolve
-from neardup.errors import MissingExtraError, OutputError
+from neardup.errors import MissingExtraError, NeardupError, OutputError
 from neardup.executor import map_all
+from neardup.files import advice_on, reason_of, write_bytes, writing_to
 from neardup.locks import lock_file
 
 _LAST, _REPORTS = "report.json", ("report.html", "report.json")
@@ -256,17 +256,18 @@ class OutputDirectory:
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
-        self._refuse_existing(overwrite)
         try:
+            self._refuse_existing(overwrite)
             self.unlock = self._lock()
             if not resume:
                 self._clear()
             shutil.rmtree(self.result, ignore_errors=True)
             self.result.mkdir()
+        except NeardupError:  # there is an output, or another run is writing it
+            raise
         except OSError as error:
             raise OutputError(
-                f"The output {self.path} cannot be written: {error.strerror or error}. Use a folder with "
-                "write permission."
+                f"The output {self.path} cannot be written: {reason_of(error)}. {advice_on(error)}"
             ) from error
 
     def _lock(self) -> Callable[[], object]:
@@ -366,8 +367,9 @@ class OutputDirectory:
         if self.remote is not None:
             self.remote.write(name, data)
             return
-        with AtomicFile(Path(self.path) / name) as path:
-            path.write_bytes(data)
+        path = Path(self.path) / name
+        with writing_to(path):
+            write_bytes(path, data)
 
     def discard_result(self) -> None:
         """Delete the results written so far, but not the scratch files."""

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Mask, arrow_of
-from neardup.atomic import AtomicFile
 from neardup.decide.outcome import Edits, cut_texts
 from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
 from neardup.executor import Encoders, InOrder
+from neardup.files import AtomicFile
 from neardup.formats.reading import Part, Task
 from neardup.runs.run import has_pages
 

@@ -29,6 +29,7 @@ from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import NEW, PART_SHIFT, Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_values
+from neardup.files import write_text
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -402,4 +403,4 @@ def _finish_on_workers(
 
 
 def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:
-    (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    write_text(folder.result / "rejected.jsonl", "".join(f"{line}\n" for line in lines))
