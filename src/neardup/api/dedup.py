@@ -182,11 +182,11 @@ def dedup(
         passages=passages,
         groups=groups,
         rethreshold=rethreshold,
+        outputs=() if output is None else (output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
-    named = method, threshold, max_distance
-    with _performer(run, named, engine, master) as performer:
+    with _performer(run, (method, threshold, max_distance), engine, master) as performer:
         folder = (
             None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
         )

@@ -108,7 +108,14 @@ def remove_passages(
     _refuse(keep, within, against)
     selection, table = SelectionSettings(within=within), "passages.parquet"
     run = run_of(
-        source, options, against=against, selection=selection, resume=resume, copies=write != "removed", table=table
+        source,
+        options,
+        against=against,
+        selection=selection,
+        resume=resume,
+        copies=write != "removed",
+        table=table,
+        outputs=() if output is None else (output,),
     )
     LOCAL.refuse("remove_passages", run.options)
     cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
