@@ -32,6 +32,7 @@ from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
+from neardup.output.kept import try_sinks
 from neardup.output.tables import LocationsAfter
 from neardup.progress import Progress, Stages
 from neardup.report.contents import drop_near_counts
@@ -103,6 +104,8 @@ class IndexEngine(Engine):
         """Read the inputs and decide about their documents."""
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
+        if self.run.copies:
+            try_sinks(found)
         tasks = [task.identified() for task in found]
         selection = self.run.selection
         resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)

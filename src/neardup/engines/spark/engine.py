@@ -36,6 +36,7 @@ from neardup.methods.base import Method
 from neardup.methods.sketcher import Sketcher
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
+from neardup.output.kept import try_sinks
 from neardup.output.tables import DocumentLocations, removed_batches
 from neardup.progress import Stages
 from neardup.report.contents import build_report, drop_near_counts, warn_of_losses
@@ -258,6 +259,8 @@ class SparkEngine(Engine):
         """Read the inputs and decide about their documents."""
         run = self.run
         found = run.find()
+        if run.copies:
+            try_sinks(found.tasks)
         tasks, method, warnings = [task.identified() for task in found.tasks], found.method.resolve(), found.warnings
         if folder is not None:
             folder.begin(resume=False)
@@ -329,6 +332,8 @@ def dedup_files(
     try:
         folder.refuse_inputs_inside(engine.paths())
         found = engine.run.find()
+        if engine.run.copies:
+            try_sinks(found.tasks)
         tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
         folder.begin(resume=False)
         begun = True
