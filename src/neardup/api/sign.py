@@ -231,7 +231,7 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
             else:
                 sketcher, reading = method.sketcher, stage.enter_context(stages.stage("sign", total))
                 batches = sign_corpus(tasks, sketcher, threads, counts, reading, reject)
-            none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.string()))
+            none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string()))
             sketches = take(chain([none], batches))
     sketches.report = _report(sketcher, counts, stages)
     return sketches

@@ -226,7 +226,7 @@ class DocumentBatch:
     text : LargeStringArray, nulls allowed (an absent text is a document without features); of vectors,
         LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
     rows : int64 array, the row of each document in its part, rising.
-    ids : StringArray or LargeStringArray, or None when there is no id column.
+    ids : LargeStringArray, or None when there is no id column.
     ranks : float64 arrays (nan where null), one for each rank column.
     payload : if requested, the documents as they are in the file, to be copied.
     values : StringArrays or LargeStringArrays, one for each column of values; null where there is no value.

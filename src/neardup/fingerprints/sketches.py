@@ -87,13 +87,18 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
 def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of `read_rows`."""
     if "id" not in table.schema.names:
-        return arrow_of(np.arange(table.num_rows)).cast(pa.string())
-    ids = one_chunk(table["id"])
+        return _number_ids(np.arange(table.num_rows))
+    ids = large_ids(table["id"])
     if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
     if pa.types.is_integer(ids.type):
         return ids.cast(pa.int64())
-    return ids if pa.types.is_large_string(ids.type) else ids.cast(pa.string())
+    return ids.cast(pa.large_string())
+
+
+def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return ids as one array: integers, or large_string, since 27 million addresses have more than 2 GiB."""
+    return one_chunk(ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids)
 
 
 def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
@@ -247,7 +252,8 @@ class Sketches(ABC):
     def __init__(
         self, values: Array, scheme: Mapping[str, Any], ids: pa.Array | None = None, empty: Mask | None = None
     ) -> None:
-        self.values, self.scheme, self._ids, self._empty = values, scheme, ids, empty
+        self.values, self.scheme, self._empty = values, scheme, empty
+        self._ids = None if ids is None else large_ids(ids)
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -310,7 +316,7 @@ class Sketches(ABC):
             If there are not as many ids as rows.
         """
         in_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
-        names = self.ids if ids is None else one_chunk(ids) if in_arrow else pa.array(ids)
+        names = self.ids if ids is None else large_ids(ids if in_arrow else pa.array(ids))
         if len(names) != len(self):
             raise InputError(
                 f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id for each."
@@ -378,4 +384,4 @@ class Sketches(ABC):
 
 
 def _number_ids(rows: Ints) -> pa.Array:
-    return arrow_of(rows).cast(pa.string())
+    return arrow_of(rows).cast(pa.large_string())

@@ -248,7 +248,7 @@ def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
         return batch.payload.rows()
     columns = {task.columns.text: batch.text.cast(pa.string())}
     if batch.ids is not None and task.columns.id is not None:
-        columns = {":".join(task.columns.ids): batch.ids} | columns
+        columns = {":".join(task.columns.ids): batch.ids.cast(pa.string())} | columns
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -314,7 +314,7 @@ def group_table(groups: Groups, corpus: Corpus) -> pa.Table:
 def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     """Yield the table of kept documents; see schemas.ids_schema."""
     first, kept = outcome.corpus.num_against, outcome.edits.kept
-    for start in range(first, len(kept), _MASK_ROWS):
-        documents = (start + np.flatnonzero(kept[start : start + _MASK_ROWS])).astype(np.uint32)
+    for start in range(first, len(kept), _ROWS):
+        documents = (start + np.flatnonzero(kept[start : start + _ROWS])).astype(np.uint32)
         yield pa.RecordBatch.from_arrays(locations.columns(documents), schema=ids_schema())
         locations.release()
