@@ -252,7 +252,7 @@ def _ids_in(file: IO[bytes]) -> list[str]:
     """Return the ids of a file, one a line. Raises InputError if it is not UTF-8."""
     from neardup.api.texts import decode_text
 
-    return lines_of(decode_text(file.read(), file.name))
+    return lines_of(decode_text(file.read(), str(getattr(file, "name", "standard input"))))
 
 
 @command("Forget documents by id.")
