@@ -36,7 +36,7 @@ MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for fil
 # From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
 ROWS = (
     ("answers", "errors", "version"),
-    ("arrays", "atomic", "executor", "locks"),
+    ("arrays", "executor", "files", "locks"),
     ("settings", "progress", "schemas"),
     ("kernels",),
     ("documents",),
@@ -131,6 +131,45 @@ def test_nothing_unpickles_or_evaluates(module):
     assert not {name.split(".")[0] for _, name in imports_of(module)} & {"pickle", "marshal", "shelve", "dill"}
     names = {node.id for node in nodes_of(MODULES[module], ast.Name)}
     assert not names & {"eval", "exec"}
+
+
+# Module, rule -> the reason why it does not use neardup.files. The list may only get shorter.
+FILE_EXCEPTIONS = {
+    ("cli/settings", "write_text"): "click's formatter of help has a method of this name",
+    ("report/contents", "except OSError: pass"): "a system without /proc reports the peak memory in another way",
+    ("stores/embedded/store", "except OSError: pass"): "the disk was full, and the compaction that follows makes room",
+    ("runs/find", "except OSError: continue"): "folders that cannot be listed are reported by another change",
+}
+
+
+def _file_faults(module: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that handle files without neardup.files, each with the name of the rule."""
+    for call in nodes_of(MODULES[module], ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("read_text", "write_text", "splitlines"):
+            yield call.lineno, call.func.attr
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "OSFile" and module != "arrays":
+            yield call.lineno, "OSFile"
+        name = ast.unparse(call.func)
+        if name in OPENED_BY_ARROW and not {ast.unparse(value) for value in call.args} & {"file", "handle", "stream"}:
+            yield call.lineno, "a path for Arrow"
+    for handler in nodes_of(MODULES[module], ast.ExceptHandler):
+        caught = ast.unparse(handler.type) if handler.type else "OSError"
+        body = handler.body[0]
+        if "OSError" in caught and len(handler.body) == 1 and isinstance(body, ast.Pass | ast.Continue):
+            yield handler.lineno, f"except OSError: {type(body).__name__.lower()}"
+
+
+OPENED_BY_ARROW = {
+    *("pq.ParquetFile", "pq.ParquetWriter", "pq.read_table", "pq.read_schema", "pq.read_metadata", "pq.write_table"),
+    *("pa.memory_map", "pa_csv.open_csv", "pa_csv.read_csv", "pa_csv.CSVWriter", "pc_csv.CSVWriter", "feather.write"),
+}
+"""Functions of Arrow to which a path as text may be an address; an open file, named file, handle or stream, is not."""
+
+
+@for_every([module for module in MODULES if module != "files"])
+def test_files_are_read_and_written_by_one_module(module):
+    faults = [(line, rule) for line, rule in _file_faults(module) if (module, rule) not in FILE_EXCEPTIONS]
+    assert not faults, f"{MODULES[module]}: use neardup.files, and arrays.arrow_file for Arrow: {faults}"
 
 
 def test_no_module_is_named_after_nothing():

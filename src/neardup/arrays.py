@@ -6,9 +6,10 @@ uses `arrow_of` and `arrow_of_strings` instead.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -162,3 +163,8 @@ def rank_in_run(*columns: Array) -> Ints:
     """Return the number of rows before each row in its run of equal rows. columns : as of `begins_run`."""
     place = np.arange(len(columns[0]))
     return np.subtract(place, np.maximum.accumulate(np.where(begins_run(*columns), place, 0)))
+
+
+def arrow_file(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> pa.NativeFile:
+    """Open a local file for Arrow, which takes a path as text for an address, or fails where it is not UTF-8."""
+    return pa.OSFile(os.fsencode(path), mode)

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from neardup import answers
 from neardup.arrays import Mask
-from neardup.atomic import AtomicFile
 from neardup.candidates.bands import Bands
 from neardup.errors import InputError, SettingError
+from neardup.files import write_text, writing_to
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.output.tables import check_output
 from neardup.report import charts
@@ -422,8 +422,9 @@ class Sweep(_Reported):
         count, answers : as in `ask`.
         """
         questions, known = self._asker().questions(count, None if answers is None else Path(answers))
-        with AtomicFile(check_output(path, (".html",), overwrite=True)) as partial:
-            partial.write_text(render_questions(self.report, questions, known), encoding="utf-8")
+        file = check_output(path, (".html",), overwrite=True)
+        with writing_to(file):
+            write_text(file, render_questions(self.report, questions, known))
         return len(questions)
 
     def _asker(self) -> Any:

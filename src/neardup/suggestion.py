@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neardup.atomic import AtomicFile
 from neardup.errors import SettingError
+from neardup.files import write_text, writing_to
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
 from neardup.settings.jieba import JIEBA, Jieba
@@ -96,6 +96,6 @@ class Suggestion:
         elif callable(tokens):
             raise SettingError("tokens is a Python function, which a file cannot contain. Pass the method to dedup.")
         lines = [f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in values.items() if one is not None]
-        with AtomicFile(file) as partial:
-            partial.write_text("\n".join([f"# {self.reason}", *lines, ""]), encoding="utf-8")
+        with writing_to(file):
+            write_text(file, "\n".join([f"# {self.reason}", *lines, ""]))
         return file

@@ -232,3 +232,16 @@ def test_kept_lines_are_printed_as_they_came(tmp_path):
     )
     assert (stopped.returncode, len(stopped.stdout.splitlines())) == (2, 3)
     assert b"Line 3 cannot be read: the line is not JSON" in stopped.stderr
+
+
+def test_a_stream_that_cannot_be_read_to_its_end_is_an_error(tmp_path: Path):
+    class Broken:
+        def fileno(self) -> int:
+            return folder
+
+    folder = os.open(tmp_path, os.O_RDONLY)  # reading a folder is an error of the system
+    try:
+        with pytest.raises(IsADirectoryError):
+            list(arriving_lines(Broken()))
+    finally:
+        os.close(folder)

@@ -16,6 +16,7 @@ import pytest
 
 import neardup
 from neardup.methods.registry import method_of
+from neardup.output.directory import OutputDirectory
 from neardup.schemas import removed_schema
 from reference.made_up import corpus, texts
 
@@ -276,6 +277,7 @@ def test_a_misspelt_path_among_others_is_no_text(tmp_path: Path) -> None:
 _FEW_FILES = """
 import resource
 import neardup
+from neardup.output.directory import OutputDirectory
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 texts = [f"a text of words and the number {number} and {number * 7919}" for number in range(40)]
 result = neardup.dedup([*texts, texts[3]], method=neardup.MinHash(num_bands=400, rows_per_band=5))
@@ -288,3 +290,43 @@ print(result.report["counts"]["kept"])
 def test_a_search_with_more_bands_than_a_process_may_open_files_raises_the_limit():
     ended = subprocess.run([sys.executable, "-c", _FEW_FILES], capture_output=True, text=True)
     assert ended.stdout.split() == ["40"], ended.stderr
+
+
+def test_a_second_run_into_one_output_is_told_to_wait_and_not_about_permissions(tmp_path: Path) -> None:
+    first = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
+    with pytest.raises(neardup.errors.OutputError) as raised:
+        neardup.dedup(["a b c"], output=tmp_path / "out")
+    assert str(raised.value) == (
+        f"The output {tmp_path / 'out'} is being written by another run, in process {os.getpid()}. Wait until it ends, "
+        "or use another folder. If it has ended, on a machine that was lost, delete "
+        f"{tmp_path / 'out.partial'}."
+    )
+    first.discard()
+
+
+def test_a_kept_file_that_does_not_fit_on_the_disk_is_told_to_free_space(tmp_path: Path, small_disk: Path) -> None:
+    source = corpus(tmp_path / "in.parquet", 6000)
+    with pytest.raises(neardup.errors.OutputError, match=r"No space left on device\. Free some space") as raised:
+        neardup.sign(source, output=small_disk / "signed.jsonl")
+    assert "permission" not in str(raised.value)
+    assert os.listdir(small_disk) == []
+
+
+@pytest.mark.parametrize("damaged", ["", '{"version": "0', "[1, 2"])
+@pytest.mark.parametrize("name", ["run.json", "checkpoint.json"])
+def test_a_damaged_record_of_an_interrupted_run_says_to_start_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damaged: str
+) -> None:
+    source = corpus(tmp_path / "in.parquet", 30)
+    with monkeypatch.context() as patch:
+        patch.setattr("neardup.api.dedup._write", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            neardup.dedup(source, output=tmp_path / "out")
+    (tmp_path / "out.partial" / "scratch" / name).write_text(damaged)
+    with pytest.raises(neardup.errors.ResumeError, match=rf"{name} of the interrupted run is damaged: .*start again"):
+        neardup.dedup(source, output=tmp_path / "out", resume=True)
+    assert neardup.dedup(source, output=tmp_path / "out").report["counts"]["read"] == 30
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -72,9 +72,20 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
     assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
-    equal = ("inputs", "incomplete", "unreadable", "bound", "cluster_sizes", "similarities", "distances", "scheme", "settings", "warnings")
+    equal = (
+        "inputs",
+        "incomplete",
+        "unreadable",
+        "bound",
+        "cluster_sizes",
+        "similarities",
+        "distances",
+        "scheme",
+        "settings",
+        "warnings",
+    )
     assert report.keys() - {"engine"} == local.report.keys()
-    for part in (*equal, "by_value", "bytes", "source_bytes", "removed_bytes"):
+    for part in (*equal, "scheme", "settings", "warnings", "by_value", "bytes", "source_bytes", "removed_bytes"):
         assert report[part] == local.report[part], part
     # Sums of floats: the pairs of a document come in another order.
     assert report["recall"] == (local.report["recall"] and pytest.approx(local.report["recall"], rel=1e-12, abs=0))

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import neardup
 from neardup import Fingerprints, Signatures
 from neardup.fingerprints.fingerprints import is_fingerprint_file
+from neardup.fingerprints.gathered import FingerprintFile
 from neardup.fingerprints.sketches import SCHEME_KEY
 from neardup.sketches import row_store
 from reference import hamming
@@ -131,11 +132,35 @@ def test_ids_are_strings_or_integers():
     column = pa.array([1, 2], pa.uint64())
     for ids, kind in (
         (pa.array([7, 9], pa.int32()), pa.int64()),
-        (pa.array(["b", "a"]).dictionary_encode(), pa.string()),
+        (pa.array(["b", "a"]).dictionary_encode(), pa.large_string()),
+        (pa.array(["b", "a"]), pa.large_string()),
     ):
         found = Fingerprints.from_table(pa.table({"id": ids, "fingerprint": column}))
         assert found.ids.type == kind
         assert found.ids.to_pylist() == ids.to_pylist()
+
+
+def test_ids_of_any_number_of_rows_have_room_for_more_than_2_gib(tmp_path: Path):
+    ids = pa.chunked_array([["a", "b"], ["c"]])  # of type string, whose offsets end at 2 GiB
+    table = pa.table({"id": ids, "text": ["one two three", "four five", "six seven"]})
+    path = tmp_path / "fp.parquet"
+    signed = neardup.sign(table, method="simhash", text_column="text", id_column="id")
+    Fingerprints(signed.values, signed.scheme).save(path, ids)
+    opened = Fingerprints.open(path)
+    chosen = opened[[2, 0]]
+    numbered = Fingerprints(signed.values, signed.scheme)
+    for found in (signed, opened, chosen, numbered, Fingerprints.from_table(table_with(path, "id"))):
+        assert found.ids.type == pa.large_string()
+    assert opened.ids.to_pylist() == ["a", "b", "c"]
+    assert FingerprintFile(str(path)).ids(np.array([1, 2])).type == pa.large_string()
+
+
+def table_with(path: Path, *columns: str) -> pa.Table:
+    """Return a file of fingerprints with columns as strings of 32-bit offsets."""
+    table = pq.read_table(path)
+    for name in columns:
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
+    return table
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_a_file_gives_back_what_was_saved(tmp_path, sets, bits):
 def test_a_column_of_signatures_is_little_endian_bytes():
     signatures = small([["a"], ["b"]])
     table = signatures.to_table()
-    assert table.schema.types == [pa.string(), pa.binary(32)]
+    assert table.schema.types == [pa.large_string(), pa.binary(32)]
     assert table["signature"][1].as_py() == signatures.values[1].astype("<u4").tobytes()
     assert table["id"].to_pylist() == ["0", "1"]
 
@@ -335,7 +335,7 @@ def test_files_of_anything_else_are_refused(tmp_path):
     signatures.save(path)
     with pytest.raises(OutputError, match=r"s\.parquet already exists\. Use another file, or pass overwrite=True"):
         signatures.save(path)
-    with pytest.raises(OutputError, match="Name a file in a folder you may write to"):
+    with pytest.raises(OutputError, match="Create the folder, or use another one"):
         signatures.save(tmp_path / "nowhere" / "s.parquet")
     with pytest.raises(InputError, match=r"There are 2 signatures: got 1 ids"):
         signatures.save(path, ["a"], overwrite=True)

@@ -12,6 +12,7 @@ FAILURES = [
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
     *(["dedup", "in.jsonl", "-o", name, "--overwrite"] for name in ("file", "folder")),
     ["dedup", ".", "-o", "new"],
+    ["find-pairs", "in.jsonl", "-o", "in.jsonl", "--overwrite"],
     ["dedup", "in.jsonl", "-o", "memory://bucket/out"],
     ["dedup", "in.jsonl", "-o", "new", "--config", "run.toml"],
     ["dedup", "in.jsonl"],

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import neardup
 from neardup import Index, InputError
 from neardup.cli.main import cli, every_command
+from neardup.files import advice_on
 from neardup.report import wording
 from neardup.report.clusters_html import render_clusters
 from neardup.report.dedup_html import render_report
@@ -316,7 +317,9 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
             continue
         assert re.match("neardup: (错误|不完整)：", said)
         assert not re.search(r"[A-Z][a-z]+(?: [a-z]+){3,}", re.sub(system_words, "", said)), said
-    system = {os.strerror(number) for number in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.EISDIR)}
+    system = {os.strerror(number) for number in errno.errorcode}
+    system |= {advice_on(OSError(number, "")) for number in errno.errorcode}
+    system.add("Nothing was written to {path}: {reason}. {advice}")
     by_version = {sentence for sentence in catalogue_of("errors") if re.match("No such (option|command) ", sentence)}
     assert met | system | by_version >= set(catalogue_of("errors"))  # click 8.3 has other words for those
 

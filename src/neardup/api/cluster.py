@@ -100,7 +100,16 @@ def cluster(
     selection.refuse_copies("cluster")
     chosen = method_named(method, threshold, max_distance)
     table = "clusters.parquet"
-    wanted = run_of(source, options, against=against, method=chosen, selection=selection, resume=resume, table=table)
+    wanted = run_of(
+        source,
+        options,
+        against=against,
+        method=chosen,
+        selection=selection,
+        resume=resume,
+        table=table,
+        outputs=() if output is None else (output,),
+    )
     with open_engine(engine, master, "cluster", wanted) as performer:
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         with open_stages(wanted.progress) as stages, workspace(folder) as scratch:

@@ -109,12 +109,19 @@ def find_contamination(
             f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
         )
     with open_documents(corpus, "corpus") as documents:
-        run = run_of(items if corpus is None else documents, options, method=MinHash(ngram=ngram), resume=resume)
+        run = run_of(
+            items if corpus is None else documents,
+            options,
+            method=MinHash(ngram=ngram),
+            resume=resume,
+            outputs=() if output is None else (output,),
+        )
         LOCAL.refuse("find_contamination", run.options)
         with open_stages(run.progress) as stages:
             with stages.stage("items"):
                 inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
                 read = read_items(inputs, item_columns, benchmark_column, run.rejecter, run.settings.max_unreadable)
+                run.refuse_replacing(read.tasks)
                 if corpus is None and len(read.tasks) == 1:
                     raise SettingError(
                         f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."

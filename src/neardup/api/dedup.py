@@ -18,6 +18,7 @@ from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.engines.local.scratch import workspace
 from neardup.errors import SettingError
+from neardup.files import write_text
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.directory import OutputDirectory
@@ -183,11 +184,11 @@ def dedup(
         passages=passages,
         groups=groups,
         rethreshold=rethreshold,
+        outputs=() if output is None else (output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
-    named = method, threshold, max_distance
-    with _performer(run, named, engine, master) as performer:
+    with _performer(run, (method, threshold, max_distance), engine, master) as performer:
         folder = (
             None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
         )
@@ -300,7 +301,7 @@ def _describe_passages(
         writing.write_parquet(table.to_batches(), passages_schema(), folder.result / "passages.parquet")
         examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
         page = render_passages(of_passages, examples)
-        (folder.result / "passages.html").write_text(page, encoding="utf-8")
+        write_text(folder.result / "passages.html", page)
     return table
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.atomic import AtomicFile
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
+from neardup.files import write_text, writing_to
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.tables import check_output
@@ -103,13 +103,16 @@ def evaluate(
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    run = run_of(source, options, method=method_named(method, threshold, max_distance), selection=selection)
+    outputs = tuple(file for file in (path, page) if file is not None)
+    run = run_of(
+        source, options, method=method_named(method, threshold, max_distance), selection=selection, outputs=outputs
+    )
     result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
     if path is not None:
         save_drawing(score_chart([("", result.report)]), path)
     if page is not None and found is not None:
-        with AtomicFile(page) as partial:
-            partial.write_text(render_errors(result.report, found, lang), encoding="utf-8")
+        with writing_to(page):
+            write_text(page, render_errors(result.report, found, lang))
     warn_if_incomplete(result.report, run.settings.on_error)
     return result
 
@@ -167,7 +170,12 @@ def compare_methods(
             f"methods must be two or more different ones: got {methods!r}. To score one method, use evaluate."
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
-    run = run_of(source, options, selection=SelectionSettings(max_bucket_size=max_bucket_size))
+    run = run_of(
+        source,
+        options,
+        selection=SelectionSettings(max_bucket_size=max_bucket_size),
+        outputs=() if path is None else (path,),
+    )
     first = _checked(curve_from)
     results = {}
     for name, method in {name: method_named(method) for name, method in named.items()}.items():

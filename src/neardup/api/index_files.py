@@ -18,7 +18,7 @@ from neardup.arrays import Mask, flatten_strings
 from neardup.documents.batch import DocumentBatch, Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
-from neardup.formats.reading import Part, Task, known_total
+from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
 from neardup.index.documents import find, group_batches, read_batches
@@ -30,6 +30,7 @@ from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.stages import open_stages
+from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
 from neardup.settings.constraints import check_limit
@@ -150,8 +151,12 @@ class _KeptFiles(ExitStack):
 
     def __init__(self, output: str | None, tasks: Sequence[Task], *, overwrite: bool) -> None:
         super().__init__()
-        self._path = None if output is None else _kept_path(output, [task.part for task in tasks], overwrite)
+        parts = [task.part for task in tasks]
+        self._path = None if output is None else _kept_path(output, parts, overwrite)
         self._is_file = self._path is not None and format_of(self._path.name)[0] is not None
+        if self._path is not None:
+            names = [""] if self._is_file else [part.relative_name for part in parts]
+            _refuse_replacing([self._path / name for name in names], tasks)
         self._overwrite = overwrite
         self._writer: KeptWriter | None = None
 
@@ -174,6 +179,11 @@ class _KeptFiles(ExitStack):
     def _open(self, path: Path, part: Part) -> KeptWriter:
         folder, name = (path.parent, path.name) if self._is_file else (path, None)
         return self.enter_context(KeptWriter(part, folder, name=name, overwrite=self._overwrite))
+
+
+def _refuse_replacing(outputs: Iterable[Path], tasks: Sequence[Task]) -> None:
+    """Raise OutputError if an input is one of the files that are written."""
+    refuse_replacing(outputs, [task.part for task in tasks if isinstance(task.part, InputFile)])
 
 
 def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
@@ -283,6 +293,7 @@ class FileJobs:
         kept = None if output is None else os.fspath(output)
         reading = _Reading(self.opened, source, options, payload_column, with_payload=kept is not None)
         file = None if answers is None else TableFile(Path(answers), overwrite=overwrite)
+        _refuse_replacing([] if file is None else [file.path], reading.tasks)
         counts = dict.fromkeys(_COUNTS, 0)
 
         def decided(files: _KeptFiles) -> Iterator[pa.Table]:
@@ -323,6 +334,7 @@ class FileJobs:
         """
         limit, reading = check_limit(limit), _Reading(self.opened, source, options)
         file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+        _refuse_replacing([] if file is None else [file.path], reading.tasks)
         meaning = {"meaning": "The id of the query: its id column, else its number."}
         query_id = pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning)
         schema = hits_schema(self.opened.measures).insert(1, query_id)

@@ -87,7 +87,14 @@ def find_pairs(
     found, files = _Pairs(file, tables), fingerprints_of(source)
     chosen = method_named(method or ("simhash" if files else "minhash"), threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    run = run_of(source, options, method=chosen, selection=selection, all_pairs=True)
+    run = run_of(
+        source,
+        options,
+        method=chosen,
+        selection=selection,
+        all_pairs=True,
+        outputs=() if file is None else (file.path,),
+    )
     with open_stages(run.progress) as stages, workspace() as scratch:
         if files:
             report = _pairs_of_fingerprints(files, run, scratch, stages, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal
@@ -16,16 +17,17 @@ from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import Cleaned, find_passages
 from neardup.engines.local.scratch import workspace
 from neardup.errors import SettingError
+from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
-from neardup.output.kept import refuse_cuts
+from neardup.output.kept import refuse_cuts, try_sinks
 from neardup.output.passages import examples_of, passage_batches
 from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of, warn_if_incomplete
 from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
-from neardup.runs.run import CacheOptions, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.run import CacheOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import ID_HASHES, passages_schema
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings
@@ -108,15 +110,20 @@ def remove_passages(
     _refuse(keep, within, against)
     selection, table = SelectionSettings(within=within), "passages.parquet"
     run = run_of(
-        source, options, against=against, selection=selection, resume=resume, copies=write != "removed", table=table
+        source,
+        options,
+        against=against,
+        selection=selection,
+        resume=resume,
+        copies=write != "removed",
+        table=table,
+        outputs=() if output is None else (output,),
     )
     LOCAL.refuse("remove_passages", run.options)
     cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
     with open_stages(run.progress) as stages:
         found = run.find()
-        for task in found.tasks:
-            if write != "removed" and not task.against:
-                refuse_cuts(task)
+        _refuse_unwritable(run, found.tasks, to_files=output is not None)
         folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
         if folder is not None:
             folder.refuse_inputs_inside([*named_paths(source), *named_paths(against)])
@@ -152,6 +159,15 @@ def _write(
         writing.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
         if write != "removed":
             writing.write_kept(cleaned.tasks, cleaned, folder.result / "kept", None, progress, threads)
+
+
+def _refuse_unwritable(run: Run, tasks: Sequence[Task], *, to_files: bool) -> None:
+    """Raise OutputError if the kept documents cannot be cut, or written."""
+    for task in tasks if run.copies else ():
+        if not task.against:
+            refuse_cuts(task)
+    if run.copies and to_files:
+        try_sinks(tasks)
 
 
 def _refuse(keep: str, within: str | None, against: Source | None) -> None:

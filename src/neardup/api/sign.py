@@ -191,7 +191,7 @@ def sign(
     is_read = chosen.settings.vector_length is not None
     is_read |= any(options.get(name) for name in ("text_column", "id_column", "in_format"))
     documents, column = (source, None) if is_read else _as_column(source)
-    run = run_of(documents, options, method=chosen.settings)
+    run = run_of(documents, options, method=chosen.settings, outputs=() if file is None else (file.path,))
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     on_spark = is_spark(engine, master)
     if on_spark:
@@ -231,7 +231,7 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
             else:
                 sketcher, reading = method.sketcher, stage.enter_context(stages.stage("sign", total))
                 batches = sign_corpus(tasks, sketcher, threads, counts, reading, reject)
-            none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.string()))
+            none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string()))
             sketches = take(chain([none], batches))
     sketches.report = _report(sketcher, counts, stages)
     return sketches

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from neardup.cli.settings import option
 from neardup.errors import SettingError
+from neardup.files import read_text
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import name_of
 
@@ -26,7 +27,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
         return
     path = Path(name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", error)
         raise SettingError(f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json.") from error

@@ -11,7 +11,7 @@ from neardup.cli import render, sources
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command
-from neardup.cli.sources import inputs_argument, job_options, named, output_options
+from neardup.cli.sources import inputs_argument, job_options, named, output_options, refuse_inputs_at
 
 
 @command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
@@ -41,6 +41,7 @@ def document_frequencies(
         from neardup.report.contents import describe_losses
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
+        refuse_inputs_at(path, inputs, values)
         table = neardup.document_frequencies(named(inputs), method=method, **values)
         table.save(path)
     rejected = list(table.rejected)

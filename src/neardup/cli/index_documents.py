@@ -18,6 +18,7 @@ from neardup.cli.running import exit_if_incomplete, show
 from neardup.cli.settings import COUNT, command, composed, option
 from neardup.cli.sources import inputs_argument, job_options, named, overwrite_option, result_options, source_options
 from neardup.errors import InputError, SettingError
+from neardup.files import lines_of
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
 _OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
@@ -58,12 +59,14 @@ def _kind(answer: dict[str, Any]) -> str:
 def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
     """Yield the lines of a stream in groups: all that have arrived, one at least. Never waits for more.
 
-    Of a line that is too long to be read, only as much is kept as shows that.
+    Of a line that is too long to be read, only as much is kept as shows that. Raises OSError, once the lines before it
+    were yielded, if the stream cannot be read to its end.
     """
     from neardup.api.index_lines import MAX_LINE_BYTES
 
     chunks: Queue[bytes] = Queue(_CHUNKS_AHEAD)
-    Thread(target=_read, args=(stream, chunks), daemon=True, name="neardup-standard-input").start()
+    failures: list[OSError] = []
+    Thread(target=_read, args=(stream, chunks, failures), daemon=True, name="neardup-standard-input").start()
     pending, size = list[bytes](), 0
     while chunk := chunks.get():
         arrived = [chunk]
@@ -80,20 +83,20 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
         size += len(rest)
         if not arrived[-1]:
             break
+    if failures:
+        raise failures[0]
     if any(pending):
         yield [b"".join(pending)]
 
 
-def _read(stream: IO[bytes], chunks: Queue[bytes]) -> None:
-    """Pass on what arrives, and an empty chunk at the end."""
-    while True:
-        try:
-            chunk = os.read(stream.fileno(), _READ_BYTES)
-        except OSError:
-            chunk = b""
-        chunks.put(chunk)
-        if not chunk:
-            return
+def _read(stream: IO[bytes], chunks: Queue[bytes], failures: list[OSError]) -> None:
+    """Pass on chunks as they arrive, and an empty one at the end; note the error that ends the stream."""
+    try:
+        while chunk := os.read(stream.fileno(), _READ_BYTES):
+            chunks.put(chunk)
+    except OSError as error:
+        failures.append(error)
+    chunks.put(b"")
 
 
 def _tell(number: int, error: str, on_error: str) -> None:
@@ -245,12 +248,17 @@ def get(address: str, ids: tuple[str, ...], **printing: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+def _ids_in(file: IO[bytes]) -> list[str]:
+    """Return the ids of a file, one a line. Raises InputError if it is not UTF-8."""
+    from neardup.api.texts import decode_text
+
+    return lines_of(decode_text(file.read(), str(getattr(file, "name", "standard input"))))
+
+
 @command("Forget documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1)
-@option(
-    "--ids-from FILE", "Input", "A file of ids, one per line; - for standard input.", type=click.File(encoding="utf-8")
-)
+@option("--ids-from FILE", "Input", "A file of ids, one per line; - for standard input.", type=click.File("rb"))
 @result_options
 def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) -> None:
     """Forget documents by id. Ids that are not in the index are ignored.
@@ -260,7 +268,7 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) 
       neardup index remove news.index reuters-8812 reuters-8813
       neardup index remove news.index --ids-from withdrawn.txt
     """
-    wanted = [*ids, *([] if ids_from is None else ids_from.read().splitlines())]
+    wanted = [*ids, *([] if ids_from is None else _ids_in(ids_from))]
     if not wanted:
         raise InputError("remove needs ids: got none. Name them, or a file of them with --ids-from.")
     with opened(address) as index:

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ import click
 
 from neardup.cli import render
 from neardup.errors import IncompleteWarning
+from neardup.files import read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
@@ -67,9 +68,10 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
     partial, folder = places_of(output, scratch)
     checkpoint = folder / "checkpoint.json"
     if not resume and checkpoint.exists():
-        read = json.loads(checkpoint.read_text())["state"]["tally"]["documents"]
-        lost = f"the interrupted run in {partial}, which had read {read:,} documents"
-        click.echo(translated(f"neardup: discarding {lost}; --resume would continue it."), err=True)
+        with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged record of a run that is discarded
+            read = read_json(checkpoint)["state"]["tally"]["documents"]
+            lost = f"the interrupted run in {partial}, which had read {read:,} documents"
+            click.echo(translated(f"neardup: discarding {lost}; --resume would continue it."), err=True)
     nothing = f"The output {output} is not complete." if is_address(output) else f"Nothing was written to {output}."
     left = f" Run the same command with --resume to continue, or delete {partial}."
     with running(lambda: nothing + left * partial.exists()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 import click
@@ -30,6 +30,15 @@ class Named(os.PathLike[str]):
 def named(names: Iterable[str]) -> list[Named] | None:
     """Return names as the paths they are; None if there are none."""
     return [Named(name) for name in names] or None
+
+
+def refuse_inputs_at(output: str | os.PathLike[str], inputs: Iterable[str], options: Mapping[str, Any]) -> None:
+    """Raise OutputError if a file that a command writes would replace one of its inputs."""
+    from neardup.runs.input_files import list_inputs
+    from neardup.runs.overlap import refuse_replacing
+
+    files = [name for name in inputs if name != "-"]  # standard input can be read only once
+    refuse_replacing([output], list_inputs(files, format_name=options.get("in_format")) if files else [])
 
 
 inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)

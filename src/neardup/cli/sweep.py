@@ -13,7 +13,14 @@ from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import COUNT, command, option, setting_option, settings_options
-from neardup.cli.sources import inputs_argument, named, overwrite_option, printing_options, source_options
+from neardup.cli.sources import (
+    inputs_argument,
+    named,
+    overwrite_option,
+    printing_options,
+    refuse_inputs_at,
+    source_options,
+)
 from neardup.errors import SettingError
 from neardup.report.wording import say
 from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
@@ -97,6 +104,7 @@ def sweep(
     path = None if output is None else check_output(output, (".toml",), overwrite=overwrite)
     if page is not None:
         check_output(page, (".html",), overwrite=True)
+        refuse_inputs_at(page, inputs, values)
     method, limits = build_method(values), None if thresholds is None else parse_thresholds(thresholds)
     if needing in ("ask", "page") and not has_rule(method):
         raise SettingError(

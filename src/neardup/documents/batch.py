@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of, arrow_of_bytes, offsets_from_lengths
 from neardup.errors import InputError
+from neardup.files import read_text
 
 MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 
@@ -282,7 +283,7 @@ class DocumentBatch:
     text : LargeStringArray, nulls allowed (an absent text is a document without features); of vectors,
         LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
     rows : int64 array, the row of each document in its part, rising.
-    ids : StringArray or LargeStringArray, or None when there is no id column.
+    ids : LargeStringArray, or None when there is no id column.
     ranks : float64 arrays (nan where null), one for each rank column.
     payload : if requested, the documents as they are in the file, to be copied.
     values : StringArrays or LargeStringArrays, one for each column of values; null where there is no value.
@@ -411,7 +412,7 @@ def default_cache_bytes() -> int:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for file in _LIMITS:
         with suppress(OSError, ValueError):  # "max" is no number
-            limits.append(int(Path(file).read_text()))
+            limits.append(int(read_text(Path(file))))
     return min(limits, default=0) // _SHARE
 
 

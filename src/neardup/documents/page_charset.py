@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from neardup.documents.page_head import start_tags
+from neardup.files import lines_of, read_text
 
 PRESCAN_BYTES = 1024
 """Only meta elements within this many bytes can declare the encoding, as in the HTML standard."""
@@ -28,7 +29,7 @@ _XML_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["']
 
 _CODECS: dict[str, str] = {}
 _BY_LABEL: dict[str, str] = {}
-_, *_rows = Path(__file__).with_name("encodings.txt").read_text(encoding="utf-8").splitlines()
+_, *_rows = lines_of(read_text(Path(__file__).with_name("encodings.txt")))
 for _name, _codec, *_labels in map(str.split, _rows):
     _CODECS[_name] = _codec
     _BY_LABEL |= dict.fromkeys((_name, *_labels), _name)

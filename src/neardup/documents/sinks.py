@@ -12,6 +12,7 @@ from typing import IO, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from neardup.arrays import arrow_file
 from neardup.documents.sources import Source
 from neardup.executor import Encoders, InOrder
 
@@ -142,4 +143,4 @@ def open_compressed(path: str, compression: str | None) -> IO[bytes] | pa.Native
         return lzma.open(path, "wb", preset=1)
     if compression is None:
         return open(path, "wb")
-    return pa.CompressedOutputStream(pa.OSFile(path, "wb"), compression)
+    return pa.CompressedOutputStream(arrow_file(path, "wb"), compression)

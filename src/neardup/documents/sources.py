@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from neardup.arrays import arrow_file
 from neardup.documents.batch import BLOCK_BYTES
 from neardup.errors import InputError, MissingExtraError, NeardupError
 
@@ -48,7 +49,7 @@ def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[b
     if compression in _STANDARD_READERS:
         return _STANDARD_READERS[compression](raw, "rb")
     if compression == "zstd":
-        return pa.CompressedInputStream(pa.OSFile(raw) if isinstance(raw, str) else raw, "zstd")
+        return pa.CompressedInputStream(arrow_file(raw) if isinstance(raw, str) else raw, "zstd")
     return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
 
 
@@ -208,7 +209,7 @@ class Source:
             if self.is_local:
                 if os.path.getsize(self.location) == 0:
                     return pa.BufferReader(b"")
-                return pa.OSFile(self.location)
+                return arrow_file(self.location)
             filesystem, path = resolve(self.location)
             return filesystem.open_input_file(path)
 

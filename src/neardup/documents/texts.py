@@ -143,17 +143,19 @@ def _through_binary(array: pa.Array) -> pa.LargeStringArray:
     return array.cast(pa.large_binary()).view(pa.large_string())
 
 
-def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.StringArray, Bad]:
-    """Return ids as strings; numbers and times as Arrow writes them, fixed-size bytes in hexadecimal."""
+def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, Bad]:
+    """Return ids as large_string, so that the ids of many batches can be joined, and the rows that are not UTF-8.
+
+    Numbers and times are written as by Arrow, fixed-size bytes in hexadecimal digits.
+    """
     array = _plain(array)
     if is_text(array.type):
-        text, bad = as_text(array, what)
-        return (text if bad else text.cast(pa.string())), bad
+        return as_text(array, what)
     if pa.types.is_fixed_size_binary(array.type):
         values = [None if value is None else value.hex() for value in array.to_pylist()]
-        return pa.array(values, pa.string()), {}
+        return pa.array(values, pa.large_string()), {}
     try:
-        return array.cast(pa.string()), {}
+        return array.cast(pa.large_string()), {}
     except pa.ArrowException as error:
         raise ColumnError(f"A column of {array.type} cannot be {what}: {error}. Name another column.") from error
 

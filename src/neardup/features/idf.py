@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Words
-from neardup.atomic import AtomicFile
+from neardup.arrays import Floats, Ints, Mask, Words, arrow_file
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
+from neardup.files import AtomicFile
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
 MAX_FEATURES = 10_000_000
@@ -239,8 +238,9 @@ class IdfTable(IdfSource):
         }
         fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
-        with AtomicFile(path) as partial:
-            pq.write_table(pa.table([self.hashes, self.counts], schema=schema), partial, compression="zstd")
+        table = pa.table([self.hashes, self.counts], schema=schema)
+        with AtomicFile(path) as partial, arrow_file(partial, "wb") as file:
+            pq.write_table(table, file, compression="zstd")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> IdfTable:
@@ -252,7 +252,8 @@ class IdfTable(IdfSource):
             If there is no such file, or it is not such a table, or a later format, or damaged.
         """
         try:
-            table = pq.read_table(Path(path), partitioning=None)
+            with arrow_file(path) as file:
+                table = pq.read_table(file)
             about = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
             if about.get("format") != _FORMAT or about.get("format_version") != _FORMAT_VERSION:
                 raise ValueError(f"its metadata has format {about.get('format')} {about.get('format_version')}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
-from neardup.arrays import Bytes, Floats, Ints, Mask, Words
+from neardup.arrays import Bytes, Floats, Ints, Mask, Words, arrow_file
 from neardup.errors import ColumnError, InputError
 from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import (
@@ -131,7 +131,8 @@ def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
         If it is one of signatures, which only an index compares.
     """
     try:
-        schema = pq.read_schema(path)
+        with arrow_file(path) as file:
+            schema = pq.read_schema(file)
     except (OSError, pa.ArrowException):
         return False
     if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):

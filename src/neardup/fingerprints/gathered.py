@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import Array, Ints, Mask, Words, arrow_of
+from neardup.arrays import Array, Ints, Mask, Words, arrow_file, arrow_of
 from neardup.fingerprints.fingerprints import Fingerprints, read_scheme, read_values
 from neardup.fingerprints.sketches import read_batches, read_ids
 
@@ -30,7 +30,8 @@ class FingerprintFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.scheme = read_scheme(next(read_batches(path)).schema, path)
-        self._metadata = pq.read_metadata(path)
+        with arrow_file(path) as file:
+            self._metadata = pq.read_metadata(file)
 
     def __len__(self) -> int:
         """Return the number of rows, empty ones included."""
@@ -48,13 +49,13 @@ class FingerprintFile:
     def ids(self, rows: Ints) -> pa.Array:
         """Return the ids of rows, which rise, as strings; row numbers if the file has no ids."""
         if "id" not in self._metadata.schema.names:
-            return arrow_of(rows).cast(pa.string())
-        taken, first = [pa.array([], pa.string())], 0
+            return arrow_of(rows).cast(pa.large_string())
+        taken, first = [pa.array([], pa.large_string())], 0
         for table in read_batches(self.path, ["id"]):
             stop = first + table.num_rows
             chosen = rows[slice(*np.searchsorted(rows, [first, stop]))]
             if len(chosen):
-                taken.append(table["id"].take(arrow_of(chosen - first)).combine_chunks().cast(pa.string()))
+                taken.append(table["id"].take(arrow_of(chosen - first)).combine_chunks().cast(pa.large_string()))
             first = stop
         return pa.concat_arrays(taken)
 
@@ -108,14 +109,14 @@ class Gathered:
 
     def ids(self, positions: Array) -> pa.Array:
         """Return the ids of positions in `values`, which rise, as strings. Complexity: one pass over the id columns."""
-        taken, first = [pa.array([], pa.string())], 0
+        taken, first = [pa.array([], pa.large_string())], 0
         for name, source in self._sources.items():
             stop, empty = first + self.counts[name].fingerprints, self._empty[name]
             chosen = positions[slice(*np.searchsorted(positions, [first, stop]))].astype(np.int64) - first
             # The row of a fingerprint is its number, and one more for each empty row before it.
             rows = chosen + np.searchsorted(empty - np.arange(len(empty)), chosen, side="right")
             ids = source.ids(rows) if isinstance(source, FingerprintFile) else source.ids.take(arrow_of(rows))
-            taken.append(ids.cast(pa.string()))
+            taken.append(ids.cast(pa.large_string()))
             first = stop
         return pa.concat_arrays(taken)
 

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_of
-from neardup.atomic import AtomicFile
+from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
+from neardup.files import AtomicFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -87,13 +87,18 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
 def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of `read_rows`."""
     if "id" not in table.schema.names:
-        return arrow_of(np.arange(table.num_rows)).cast(pa.string())
-    ids = one_chunk(table["id"])
+        return _number_ids(np.arange(table.num_rows))
+    ids = large_ids(table["id"])
     if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
     if pa.types.is_integer(ids.type):
         return ids.cast(pa.int64())
-    return ids if pa.types.is_large_string(ids.type) else ids.cast(pa.string())
+    return ids.cast(pa.large_string())
+
+
+def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return ids as one array: integers, or large_string, since 27 million addresses have more than 2 GiB."""
+    return one_chunk(ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids)
 
 
 def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
@@ -131,7 +136,8 @@ def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
     if seal.startswith(_SEAL) and seal != _seal(metadata):
         raise OSError("its metadata are damaged. Restore the file from a backup, or create it again")
     # A buffer would keep all columns read until the end.
-    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+    file = arrow_file(path)
+    return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
 def _metadata_of(path: Path) -> tuple[bytes, bytes]:
@@ -166,14 +172,14 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
     with AtomicFile(target) as partial:
         options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
-        with pq.ParquetWriter(partial, first.schema, **options) as writer:
+        with arrow_file(partial, "wb") as file, pq.ParquetWriter(file, first.schema, **options) as writer:
             for table in chain([first], rows):
                 writer.write_table(table)
         # Checksums of Parquet are those of pages. Between pages and metadata, readers ignore what nothing refers to.
         metadata, _ = _metadata_of(partial)
-        with open(partial, "r+b") as file:
-            file.seek(-len(metadata), os.SEEK_END)
-            file.write(_seal(metadata) + metadata)
+        with open(partial, "r+b") as sealed:
+            sealed.seek(-len(metadata), os.SEEK_END)
+            sealed.write(_seal(metadata) + metadata)
 
 
 def require_same(
@@ -246,7 +252,8 @@ class Sketches(ABC):
     def __init__(
         self, values: Array, scheme: Mapping[str, Any], ids: pa.Array | None = None, empty: Mask | None = None
     ) -> None:
-        self.values, self.scheme, self._ids, self._empty = values, scheme, ids, empty
+        self.values, self.scheme, self._empty = values, scheme, empty
+        self._ids = None if ids is None else large_ids(ids)
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -309,7 +316,7 @@ class Sketches(ABC):
             If there are not as many ids as rows.
         """
         in_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
-        names = self.ids if ids is None else one_chunk(ids) if in_arrow else pa.array(ids)
+        names = self.ids if ids is None else large_ids(ids if in_arrow else pa.array(ids))
         if len(names) != len(self):
             raise InputError(
                 f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id for each."
@@ -377,4 +384,4 @@ class Sketches(ABC):
 
 
 def _number_ids(rows: Ints) -> pa.Array:
-    return arrow_of(rows).cast(pa.string())
+    return arrow_of(rows).cast(pa.large_string())

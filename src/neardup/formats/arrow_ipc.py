@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import arrow_file
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
@@ -121,7 +122,7 @@ class ArrowSink(RowSink):
         self._dictionaries: dict[int, pa.Array] | None = None if layout.is_stream else {}
         options = pa.ipc.IpcWriteOptions(compression=layout.codec, use_threads=False, emit_dictionary_deltas=True)
         make = pa.ipc.new_stream if layout.is_stream else pa.ipc.new_file
-        super().__init__(pa.OSFile(path, "wb"), layout.schema, partial(make, options=options))
+        super().__init__(arrow_file(path, "wb"), layout.schema, partial(make, options=options))
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""

@@ -1,16 +1,21 @@
-"""CSV and TSV: a header, then a document a row, every column as text."""
+"""CSV and TSV: a header, then a document a row, every column as text.
+
+Columns are read by their position: names may repeat or be empty, as a spreadsheet exports them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column
@@ -22,39 +27,74 @@ MAX_ROW_BYTES = 1 << 27
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _ERRORS = (*STREAM_ERRORS, UnicodeDecodeError)
 _STRADDLES = "straddling"
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _EMPTY = "Empty CSV"
 
 
 def column_types(file: Source) -> dict[str, pa.DataType]:
     """Return name and type (string) of each column."""
-    return dict.fromkeys(_header(file, _DELIMITERS[file.format]), pa.string())
+    return dict.fromkeys(_header(file).names, pa.string())
 
 
-def _header(source: Source, delimiter: str, block_bytes: int = BLOCK_BYTES) -> list[str]:
-    """Return the names of the columns. Raises the errors of the stream and of its parser."""
+class _Header(NamedTuple):
+    """The names of the columns, and the number of blank lines before them."""
+
+    names: list[str]
+    num_blank: int
+
+
+def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
+    """Return the header of a file. Raises the errors of the stream and of its parser."""
+    parse = pa_csv.ParseOptions(
+        delimiter=_DELIMITERS[source.format], newlines_in_values=True, invalid_row_handler=lambda _: "skip"
+    )
+    options = pa_csv.ReadOptions(use_threads=False, block_size=block_bytes)
+    with source.open_stream() as stream:
+        beginning = bytes(stream.read(block_bytes)).removeprefix(BYTE_ORDER_MARK)
+    num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n"))))
     try:
-        with source.open_stream() as stream:
-            return list(_open(stream, delimiter, block_bytes, None, lambda _: "skip").schema.names)
+        with source.open_stream() as file:
+            names = pa_csv.open_csv(file, read_options=options, parse_options=parse).schema.names
     except _ERRORS as error:
         if _EMPTY in str(error):  # or a header without a line end
-            with source.open_stream() as stream:
-                ended = pa.BufferReader(stream.read(block_bytes) + b"\n")
-            return list(_open(ended, delimiter, block_bytes, None, lambda _: "skip").schema.names)
-        if _STRADDLES not in str(error) or block_bytes == MAX_ROW_BYTES:
+            file = pa.BufferReader(beginning + b"\n")
+            names = pa_csv.open_csv(file, read_options=options, parse_options=parse).schema.names
+        elif _STRADDLES in str(error) and block_bytes < MAX_ROW_BYTES:
+            return _header(source, MAX_ROW_BYTES)
+        else:
             raise
-    return _header(source, delimiter, MAX_ROW_BYTES)
+    return _Header(list(names), num_blank)
+
+
+class _Wanted(NamedTuple):
+    """The columns to read, by their positions, which rise."""
+
+    header: _Header
+    positions: list[int]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as they are named; names may repeat."""
+        return pa.schema([pa.field(self.header.names[position], pa.string()) for position in self.positions])
 
 
 def _open(
-    stream: object, delimiter: str, block_bytes: int, names: list[str] | None, on_bad: Callable[[object], str]
+    file: object, delimiter: str, block_bytes: int, wanted: _Wanted, on_bad: Callable[[object], str]
 ) -> pa_csv.CSVStreamingReader:
+    """Return a reader of the columns wanted, which are named f0, f1, ... by their positions."""
+    names = [f"f{position}" for position in wanted.positions]
     # Threads off: rows are then numbered, and the engine has threads of its own.
     return pa_csv.open_csv(
-        stream,
-        read_options=pa_csv.ReadOptions(use_threads=False, block_size=block_bytes),
+        file,
+        read_options=pa_csv.ReadOptions(
+            use_threads=False,
+            block_size=block_bytes,
+            autogenerate_column_names=True,
+            skip_rows_after_names=wanted.header.num_blank + 1,
+        ),
         parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad),
         convert_options=pa_csv.ConvertOptions(
-            column_types=None if names is None else dict.fromkeys(names, pa.string()),
+            column_types=dict.fromkeys(names, pa.string()),
             include_columns=names,
             strings_can_be_null=False,
             check_utf8=False,  # checked by row later, so that one bad row costs itself only
@@ -65,13 +105,14 @@ def _open(
 class _BadRows:
     """The rows that pyarrow skipped, by their number in the file, until their turn to be reported comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, num_skipped: int) -> None:
+        self._num_skipped = num_skipped
         self.waiting: dict[int, str] = {}
         self.next_row = 0
 
     def skip(self, row: pa_csv.InvalidRow) -> str:
-        """Note a row; pyarrow counts the header as row 1."""
-        number = row.number - 2
+        """Note a row; pyarrow counts from 1, and the header and what is skipped before it."""
+        number = row.number - 1 - self._num_skipped
         if number >= self.next_row:
             self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
         return "skip"
@@ -93,7 +134,7 @@ class _BadRows:
 
 
 def _record_batches(
-    source: Source, delimiter: str, names: list[str], bad: _BadRows, reject: Callable[[Rejected], None]
+    source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Callable[[Rejected], None]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the good rows; a row longer than a block starts the file over with larger blocks."""
     block_bytes, done = BLOCK_BYTES, 0
@@ -101,12 +142,12 @@ def _record_batches(
         skip = done
         try:
             with source.open_stream() as stream:
-                for batch in _open(stream, delimiter, block_bytes, names, bad.skip):
+                for batch in _open(stream, delimiter, block_bytes, wanted, bad.skip):
                     fresh = batch.slice(min(skip, batch.num_rows))
                     skip -= batch.num_rows - fresh.num_rows
                     done += fresh.num_rows
                     if fresh.num_rows:
-                        yield fresh
+                        yield pa.RecordBatch.from_arrays(fresh.columns, schema=wanted.schema)
             return
         except _ERRORS as error:
             if _EMPTY in str(error):
@@ -127,14 +168,16 @@ def read(
     """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
     delimiter = _DELIMITERS[file.format]
     try:
-        names = _header(file, delimiter)
+        header = _header(file)
     except _ERRORS as error:
         if _EMPTY not in str(error):
             reason = f"the header of the file cannot be read: {error}"
             reject(Rejected(file.name, None, None, None, reason, rest_of_file=True))
         return
-    bad = _BadRows()
-    wanted = names if with_payload else [name for name in names if name in columns.names]
+    bad = _BadRows(header.num_blank + 1)
+    every = range(len(header.names))
+    named = [position for position in every if header.names[position] in columns.names]
+    wanted = _Wanted(header, list(every) if with_payload or not named else named)
     for batch in _record_batches(file, delimiter, wanted, bad, reject):
         rows = bad.number(batch.num_rows, file, reject)
         yield documents_of(batch, rows, columns, file.name, reject, payload=batch if with_payload else None)
@@ -143,12 +186,21 @@ def read(
 
 def _make_sink(file: Source) -> Callable[[str], RowSink]:
     try:
-        schema = pa.schema(column_types(file))
+        names = _header(file).names
     except _ERRORS as error:
         raise pa.ArrowInvalid(f"{file.name} has no header") from error
+    with file.open_stream() as stream:
+        is_marked = bytes(stream.read(len(BYTE_ORDER_MARK))) == BYTE_ORDER_MARK
+    schema = pa.schema([pa.field(name, pa.string()) for name in names])
     options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
     make_writer = partial(pa_csv.CSVWriter, write_options=options)
-    return lambda path: RowSink(open_compressed(path, file.compression), schema, make_writer)
+
+    def make_sink(path: str) -> RowSink:
+        stream = open_compressed(path, file.compression)
+        stream.write(BYTE_ORDER_MARK if is_marked else b"")  # without it, spreadsheets take UTF-8 for another encoding
+        return RowSink(stream, schema, make_writer)
+
+    return make_sink
 
 
 def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:

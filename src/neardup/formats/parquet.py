@@ -35,7 +35,9 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError)
 # A row group is in memory while its rows are gathered; a source with larger ones is written in smaller ones.
 _MAX_GROUP_BYTES = 64 << 20
 _DEFAULT_GROUP_ROWS = 1 << 20
-_CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "LZO": "SNAPPY"}
+# pyarrow has no name for the two deprecated framings of LZ4, that of Hadoop and an undocumented one, which it reads and
+# does not write. What it writes by the name LZ4 is LZ4_RAW of the format.
+_CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "UNKNOWN": "LZ4", "LZO": "SNAPPY"}
 # Indices into a dictionary and their run lengths need no more; text stored plainly needs more.
 _MAX_INDEX_BYTES_PER_VALUE = 4
 # Arrow checks the size of a page, and ends it at 1 MiB, only after this many values.
@@ -233,7 +235,11 @@ class ParquetSink:
     def __init__(self, path: str, layout: ParquetLayout) -> None:
         self._layout = layout
         self._stream = open(path, "wb")  # noqa: SIM115
-        self._writer = self._open(self._stream)
+        try:
+            self._writer = self._open(self._stream)
+        except BaseException:
+            self._stream.close()
+            raise
         self._joined: JoinedFile | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0

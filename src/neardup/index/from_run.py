@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -14,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup.arrays import arrow_file
 from neardup.documents.batch import Rejected, describe_rejected
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
+from neardup.files import read_json
 from neardup.formats.reading import Task
 from neardup.index import meta
 from neardup.index.documents import find, group_batches, read_batches
@@ -64,7 +65,7 @@ def make_index(
 
 def _report_of(folder: Path) -> dict[str, Any]:
     try:
-        report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        report: dict[str, Any] = read_json(folder / "report.json")
     except (OSError, ValueError) as error:
         raise InputError(
             f"{folder} has no report of a run: {error}. Pass the output folder of `neardup dedup`."
@@ -131,7 +132,8 @@ def _names(folder: Path, report: dict[str, Any]) -> _Name:
 
 def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
     """Yield the running numbers of the documents that a run kept, which has no column of ids."""
-    removed = pq.read_table(folder / "removed.parquet", columns=["id"])["id"].cast(pa.int64()).to_numpy()
+    with arrow_file(folder / "removed.parquet") as file:
+        removed = pq.read_table(file, columns=["id"])["id"].cast(pa.int64()).to_numpy()
     against = [part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"]
     first = sum(part["documents"] for part in against)
     kept = np.ones(report["counts"]["read"], np.bool_)

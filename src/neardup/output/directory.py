@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
-from neardup.atomic import AtomicFile
 from neardup.documents.sources import is_remote, local_path, resolve
-from neardup.errors import MissingExtraError, OutputError
+from neardup.errors import MissingExtraError, NeardupError, OutputError
 from neardup.executor import map_all
+from neardup.files import advice_on, reason_of, write_bytes, writing_to
 from neardup.locks import lock_file
+from neardup.runs.overlap import contains, local_of
 
 _LAST, _REPORTS = "report.json", ("report.html", "report.json")
 _MARK = "incomplete.txt"
@@ -235,6 +236,7 @@ def refuse_stdout(path: str | os.PathLike[str]) -> None:
 
 
 _LOCK = "lock"
+_LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
 
 
 class OutputDirectory:
@@ -256,17 +258,18 @@ class OutputDirectory:
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
-        self._refuse_existing(overwrite)
         try:
+            self._refuse_existing(overwrite)
             self.unlock = self._lock()
             if not resume:
                 self._clear()
             shutil.rmtree(self.result, ignore_errors=True)
             self.result.mkdir()
+        except NeardupError:  # there is an output, or another run is writing it
+            raise
         except OSError as error:
             raise OutputError(
-                f"The output {self.path} cannot be written: {error.strerror or error}. Use a folder with "
-                "write permission."
+                f"The output {self.path} cannot be written: {reason_of(error)}. {advice_on(error)}"
             ) from error
 
     def _lock(self) -> Callable[[], object]:
@@ -288,8 +291,15 @@ class OutputDirectory:
             return lambda: None
 
     def _clear(self) -> None:
-        """Delete what an interrupted run has left, but not the lock."""
-        for path in self.partial.iterdir():
+        """Delete what an interrupted run has left, but not the lock. Raises OutputError if there is anything else."""
+        left = list(self.partial.iterdir())
+        foreign = sorted(path.name for path in left if path.name not in _LEFT)
+        if foreign:
+            raise OutputError(
+                f"The folder {self.partial} is used while the output is written, and is not emptied: it has "
+                f"{foreign[0]}, which is not of a run. Use another output, or rename that folder."
+            )
+        for path in left:
             if path.name != _LOCK:
                 shutil.rmtree(path, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -314,7 +324,11 @@ class OutputDirectory:
             )
 
     def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
-        """Raise OutputError if an input is in the output folder, or the output is in an input folder."""
+        """Raise OutputError if an input is in the output folder, or the output is in an input folder.
+
+        inputs : as the user named them. The files of a pattern, or that a folder has by a link, are known later: see
+        `runs.overlap.refuse_replacing`.
+        """
         for name in inputs:
             if self._overlaps(name):
                 self.discard()
@@ -327,11 +341,8 @@ class OutputDirectory:
         if self.remote is not None:
             address, other = (PurePosixPath(each.split("?")[0]) for each in (self.remote.address, name))
             return is_address(name) and (address == other or address in other.parents or other in address.parents)
-        target, source = Path(self.path).resolve(), Path(name)
-        if not source.exists():
-            return False
-        resolved = source.resolve()
-        return target == resolved or target in resolved.parents or (resolved.is_dir() and resolved in target.parents)
+        path = local_of(name)
+        return path is not None and (contains(self.path, path) or contains(path, self.path))
 
     def begin(self, *, resume: bool) -> None:
         """Write to remote storage for the first time, once the inputs are found. Raises OutputError.
@@ -366,8 +377,9 @@ class OutputDirectory:
         if self.remote is not None:
             self.remote.write(name, data)
             return
-        with AtomicFile(Path(self.path) / name) as path:
-            path.write_bytes(data)
+        path = Path(self.path) / name
+        with writing_to(path):
+            write_bytes(path, data)
 
     def discard_result(self) -> None:
         """Delete the results written so far, but not the scratch files."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
@@ -13,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import Mask, arrow_of
-from neardup.atomic import AtomicFile
 from neardup.decide.outcome import Edits, cut_texts
 from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payload
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
 from neardup.executor import Encoders, InOrder
+from neardup.files import AtomicFile, reason_of
 from neardup.formats.reading import Part, Task
 from neardup.runs.run import has_pages
 
@@ -39,6 +40,27 @@ def refuse_cuts(task: Task) -> None:
             f"Parts of a text cannot be cut from {task.part.name}: its documents are {kind}. "
             "Pass output and write='removed' (--write removed), or read a table of their texts."
         )
+
+
+_TRIED = ("parquet", "table")  # written as Parquet, which lacks some types and codecs; other formats have no limits
+
+
+def try_sinks(tasks: Iterable[Task]) -> None:
+    """Raise OutputError if the rows of an input cannot be written, before any is read."""
+    for task in tasks:
+        if task.against or task.part.format not in _TRIED:
+            continue
+        try:
+            make_sink = task.part.make_sink()
+        except _DAMAGE:  # reading the part reports the damage
+            continue
+        try:
+            make_sink(os.devnull).discard()
+        except pa.ArrowException as error:
+            raise OutputError(
+                f"The rows of {task.part.name} cannot be written: {reason_of(error)}. Convert the column or the file "
+                "first, or pass write='removed' (--write removed), which copies no rows."
+            ) from error
 
 
 def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, Mask]:

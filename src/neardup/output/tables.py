@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
-from neardup.arrays import Array, Ints, Mask, Positions, arrow_of, arrow_of_strings
-from neardup.atomic import AtomicFile
+from neardup.arrays import Array, Ints, Mask, Positions, arrow_file, arrow_of, arrow_of_strings
 from neardup.decide.groups import Groups
 from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.documents.batch import Corpus, DocumentBatch, Pages
-from neardup.errors import OutputError
+from neardup.errors import NeardupError, OutputError
+from neardup.files import AtomicFile, advice_on, reason_of
 from neardup.formats.reading import Task
 from neardup.output.directory import refuse_address
 from neardup.schemas import Measures, groups_schema, ids_schema, mask_schema, pairs_schema, removed_schema
@@ -49,10 +50,23 @@ class _JsonLines(AbstractContextManager["_JsonLines"]):
         self._file.close()
 
 
-_WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
-    ".parquet": lambda path, schema: pq.ParquetWriter(path, schema, compression="zstd"),
+@contextmanager
+def parquet_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """Open a Parquet file for rows, as neardup writes its own tables."""
+    with arrow_file(path, "wb") as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        yield writer
+
+
+@contextmanager
+def _csv_writer(path: Path, schema: pa.Schema) -> Iterator[pc_csv.CSVWriter]:
+    with arrow_file(path, "wb") as file, pc_csv.CSVWriter(file, schema) as writer:
+        yield writer
+
+
+_WRITERS: dict[str, Callable[[Path, pa.Schema], AbstractContextManager[Any]]] = {
+    ".parquet": parquet_writer,
     ".jsonl": _JsonLines,
-    ".csv": lambda path, schema: pc_csv.CSVWriter(path, schema),
+    ".csv": _csv_writer,
 }
 
 
@@ -76,11 +90,36 @@ def check_output(output: str | os.PathLike[str], suffixes: tuple[str, ...], *, o
             f"{repr(path.suffix) if path.suffix else 'a name without a suffix'}. Use "
             f"{path.stem.strip('-.') or 'out'}{suffixes[0]}, for example."
         )
-    if path.exists() and not overwrite:
-        raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputError(f"The output {path} cannot be written. Use a file in a folder with write permission.")
+    try:
+        if _is_there(path) and not overwrite:
+            raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")
+        _refuse_obstacle(path)
+    except NeardupError:
+        raise
+    except OSError as error:
+        raise OutputError(f"The output {path} cannot be written: {reason_of(error)}. {advice_on(error)}") from error
     return path
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is a file or folder. Raises OSError if there cannot be: a name is too long, say."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _refuse_obstacle(path: Path) -> None:
+    """Raise the OSError that writing a file would meet, as far as it can be known without writing."""
+    number = None
+    if path.is_dir():
+        number = errno.EISDIR
+    elif not os.access(path.parent, os.W_OK):
+        path.parent.stat()  # raises unless it is there
+        number = errno.EACCES if path.parent.is_dir() else errno.ENOTDIR
+    if number is not None:
+        raise OSError(number, os.strerror(number))
 
 
 class TableFile:
@@ -209,7 +248,7 @@ def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
         return batch.payload.rows()
     columns = {task.columns.text: batch.text.cast(pa.string())}
     if batch.ids is not None and task.columns.id is not None:
-        columns = {":".join(task.columns.ids): batch.ids} | columns
+        columns = {":".join(task.columns.ids): batch.ids.cast(pa.string())} | columns
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -275,7 +314,7 @@ def group_table(groups: Groups, corpus: Corpus) -> pa.Table:
 def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     """Yield the table of kept documents; see schemas.ids_schema."""
     first, kept = outcome.corpus.num_against, outcome.edits.kept
-    for start in range(first, len(kept), _MASK_ROWS):
-        documents = (start + np.flatnonzero(kept[start : start + _MASK_ROWS])).astype(np.uint32)
+    for start in range(first, len(kept), _ROWS):
+        documents = (start + np.flatnonzero(kept[start : start + _ROWS])).astype(np.uint32)
         yield pa.RecordBatch.from_arrays(locations.columns(documents), schema=ids_schema())
         locations.release()

@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from neardup.arrays import Floats, Ints, arrow_of
 from neardup.decide.outcome import Edited, Edits, Removals
 from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
+from neardup.files import json_lines, write_bytes, write_text
 from neardup.formats.reading import Task, read_tasks
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
-from neardup.output.tables import DocumentLocations, as_rows
+from neardup.output.tables import DocumentLocations, as_rows, parquet_writer
 from neardup.progress import Progress
 from neardup.report.items import Example, Marker
 from neardup.schemas import DISTANCE, SIMILARITY
@@ -197,7 +197,7 @@ def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
     """Write a table to a Parquet file."""
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with parquet_writer(path, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
@@ -213,8 +213,8 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
 
 def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
     """Write report.json and report.html."""
-    (directory / REPORT).write_bytes(report_bytes(report))
-    (directory / "report.html").write_text(page, encoding="utf-8")
+    write_bytes(directory / REPORT, report_bytes(report))
+    write_text(directory / "report.html", page)
 
 
 def report_bytes(report: dict[str, Any]) -> bytes:
@@ -243,4 +243,4 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
 def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:
     """Return the rows that could not be read."""
     source = scratch_directory / "rejected.jsonl"
-    return [json.loads(line) for line in source.read_text().splitlines()] if source.exists() else []
+    return list(json_lines(source.read_bytes())) if source.exists() else []

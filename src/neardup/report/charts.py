@@ -14,8 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neardup.atomic import AtomicFile
 from neardup.candidates.bands import Bands, candidate_probability
+from neardup.files import write_text, writing_to
 from neardup.report.wording import duration, percent, say, short, shortened, visible
 
 _WIDTH, _HEIGHT = 420, 236
@@ -149,8 +149,8 @@ def score_chart(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 def save_drawing(drawing: str, path: Path) -> None:
     """Write a drawing to an SVG file. Raises OutputError if it cannot be written."""
-    with AtomicFile(path) as partial:
-        partial.write_text(standalone(drawing) + "\n", encoding="utf-8")
+    with writing_to(path):
+        write_text(path, standalone(drawing) + "\n")
 
 
 class Drawing(str):

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neardup.files import read_text
 from neardup.report.wording import escape_text, for_page, say
 
 Report = Mapping[str, Any]
@@ -36,8 +37,8 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     script : the name of a script in this folder, or an empty string.
     """
     assets = files("neardup.report")
-    style, page = (assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "page.html"))
-    code = assets.joinpath(script).read_text(encoding="utf-8") if script else ""
+    style, page = (read_text(assets.joinpath(name)) for name in ("report.css", "page.html"))
+    code = read_text(assets.joinpath(script)) if script else ""
     shown = [(anchor, say(f"titles.{anchor}"), body) for anchor, body in sections if body]
     numbers = re.sub(r"\d[\d,]*", r"<b>\g<0></b>", escape_text(headline))
     return Template(page).substitute(

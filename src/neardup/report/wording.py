@@ -16,6 +16,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any
 
+from neardup.files import read_text
 from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
 
 _LANGUAGES = ("en", "zh")
@@ -53,7 +54,7 @@ def _table(name: str) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
-    return tomllib.loads(files("neardup.report").joinpath(name).read_text(encoding="utf-8"))
+    return tomllib.loads(read_text(files("neardup.report").joinpath(name)))
 
 
 @cache

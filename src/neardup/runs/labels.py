@@ -126,7 +126,7 @@ def _table_of(part: Part) -> pa.Table:
     try:
         return read_table(part, _PAIR)  # as strings, so that the id 007 stays as it is
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0]
         raise InputError(
             f"{part.name} cannot be read as judged pairs: {reason}. Fix the file, or name another."
         ) from error

@@ -20,7 +20,7 @@ from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, Part, Task, UnlistedFolder
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, InputFile, Part, Task, UnlistedFolder
 from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
@@ -28,6 +28,7 @@ from neardup.methods.registry import method_of
 from neardup.progress import Progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
+from neardup.runs.overlap import Output, refuse_replacing
 from neardup.settings.constraints import check_limit
 from neardup.settings.methods import DocumentSettings, MinHash
 from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
@@ -293,7 +294,8 @@ class Run:
     written. passages : the fewest characters of a repeated passage that is cut from kept documents, if any. table : the
     file of the output that has the file and the row of each document. groups : which documents are removed together;
     they are counted by the same column. rethreshold : whether all pairs are kept, for the answers at other limits.
-    progress : as in `dedup`.
+    outputs : local files and folders that the run replaces, none of which may be or contain an input. progress : as in
+    `dedup`.
     """
 
     inputs: Inputs
@@ -308,6 +310,7 @@ class Run:
     groups: GroupSettings = field(default_factory=GroupSettings)
     table: str = "removed.parquet"
     rethreshold: bool = False
+    outputs: tuple[Output, ...] = ()
     progress: bool | Progress = False
 
     @property
@@ -334,7 +337,12 @@ class Run:
         inputs = self.inputs._replace(vector_length=self.method.vector_length)
         found = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
         tasks = [task._replace(max_unreadable=self.settings.max_unreadable) for task in found]
+        self.refuse_replacing(tasks)
         return Found(tasks, for_pages(self.method, tasks), warnings)
+
+    def refuse_replacing(self, tasks: Sequence[Task]) -> None:
+        """Raise OutputError if an output would replace an input."""
+        refuse_replacing(self.outputs, [task.part for task in tasks if isinstance(task.part, InputFile)])
 
     def rejecter(
         self, use: Callable[[Rejected], None], before: str = "nothing is written"

@@ -24,6 +24,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from neardup.errors import NeardupError
+from neardup.files import read_text
 from neardup.service.lanes import Lane
 from neardup.service.library import Library
 from neardup.service.messages import ProblemDetails
@@ -139,7 +140,7 @@ class Assets:
     """
 
     def __init__(self) -> None:
-        page = files("neardup.service").joinpath("page.html").read_text(encoding="utf-8")
+        page = read_text(files("neardup.service").joinpath("page.html"))
         self.files: dict[str, Reply] = {}
         lasting = {"cache-control": "public, max-age=31536000, immutable"}
         for package, name, media_type in _FILES:

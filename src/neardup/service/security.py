@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neardup.errors import InputError, SettingError
+from neardup.files import lines_of
 from neardup.service.problems import Problem
 
 ROLES = ("read", "write")
@@ -59,7 +60,7 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     roles: dict[bytes, str] = {}
     for path in paths:
         try:
-            lines = Path(path).read_text(encoding="ascii").splitlines()
+            lines = lines_of(Path(path).read_bytes().decode("ascii"))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines.") from error
         if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):

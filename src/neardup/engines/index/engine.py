@@ -5,9 +5,9 @@ the end.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from neardup.engines.local.reading import Reading, locations, read_all
 from neardup.engines.local.scratch import Scratch, prepare
 from neardup.errors import InputError, NeardupError
 from neardup.executor import group_small
+from neardup.files import read_json, write_json
 from neardup.formats.reading import Task, known_total
 from neardup.formats.tables import TablePart
 from neardup.index import collection, maintenance
@@ -31,6 +32,7 @@ from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
 from neardup.output.directory import OutputDirectory
+from neardup.output.kept import try_sinks
 from neardup.output.tables import LocationsAfter
 from neardup.progress import Progress, Stages
 from neardup.report.contents import drop_near_counts, refuse_incomplete
@@ -102,15 +104,17 @@ class IndexEngine(Engine):
         """Read the inputs and decide about their documents."""
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
+        if self.run.copies:
+            try_sinks(found)
         tasks = [task.identified() for task in found]
         selection = self.run.selection
         resuming = prepare(scratch, tasks, method.all_settings(selection), self.run.resume)
         created, note = self.index.store.settings.meta["created"], scratch.directory / "index.json"
         state = [self.index.address, created, snapshot.num_rows, *snapshot.count()]
-        if resuming and not (note.exists() and json.loads(note.read_text()) == state):
+        if resuming and not _is_noted(note, state):
             warnings.append("The index has changed since the run was interrupted: all documents were decided again.")
             resuming = prepare(scratch, tasks, method.all_settings(selection), resume=False)
-        note.write_text(json.dumps(state))
+        write_json(note, state)
         if folder is not None:
             folder.begin(resume=resuming)
         self._reading = Reading(tasks, method, scratch, selection, self.run.settings, stores_sets=False)
@@ -291,6 +295,14 @@ class IndexEngine(Engine):
         for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
             yield maintenance.changes_of(rules, pa.concat_tables(tables), first)
         yield Changes(seen=self._seen, seen_at=now())
+
+
+def _is_noted(note: Path, state: list[Any]) -> bool:
+    """Return whether an interrupted run noted this state of the index; a damaged note has none."""
+    try:
+        return note.exists() and bool(read_json(note) == state)
+    except ValueError:
+        return False
 
 
 def _place(rows: Rows, removed: Rows, keeper: Rows) -> tuple[Rows, Rows, Positions]:

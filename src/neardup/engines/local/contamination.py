@@ -23,6 +23,7 @@ from neardup.engines.local.reading import Reading, locations, read_all
 from neardup.engines.local.scratch import Scratch, prepare
 from neardup.features.shingles import Workspaces, extract_text, shingle_documents
 from neardup.features.spans import word_ranges
+from neardup.files import json_lines
 from neardup.formats.reading import known_total
 from neardup.output.contamination import Found
 from neardup.output.directory import OutputDirectory
@@ -64,7 +65,7 @@ class _Search:
         return np.bincount(items[(states >= least) & (states <= most)], minlength=self._table.num_items)
 
     def _excerpts(self) -> Iterator[list[Any]]:
-        return map(json.loads, self._scratch.column(schemas.EXCERPTS).tobytes().splitlines())
+        return json_lines(self._scratch.column(schemas.EXCERPTS).tobytes())
 
     def describe(self, batches: list[DocumentBatch]) -> _Batch:
         """Find the items in batches; called by threads."""

@@ -38,7 +38,7 @@ from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.directory import OutputDirectory
-from neardup.output.kept import refuse_cuts
+from neardup.output.kept import refuse_cuts, try_sinks
 from neardup.progress import Progress, Stages, trim_heap
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import RunSettings, SelectionSettings
@@ -72,6 +72,8 @@ class LocalEngine(Engine):
         if run.passages is not None and (run.copies or folder is None):
             for task in [task for task in tasks if not task.against]:
                 refuse_cuts(task)
+        if run.copies:
+            try_sinks(tasks)
         if run.all_pairs:
             selection = method.in_all_pairs(selection)
         tasks = [task.identified() for task in tasks]

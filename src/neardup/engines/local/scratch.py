@@ -23,6 +23,7 @@ import numpy as np
 
 from neardup.arrays import Array
 from neardup.errors import NeardupError, OutputError, ResumeError
+from neardup.files import read_json, write_json
 from neardup.formats.reading import Task
 from neardup.output.directory import OutputDirectory
 from neardup.schemas import KEYS, Column
@@ -55,7 +56,7 @@ def prepare(
     this = json.loads(json.dumps(_describe(tasks, settings)))
     resuming = resume and note.exists()
     if resuming:
-        different = [*_differences(json.loads(note.read_text()), this)]
+        different = [*_differences(_read_note(note), this)]
         if different:
             raise ResumeError(
                 f"The interrupted run in {scratch.directory.parent} is a different run: it had {'; '.join(different)}. "
@@ -63,10 +64,22 @@ def prepare(
             )
     else:
         scratch.clear()
-        note.write_text(json.dumps(this))
+        write_json(note, this)
     if folder is not None:
         folder.begin(resume=resuming)
     return resuming
+
+
+def _read_note(file: Path) -> dict[str, Any]:
+    """Read a record of an interrupted run. Raises ResumeError if it is damaged."""
+    try:
+        record: dict[str, Any] = read_json(file)
+    except ValueError as error:
+        raise ResumeError(
+            f"The record {file} of the interrupted run is damaged: {error}. The run cannot be resumed: run without "
+            "resume (--resume) to start again."
+        ) from error
+    return record
 
 
 def _describe(tasks: Sequence[Task], settings: dict[str, Any]) -> dict[str, Any]:
@@ -145,9 +158,7 @@ class Scratch:
     def checkpoint(self, state: dict[str, Any]) -> None:
         """Record `state` and the lengths of all columns, in one step."""
         lengths = {column.name: column.stat().st_size for column in self._columns()}
-        aside = self.directory / "checkpoint.tmp.json"
-        aside.write_text(json.dumps({"state": state, "lengths": lengths}))
-        os.replace(aside, self.directory / "checkpoint.json")
+        write_json(self.directory / "checkpoint.json", {"state": state, "lengths": lengths})
 
     def restore(self) -> dict[str, Any] | None:
         """Truncate all columns to the last checkpoint and return its state, or None if there is none.
@@ -161,7 +172,7 @@ class Scratch:
         if not file.exists():
             self._delete(self._columns())
             return None
-        record = json.loads(file.read_text())
+        record = _read_note(file)
         lengths: dict[str, int] = record["lengths"]
         self._delete(column for column in self._columns() if column.name not in lengths)
         for name, length in lengths.items():

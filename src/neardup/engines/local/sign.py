@@ -72,7 +72,7 @@ def sign_corpus(
         counts.without_features += int(np.count_nonzero(empty))
         counts.short += num_short
         counts.text_bytes += flatten_strings(batch.text)[0].nbytes
-        yield sketcher.method.sketches(values, scheme, ids.cast(pa.string()), empty)
+        yield sketcher.method.sketches(values, scheme, ids.cast(pa.large_string()), empty)
 
 
 def sign_column(column: Column, sketcher: Sketcher, threads: int) -> Sketches:

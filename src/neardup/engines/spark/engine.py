@@ -29,12 +29,14 @@ from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import NEW, PART_SHIFT, Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_values
+from neardup.files import write_text
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.sketcher import Sketcher
 from neardup.output import write
 from neardup.output.directory import OutputDirectory
+from neardup.output.kept import try_sinks
 from neardup.output.tables import DocumentLocations, removed_batches
 from neardup.progress import Stages
 from neardup.report.contents import build_report, drop_near_counts, warn_of_losses
@@ -257,6 +259,8 @@ class SparkEngine(Engine):
         """Read the inputs and decide about their documents."""
         run = self.run
         found = run.find()
+        if run.copies:
+            try_sinks(found.tasks)
         tasks, method, warnings = [task.identified() for task in found.tasks], found.method.resolve(), found.warnings
         if folder is not None:
             folder.begin(resume=False)
@@ -328,6 +332,8 @@ def dedup_files(
     try:
         folder.refuse_inputs_inside(engine.paths())
         found = engine.run.find()
+        if engine.run.copies:
+            try_sinks(found.tasks)
         tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
         folder.begin(resume=False)
         begun = True
@@ -402,4 +408,4 @@ def _finish_on_workers(
 
 
 def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:
-    (folder.result / "rejected.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    write_text(folder.result / "rejected.jsonl", "".join(f"{line}\n" for line in lines))

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import neardup.errors
 from neardup.errors import ClusterError, NeardupError
+from neardup.files import lines_of
 
 _LEAST_JAVA = 17
 _SHIP = (
@@ -98,10 +99,10 @@ def translated() -> Iterator[None]:
 
 def first_line(error: Exception) -> str:
     """Return the reason; py4j has it on its second line."""
-    lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
+    lines = [line for line in lines_of(str(error).strip()) if not line.startswith("An error occurred while calling")]
     return lines[0].strip(": ")[:300] if lines else type(error).__name__
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+    lines = [line.strip() for line in lines_of(text) if line.strip() and not line.startswith("\tat ")]
     return lines[-1][:300] if lines else "no message"

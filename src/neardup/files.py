@@ -1,0 +1,191 @@
+"""Write files that appear only when they are complete, read small ones as UTF-8, and advise on what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from neardup.errors import NeardupError, OutputError
+
+_SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with all that is added
+
+# What to do about an OSError is a matter of its cause, not of the place that met it.
+_NO_SPACE = "Free some space, or use another disk."
+_NO_PERMISSION = "Use a folder with write permission."
+_READ_ONLY = "Use a folder on a disk that can be written to."
+_NO_FOLDER = "Create the folder, or use another one."
+_IN_THE_WAY = "Use another name, or move away the file or folder in its place."
+_BAD_NAME = "Use a name that is shorter, or has simpler characters."
+_TOO_MANY_FILES = "Raise the limit of open files (ulimit -n), or use fewer threads."
+_TOO_LARGE = "Use a file system with larger files, or raise the limit of their size (ulimit -f)."
+_DISK = "Check the disk and the connection to it, then run again."
+_ADVICE = {
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EACCES: _NO_PERMISSION,
+    errno.EPERM: _NO_PERMISSION,
+    errno.EROFS: _READ_ONLY,
+    errno.ENOENT: _NO_FOLDER,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTEMPTY: _IN_THE_WAY,
+    errno.EISDIR: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EBUSY: _IN_THE_WAY,
+    errno.ENAMETOOLONG: _BAD_NAME,
+    errno.EINVAL: _BAD_NAME,
+    errno.EILSEQ: _BAD_NAME,
+    errno.EMFILE: _TOO_MANY_FILES,
+    errno.ENFILE: _TOO_MANY_FILES,
+    errno.EFBIG: _TOO_LARGE,
+}
+_UNWRITABLE_VALUE = "Leave the values out, or use another format."
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of an error, without its number and without a full stop."""
+    reason = str(getattr(error, "strerror", None) or error)
+    if isinstance(error, OSError) and error.errno is not None and "[errno" in reason:  # of Arrow, with names of its own
+        reason = os.strerror(error.errno)
+    return reason.rstrip(".")
+
+
+def advice_on(error: Exception) -> str:
+    """Return the next step after an error in writing a file, by its cause.
+
+    error : an OSError; another one is of the values that were to be written.
+    """
+    if not isinstance(error, OSError):
+        return _UNWRITABLE_VALUE
+    return _DISK if error.errno is None else _ADVICE.get(error.errno, _DISK)
+
+
+class AtomicFile(AbstractContextManager[Path]):
+    """A file that is written beside its path, then renamed to it.
+
+    As a context manager it gives the path to write to; the file is renamed if the block succeeds, else removed. Two
+    writers of one path write to different files, so that each publishes what it wrote itself.
+
+    Raises
+    ------
+    OutputError
+        Instead of an OSError in the block or while renaming.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        beginning = self.path.name[:_SHOWN_OF_NAME]
+        self.partial = self.path.with_name(f".{beginning}.{secrets.token_hex(8)}.partial")
+
+    def __enter__(self) -> Path:
+        return self.partial
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            with writing_to(self.path):
+                if error is None:
+                    self.commit()
+                elif isinstance(error, OSError):
+                    raise error
+        finally:
+            with suppress(OSError):  # there is a reason to name already, or nothing to remove
+                self.discard()
+
+    def commit(self) -> None:
+        """Rename the file to its path, replacing what is there. Raises OSError."""
+        os.replace(self.partial, self.path)
+
+    def discard(self) -> None:
+        """Remove the file, if it is not renamed yet."""
+        self.partial.unlink(missing_ok=True)
+
+    def cannot_write(self, error: Exception) -> OutputError:
+        """Return the error to raise where the file cannot be written."""
+        return cannot_write(self.path, error)
+
+
+@contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Raise OutputError, which names a file, instead of an OSError in the block."""
+    try:
+        yield
+    except NeardupError:
+        raise
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: Exception) -> OutputError:
+    """Return the error to raise where a file cannot be written."""
+    return OutputError(f"Nothing was written to {path}: {reason_of(error)}. {advice_on(error)}")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a small file in one step: it is there with all of the bytes, or as it was before. Raises OSError."""
+    file = AtomicFile(path)
+    try:
+        file.partial.write_bytes(data)
+        file.commit()
+    finally:
+        with suppress(OSError):
+            file.discard()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file as UTF-8 in one step; a name in it that is not UTF-8 is escaped. Raises OSError."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON, in ASCII, in one step. Raises OSError."""
+    write_bytes(path, json.dumps(value).encode("ascii"))
+
+
+class _Readable(Protocol):
+    """A path, or a file of a package."""
+
+    def read_bytes(self) -> bytes: ...
+
+
+def read_text(path: _Readable) -> str:
+    """Read a small file as UTF-8 in any locale; a byte order mark is left out.
+
+    Raises
+    ------
+    OSError, UnicodeDecodeError
+        If it cannot be read, or is not UTF-8.
+    """
+    return path.read_bytes().decode("utf-8-sig")
+
+
+def read_json(path: _Readable) -> Any:
+    """Read a value of JSON in UTF-8. Raises OSError; ValueError if it is not JSON."""
+    try:
+        return json.loads(read_text(path))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply to be read") from error
+    except ValueError as error:
+        raise ValueError(f"it is not JSON in UTF-8: {error}") from error
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, which end at a line feed, or a carriage return and a line feed.
+
+    Unlike those of `str.splitlines`, they may contain U+0085, U+2028, U+2029 and form feeds: names and ids do.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return [line.removesuffix("\r") for line in lines]
+
+
+def json_lines(data: bytes) -> Iterator[Any]:
+    """Yield the values of lines of JSON in UTF-8; blank lines are left out. Raises ValueError if a line is not JSON."""
+    for line in data.split(b"\n"):
+        if line.strip():
+            yield json.loads(line.decode("utf-8"))
