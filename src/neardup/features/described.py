@@ -160,13 +160,20 @@ class Lists(NamedTuple):
         return Lists(self.hashes[ranges(starts, sizes)], offsets_from_lengths(sizes))
 
 
+def even_features(lists: Lists) -> Lists:
+    """Return the distinct hashes of each list that occur an even number of times in it, rising."""
+    found = distinct_features(*lists)
+    is_even = found.counts % 2 == 0
+    return Lists(found.hashes[is_even], offsets_from_lengths(is_even)[found.offsets])
+
+
 class Features(NamedTuple):
     """The features of a batch of documents.
 
     content : uint64 (num_documents, 2), equal where the features and their order are; undefined without features.
     sets : the hashes of the features of each document, in the order of the text, repeats included; none where a text
     has none, which is then in no pair. They may be in a workspace: see `Method.describe`.
-    structure : the same of the structure of pages, where a method compares that too.
+    structure : a second list, where a method needs one: of the structure of pages, or `even_features` of the sets.
     weighed : what a method needs of the batch to summarise it, besides the sets; None where it needs nothing.
     """
 

@@ -14,7 +14,16 @@ from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import find_slot, mix
-from neardup.kernels.sorted_sets import CONTAINMENT, COSINE, HAMMING, Sets, most_shared, overlap, sketch_words
+from neardup.kernels.sorted_sets import (
+    CONTAINMENT,
+    COSINE,
+    HAMMING,
+    Sets,
+    least_above_chance,
+    most_shared,
+    overlap,
+    sketch_words,
+)
 from neardup.kernels.sorted_sets import similarity as similarity_of
 
 U64 = np.uint64
@@ -24,7 +33,11 @@ _MEASURED, _OPEN, _FULL = 1, 2, 4  # of `Ahead.state`
 
 
 class Compared(NamedTuple):
-    """What is compared, by document: the sets, and where the rules ask for it those of the structure of web pages."""
+    """What is compared, by document: the sets of shingles, and a second set that some rules need.
+
+    structure : the runs of tags of web pages; or with `above_chance` the shingles that occur an even number of times.
+    Else the shingles again.
+    """
 
     shingles: Sets
     structure: Sets
@@ -62,7 +75,8 @@ class Rules(NamedTuple):
     max_bucket_size : the documents that a bucket lists, its earliest. num_against : leading positions that are always
     kept. all_pairs : whether pairs are measured only, and nothing is removed. bits : of a fingerprint, if there is one.
     structure : the least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
-    compared, since they are in one cluster anyway.
+    compared, since they are in one cluster anyway. above_chance : whether two documents must share more shingles than
+    unrelated texts do.
     """
 
     threshold: float
@@ -73,6 +87,7 @@ class Rules(NamedTuple):
     bits: int = 64
     structure: float = 0.0
     skips_copies: bool = False
+    above_chance: bool = False
 
 
 class Found(NamedTuple):
@@ -189,23 +204,34 @@ def _may_reach(sets, document, other, measure, threshold):
 
 
 @kernel
-def _similarity(sets, document, other, measure, threshold):
+def _similarity(sets, document, other, measure, threshold, least):
     """Return the exact similarity of a document to an earlier one, or any value below the threshold.
 
-    Requires: neither set is empty.
+    least : the number of elements that they must share in any case. Requires: neither set is empty.
     """
     size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
     start, other_start = sets.starts[document], sets.starts[other]
     mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
-    shared = overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
+    shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
+    if shared < least:
+        return -1.0
     return similarity_of(shared, size, other_size, measure)
+
+
+@kernel
+def _least_of_rules(compared, document, other, rules):
+    """Return how many shingles two documents must share besides the threshold: 0 if the rules ask for none."""
+    if not rules.above_chance:
+        return np.int64(0)
+    even, other_even = np.int64(compared.structure.sizes[document]), np.int64(compared.structure.sizes[other])
+    return np.int64(np.ceil(least_above_chance(even, other_even)))
 
 
 @kernel
 def _measure(sets, document, other, measure, threshold):
     """Return the exact similarity of two documents, or any value below the threshold."""
     if _may_reach(sets, document, other, measure, threshold):
-        return _similarity(sets, document, other, measure, threshold)
+        return _similarity(sets, document, other, measure, threshold, np.int64(0))
     return -1.0
 
 
@@ -343,7 +369,8 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
             pair += 1
         elif not exact:
             kept = order.documents[other_first]
-            similarity = _similarity(compared.shingles, document, kept, rules.similarity, rules.threshold)
+            least = _least_of_rules(compared, document, kept, rules)
+            similarity = _similarity(compared.shingles, document, kept, rules.similarity, rules.threshold, least)
             if similarity >= rules.threshold and rules.structure > 0.0:
                 structure = _measure(compared.structure, document, kept, COSINE, rules.structure)
         if similarity >= rules.threshold and structure >= rules.structure:

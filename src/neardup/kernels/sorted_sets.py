@@ -183,6 +183,25 @@ def similarity_of_counts(shared: Any, size: Any, other_size: Any, measure: int) 
 similarity = kernel(similarity_of_counts)
 
 
+def shared_above_chance(even: Any, other_even: Any) -> Any:
+    """Return how many shingles two documents must share, so that they share more than unrelated texts do by chance.
+
+    Of numbers, or of arrays where it is not compiled. even, other_even : the number of distinct shingles that occur an
+    even number of times in each document.
+
+    Let a shingle occur m times in a text of some source on average, by a Poisson distribution. The text has it with
+    the probability p = 1 - exp(-m), and an even number of times, at least twice, with p^2 / 2. Two unrelated texts
+    share sum(p q) shingles, at most sqrt(sum(p^2) sum(q^2)): twice the geometric mean of their even counts. The
+    variance of this estimate, and of the number of shared shingles, is at most as large as the number itself. The
+    result adds two standard deviations, and a tenth for shingles that are not independent of each other.
+    """
+    chance = 2.0 * np.sqrt(np.float64(1.0) * even * other_even)
+    return 1.1 * chance + 2.0 * np.sqrt(2.0 * chance)
+
+
+least_above_chance = kernel(shared_above_chance)
+
+
 @kernel
 def _is_rising(hashes):
     for i in range(1, len(hashes)):

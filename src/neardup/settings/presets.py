@@ -64,7 +64,7 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
         )
     ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
     threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
-    settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
+    settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold, "above_chance": True}
     least = min(given.get("threshold", threshold), threshold)
     if similarity == "containment" or least > _FEW_ROWS:
         return settings
