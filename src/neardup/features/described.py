@@ -161,10 +161,26 @@ class Lists(NamedTuple):
 
 
 def even_features(lists: Lists) -> Lists:
-    """Return the distinct hashes of each list that occur an even number of times in it, rising."""
+    """Return the distinct hashes of each list that occur in it an even number of times by chance, rising.
+
+    Their number shows how much two unrelated texts share: see `kernels.sorted_sets.shared_above_chance`.
+
+    Notes
+    -----
+    A text that repeats whole passages has many features twice, and few of them once or three times. If occurrences are
+    independent, the numbers of features that occur once, twice and three times have the means sum(m e^-m),
+    sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6, so that by Cauchy and Schwarz the second is at most the root of 1.5 times
+    the product of the others. Of the features that occur twice, no more than that count.
+    """
     found = distinct_features(*lists)
-    is_even = found.counts % 2 == 0
-    return Lists(found.hashes[is_even], offsets_from_lengths(is_even)[found.offsets])
+    once, twice, thrice = (offsets_from_lengths(found.counts == times)[found.offsets] for times in (1, 2, 3))
+    most = np.floor(np.sqrt(1.5 * np.diff(once) * np.diff(thrice))).astype(np.int64)
+    is_twice = found.counts == 2
+    # The features that occur twice in a document are numbered from 1 on.
+    number = np.cumsum(is_twice) - np.repeat(twice[:-1], np.diff(found.offsets))
+    kept = found.counts % 2 == 0
+    kept &= ~is_twice | (number <= np.repeat(most, np.diff(found.offsets)))
+    return Lists(found.hashes[kept], offsets_from_lengths(kept)[found.offsets])
 
 
 class Features(NamedTuple):
