@@ -163,7 +163,7 @@ def test_a_copy_of_a_text_that_repeats_itself_is_found():
 
 
 def test_the_rule_does_not_go_with_two_similarities():
-    with pytest.raises(SettingError, match="min_structure requires .* without boost_rare and above_chance"):
+    with pytest.raises(SettingError, match=r"min_structure requires .* without boost_rare and above_chance"):
         neardup.MinHash(html="all", min_structure=0.5, above_chance=True)
 
 

@@ -15,16 +15,15 @@ from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import find_slot, mix
 from neardup.kernels.sorted_sets import (
-    CONTAINMENT,
     COSINE,
     HAMMING,
     Sets,
     least_above_chance,
-    most_shared,
-    overlap,
+    may_reach,
+    measure_sets,
+    similarity_of_sets,
     sketch_words,
 )
-from neardup.kernels.sorted_sets import similarity as similarity_of
 
 U64 = np.uint64
 NO_NODE = np.uint32(0xFFFFFFFF)
@@ -183,56 +182,12 @@ def grow(postings: Postings) -> Postings:
 
 
 @kernel
-def _least_shared(size, other_size, measure, threshold):
-    """Return how many elements two sets share at the least where they reach the threshold; 1 less, so that rounding
-    loses no pair that just reaches it."""
-    if measure == CONTAINMENT:
-        return np.int64(threshold * size) - 1
-    if measure == COSINE:
-        return np.int64(threshold * np.sqrt(np.float64(size) * np.float64(other_size))) - 1
-    return np.int64(threshold / (1.0 + threshold) * np.float64(size + other_size)) - 1
-
-
-@kernel
-def _may_reach(sets, document, other, measure, threshold):
-    """Return whether the sizes and the sketches of two sets leave it open that they reach the threshold."""
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
-    needed = _least_shared(size, other_size, measure, threshold)
-    if size == 0 or min(size, other_size) < needed:
-        return False
-    return most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size) >= needed
-
-
-@kernel
-def _similarity(sets, document, other, measure, threshold, least):
-    """Return the exact similarity of a document to an earlier one, or any value below the threshold.
-
-    least : the number of elements that they must share in any case. Requires: neither set is empty.
-    """
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
-    start, other_start = sets.starts[document], sets.starts[other]
-    mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
-    shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
-    if shared < least:
-        return -1.0
-    return similarity_of(shared, size, other_size, measure)
-
-
-@kernel
 def _least_of_rules(compared, document, other, rules):
     """Return how many shingles two documents must share besides the threshold: 0 if the rules ask for none."""
     if not rules.above_chance:
         return np.int64(0)
     even, other_even = np.int64(compared.structure.sizes[document]), np.int64(compared.structure.sizes[other])
     return np.int64(np.ceil(least_above_chance(even, other_even)))
-
-
-@kernel
-def _measure(sets, document, other, measure, threshold):
-    """Return the exact similarity of two documents, or any value below the threshold."""
-    if _may_reach(sets, document, other, measure, threshold):
-        return _similarity(sets, document, other, measure, threshold, np.int64(0))
-    return -1.0
 
 
 @kernel
@@ -339,7 +294,7 @@ def _sift(position, candidates, floor, order, sets, rules, found):
         if candidate >= floor and other_first != first:
             found.counters[1] += 1
             other = order.documents[other_first]
-            if not _may_reach(sets, document, other, rules.similarity, rules.threshold):
+            if not may_reach(sets, document, other, rules.similarity, rules.threshold):
                 continue
             begin = sets.starts[other]
             for word in range(begin, begin + np.int64(sets.sizes[other]), 8):
@@ -370,9 +325,9 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
         elif not exact:
             kept = order.documents[other_first]
             least = _least_of_rules(compared, document, kept, rules)
-            similarity = _similarity(compared.shingles, document, kept, rules.similarity, rules.threshold, least)
+            similarity = similarity_of_sets(compared.shingles, document, kept, rules.similarity, rules.threshold, least)
             if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = _measure(compared.structure, document, kept, COSINE, rules.structure)
+                structure = measure_sets(compared.structure, document, kept, COSINE, rules.structure)
         if similarity >= rules.threshold and structure >= rules.structure:
             best = _better(best, _append(found, other, position, similarity, 0, structure, exact), found)
     return _removes(best, rules, found)
@@ -577,7 +532,7 @@ def _judge_near(position, order, sets, near, listed, rules, found):
                 found.counters[1] += 1
                 if rules.similarity != HAMMING:
                     kept = order.documents[np.int64(order.representative[member])]
-                    similarity = _measure(sets, document, kept, rules.similarity, rules.threshold)
+                    similarity = measure_sets(sets, document, kept, rules.similarity, rules.threshold)
             if rules.similarity == HAMMING or similarity >= rules.threshold:
                 best = _better(best, _append(found, member, position, similarity, distance, 1.0, exact), found)
             else:

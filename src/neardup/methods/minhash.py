@@ -176,15 +176,16 @@ class MinHashMethod(Method):
     def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sets = left.features.sets, right.features.sets
-        seconds = left.features.structure, right.features.structure
-        if self.settings.above_chance:
-            rows = left_rows, right_rows
-            similarity = similarity_above_chance(sets, seconds, rows, self.settings.similarity)
+        first = left.features.structure
+        second = right.features.structure
+        if self.settings.above_chance and first is not None and second is not None:
+            even = first, second
+            similarity = similarity_above_chance(sets, even, (left_rows, right_rows), self.settings.similarity)
         else:
             similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
         columns: dict[str, Array] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
-        if self.settings.min_structure is not None and seconds[0] is not None and seconds[1] is not None:
-            structure = similarity_of_lists(*seconds, left_rows, right_rows, "cosine")
+        if self.settings.min_structure is not None and first is not None and second is not None:
+            structure = similarity_of_lists(first, second, left_rows, right_rows, "cosine")
             columns[STRUCTURE.name] = np.where(exact, 1.0, structure)
         return Measured(columns | {EXACT.name: exact})
 

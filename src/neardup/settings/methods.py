@@ -174,8 +174,8 @@ class MinHash(TextSettings):
     )
     above_chance: bool = parameter(
         False,
-        "Count two documents as duplicates only if they share more shingles than unrelated texts of their lengths share "
-        "by chance, which the shingles that each of them repeats show.",
+        "Remove no document for shingles that unrelated texts of its length share by chance: a pair must share more, "
+        "by the number of shingles that each text repeats.",
     )
     num_bands: int | None = parameter(
         None, "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=1024

@@ -91,7 +91,7 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     -------
     float
         Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts of up to 10,000
-        characters do not reach, and 0.1; longer texts are told apart by `above_chance`. Of more than a tenth of wrong
+        characters do not reach, and 0.1; `above_chance` decides about longer ones. Of more than a tenth of wrong
         characters, and shingles of 4 or more, it is (0.155 - noise / 2) * 5 / ngram and at least 0.048, with rare
         shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
 

@@ -124,7 +124,7 @@ def similarity_of_lists(left: Lists, right: Lists, left_rows: Array, right_rows:
 def similarity_above_chance(
     sets: tuple[Lists, Lists], even: tuple[Lists, Lists], rows: tuple[Array, Array], similarity: str
 ) -> Floats:
-    """Return what `similarity_of_lists` does, but 0 for pairs that share no more than unrelated texts do.
+    """Return the exact similarity of lists, pair by pair, but 0 for pairs that share no more than unrelated texts do.
 
     Parameters
     ----------
