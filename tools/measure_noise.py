@@ -31,10 +31,13 @@ import neardup
 from neardup.features.shingles import shingle_documents
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "data"
-SHARES = (0.01, 0.03, 0.05, 0.1, 0.2)
+SHARES = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2)
 ALL, COPIES = "every text", "the copies"
 LENGTHS = (150, 250, 350, 500, 1_000)
 LONG = (1_000, 3_000, 10_000, 30_000, 100_000)
+CLEAN_LENGTHS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+NOISES = (0.01, 0.03, 0.05, 0.1, 0.15)
+MOST_NOISE = 0.15  # the maximum of --noise
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,12 @@ ENGLISH = Language(
 )
 CHINESE = Language("Chinese", ("zh_laws/data.jsonl.zst",), ("laws.parquet",), (150, 450), 10)
 LANGUAGES = (ENGLISH, CHINESE)
+CLEAN_SOURCES = (
+    ("Bible", "en_bible/data.jsonl.zst", ENGLISH),
+    ("terms of service", "en_terms/data.jsonl.zst", ENGLISH),
+    ("licences", "en_licenses/data.jsonl.gz", ENGLISH),
+    ("laws", "zh_laws/data.jsonl.zst", CHINESE),
+)
 
 
 # Texts
@@ -139,9 +148,14 @@ def run(texts: list[str], method: neardup.MinHash) -> Found:
 
 def setting(share: float, which: str, **others: Any) -> neardup.MinHash:
     """Return the settings that docs/choosing-a-threshold.md advises: half of the share where one text is clean."""
-    method = neardup.method(noise=share if which == ALL else share / 2, **others)
+    method = neardup.method(noise=noise_of(share, which), **others)
     assert isinstance(method, neardup.MinHash)
     return method
+
+
+def noise_of(share: float, which: str) -> float:
+    """Return the value of --noise for texts with a share of errors."""
+    return min(MOST_NOISE, share if which == ALL else share / 2)
 
 
 def print_accuracy(folder: Path, most: int) -> None:
@@ -159,7 +173,7 @@ def print_accuracy(folder: Path, most: int) -> None:
             for share in SHARES:
                 made, method = noisy(texts, share, which), setting(share, which)
                 found, default = run(made, method), run(made, neardup.MinHash())
-                noise = 100 * share / (1 if which == ALL else 2)
+                noise = 100 * noise_of(share, which)
                 print(
                     f"| {language.name} | {which} | {100 * share:g} % | {noise:g}% | {method.threshold:g} | "
                     f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | **{found.f1:.3f}** | {default.f1:.3f} |"
@@ -202,22 +216,60 @@ def print_settings(folder: Path, most: int) -> None:
 
 
 def print_long(folder: Path, most: int) -> None:
-    """Print what is found among longer texts, joined from passages, that all have 20 % of errors."""
-    print("\n| texts | beside `--noise 20%` | characters | texts and copies | precision / recall | F1 |")
-    print("|---|---|---:|---:|---:|---:|")
+    """Print what is found among longer texts, joined from passages, with the rule of chance and without it."""
+    heads = " | ".join(f"{length:,}" for length in LONG)
+    print(f"\n| precision / recall of | errors in | share | above chance | {heads} |")
+    print("|---|---|---:|---|" + "---:|" * len(LONG))
     for language in LANGUAGES:
         joined = " ".join(unrelated(folder, language, most))
-        for length in LONG[1:4]:
-            texts = [joined[start : start + length] for start in range(0, len(joined) - length, length)][:4_000]
-            made = noisy(texts[: len(texts) // 10 * 10], 0.2, ALL)
-            for ngram in (5, 6):
-                found = run(made, setting(0.2, ALL, ngram=ngram))
-                beside = "nothing" if ngram == 5 else f"`--ngram {ngram}`"
-                print(
-                    f"| {language.name} | {beside} | {length:,} | {len(made):,} | "
-                    f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | {found.f1:.3f} |"
-                )
-            tell(f"{language.name}, {length} characters with 20 %")
+        for which, share in ((ALL, 0.01), (ALL, 0.05), (ALL, 0.1), (ALL, 0.15), (COPIES, 0.1), (COPIES, 0.2)):
+            for above_chance in (False, True):
+                method = setting(share, which, above_chance=above_chance)
+                cells = []
+                for length in LONG:
+                    made = noisy(cut(joined, length, 200), share, which)
+                    found = run(made, method)
+                    cells.append(f"{100 * found.precision:.0f} / {100 * found.recall:.0f}")
+                rule = "yes" if above_chance else "no"
+                print(f"| {language.name} | {which} | {100 * share:g} % | {rule} | {' | '.join(cells)} |")
+            tell(f"{language.name}, long texts, {which}, {share:g}")
+
+
+def cut(joined: str, length: int, most: int) -> list[str]:
+    """Return the first texts of a length, their number a multiple of 10: at most `most`, or 6 million characters."""
+    count = min(most, 6_000_000 // length, len(joined) // length) // 10 * 10
+    return [joined[start : start + length] for start in range(0, count * length, length)]
+
+
+def print_clean(folder: Path) -> None:
+    """Print how many clean unrelated texts are removed wrongly, by their length."""
+    heads = " | ".join(f"{length:,}" for length in CLEAN_LENGTHS)
+    print(f"\n| wrong removals among clean texts | `--noise` | {heads} |")
+    print("|---|---:|" + "---:|" * len(CLEAN_LENGTHS))
+    for name, joined in clean_sources(folder).items():
+        for share in NOISES:
+            cells = []
+            for length in CLEAN_LENGTHS:
+                count = min(60, 12_000_000 // length, len(joined) // length)
+                texts = [joined[number * length : (number + 1) * length] for number in range(count)]
+                removed = len(neardup.dedup(pa.table({"text": texts}), method=neardup.method(noise=share)).removed)
+                cells.append(f"{removed} of {count}" if count > 1 else "")
+            print(f"| {name} | {100 * share:g}% | {' | '.join(cells)} |")
+        tell(f"{name}, clean")
+
+
+def clean_sources(folder: Path) -> dict[str, str]:
+    """Return long texts without related parts: passages that `unrelated` chose, poems of one edition, random words."""
+    passages_of = {
+        name: Language(name, (file,), (), language.lengths, language.run) for name, file, language in CLEAN_SOURCES
+    }
+    joined = {name: " ".join(unrelated(folder, source, 60_000)) for name, source in passages_of.items()}
+    poems = read_records(folder / "zh_poetry/data.jsonl.zst")
+    joined["poems"] = " ".join(poem["text"] for poem in poems if poem["edition"] == "songshi")  # each poem once
+    words = list(dict.fromkeys(word for text in one_of_each([folder / CLEAN_SOURCES[2][1]]) for word in text.split()))
+    draw = random.Random(5)
+    joined["random English words"] = " ".join(draw.choices(words[:4_000], k=2_000_000))
+    return joined
 
 
 def print_unrelated(folder: Path, most: int) -> None:
@@ -250,7 +302,7 @@ def similarities(texts: list[str], ngram: int) -> list[float]:
 def print_cost(folder: Path, most: int) -> None:
     """Print processor seconds of `dedup` on the same table, medians of 5 runs by turns, kernels compiled."""
     methods: dict[str, neardup.MinHash] = {"the default": neardup.MinHash()}
-    methods |= {f"`--noise {100 * share:g}%`": setting(share, ALL) for share in SHARES}
+    methods |= {f"`--noise {100 * share:g}%`": setting(share, ALL) for share in NOISES}
     print("\n| processor seconds | " + " | ".join(methods) + " |\n|---|" + "---:|" * len(methods))
     for language in LANGUAGES:
         table = pa.table({"text": noisy(unrelated(folder, language, most), 0.05, ALL)})
@@ -282,3 +334,5 @@ if __name__ == "__main__":
     number = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
     for part in (print_accuracy, print_settings, print_long, print_unrelated, print_cost):
         part(data, number)
+    if data.exists():
+        print_clean(data)

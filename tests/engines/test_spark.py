@@ -21,6 +21,7 @@ METHODS = {
     "bands": neardup.MinHash(ngram=2, threshold=0.5, recall=0.9),
     "cosine": neardup.MinHash(ngram=1, threshold=0.6, similarity="cosine"),
     "rarity": neardup.MinHash(ngram=1, threshold=0.5, boost_rare=True),
+    "above chance": neardup.MinHash(ngram=1, threshold=0.2, above_chance=True),
     "containment": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
     "simhash": neardup.SimHash(max_distance=12),
     "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),

@@ -247,9 +247,9 @@ def test_containment_decides_as_the_oracle(
 
 def measured_by_kernel(sets: set_kernel.Sets, measure: int, threshold: float) -> float:
     """Measure the second set against the first, as the sieve does."""
-    if not kernel._may_reach(sets, 1, 0, measure, threshold):
+    if not set_kernel.may_reach(sets, 1, 0, measure, threshold):
         return -1.0
-    return kernel._similarity(sets, 1, 0, measure, threshold)
+    return set_kernel.similarity_of_sets(sets, 1, 0, measure, threshold, 0)
 
 
 CODES = {"jaccard": JACCARD, "containment": CONTAINMENT, "cosine": COSINE}

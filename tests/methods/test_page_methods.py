@@ -172,7 +172,7 @@ def test_a_page_without_tags_has_no_features_of_structure():
         ({"tokens": "tags", "nfkc": False}, "tokens='tags' reads the tags of a page, and nfkc is for texts"),
         ({"tokens": "tags", "html": "main"}, "and html is for texts"),
         ({"min_structure": 0.5}, "min_structure requires web pages that are compared by their text"),
-        ({"min_structure": 0.5, "html": "all", "boost_rare": True}, "without boost_rare: got"),
+        ({"min_structure": 0.5, "html": "all", "boost_rare": True}, "without boost_rare and above_chance: got"),
     ],
 )
 def test_settings_that_say_nothing_together_are_refused(given, said):

@@ -70,6 +70,7 @@ METHODS = {
         MinHash(threshold=0.7, ngram=1, similarity="containment"),
         {"max_bucket_size": 4},
     ),
+    "above chance": (MinHash(threshold=0.2, ngram=1, above_chance=True), {}),
     "rare words": (MinHash(threshold=0.5, ngram=1, boost_rare=True), {}),
     "simhash": (SimHash(max_distance=8, threshold=0.3), {}),
     "simhash in crowded buckets": (SimHash(bits=32, max_distance=8, threshold=0.1), {"max_bucket_size": 2}),

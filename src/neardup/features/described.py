@@ -160,13 +160,36 @@ class Lists(NamedTuple):
         return Lists(self.hashes[ranges(starts, sizes)], offsets_from_lengths(sizes))
 
 
+def even_features(lists: Lists) -> Lists:
+    """Return the distinct hashes of each list that occur in it an even number of times by chance, rising.
+
+    Their number shows how much two unrelated texts share: see `kernels.sorted_sets.shared_above_chance`.
+
+    Notes
+    -----
+    A text that repeats whole passages has many features twice, and few of them once or three times. If occurrences are
+    independent, the numbers of features that occur once, twice and three times have the means sum(m e^-m),
+    sum(m^2 e^-m) / 2 and sum(m^3 e^-m) / 6, so that by Cauchy and Schwarz the second is at most the root of 1.5 times
+    the product of the others. Of the features that occur twice, no more than that count.
+    """
+    found = distinct_features(*lists)
+    once, twice, thrice = (offsets_from_lengths(found.counts == times)[found.offsets] for times in (1, 2, 3))
+    most = np.floor(np.sqrt(1.5 * np.diff(once) * np.diff(thrice))).astype(np.int64)
+    is_twice = found.counts == 2
+    # The features that occur twice in a document are numbered from 1 on.
+    number = np.cumsum(is_twice) - np.repeat(twice[:-1], np.diff(found.offsets))
+    kept = found.counts % 2 == 0
+    kept &= ~is_twice | (number <= np.repeat(most, np.diff(found.offsets)))
+    return Lists(found.hashes[kept], offsets_from_lengths(kept)[found.offsets])
+
+
 class Features(NamedTuple):
     """The features of a batch of documents.
 
     content : uint64 (num_documents, 2), equal where the features and their order are; undefined without features.
     sets : the hashes of the features of each document, in the order of the text, repeats included; none where a text
     has none, which is then in no pair. They may be in a workspace: see `Method.describe`.
-    structure : the same of the structure of pages, where a method compares that too.
+    structure : a second list, where a method needs one: of the structure of pages, or `even_features` of the sets.
     weighed : what a method needs of the batch to summarise it, besides the sets; None where it needs nothing.
     """
 

@@ -14,8 +14,16 @@ from neardup.kernels.bands import LAST_MEMBER, NO_BUCKET
 from neardup.kernels.compiled import kernel
 from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import find_slot, mix
-from neardup.kernels.sorted_sets import CONTAINMENT, COSINE, HAMMING, Sets, most_shared, overlap, sketch_words
-from neardup.kernels.sorted_sets import similarity as similarity_of
+from neardup.kernels.sorted_sets import (
+    COSINE,
+    HAMMING,
+    Sets,
+    least_above_chance,
+    may_reach,
+    measure_sets,
+    similarity_of_sets,
+    sketch_words,
+)
 
 U64 = np.uint64
 NO_NODE = np.uint32(0xFFFFFFFF)
@@ -24,7 +32,11 @@ _MEASURED, _OPEN, _FULL = 1, 2, 4  # of `Ahead.state`
 
 
 class Compared(NamedTuple):
-    """What is compared, by document: the sets, and where the rules ask for it those of the structure of web pages."""
+    """What is compared, by document: the sets of shingles, and a second set that some rules need.
+
+    structure : the runs of tags of web pages; or with `above_chance` the shingles that occur an even number of times.
+    Else the shingles again.
+    """
 
     shingles: Sets
     structure: Sets
@@ -62,7 +74,8 @@ class Rules(NamedTuple):
     max_bucket_size : the documents that a bucket lists, its earliest. num_against : leading positions that are always
     kept. all_pairs : whether pairs are measured only, and nothing is removed. bits : of a fingerprint, if there is one.
     structure : the least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
-    compared, since they are in one cluster anyway.
+    compared, since they are in one cluster anyway. above_chance : whether two documents must share more shingles than
+    unrelated texts do.
     """
 
     threshold: float
@@ -73,6 +86,7 @@ class Rules(NamedTuple):
     bits: int = 64
     structure: float = 0.0
     skips_copies: bool = False
+    above_chance: bool = False
 
 
 class Found(NamedTuple):
@@ -168,45 +182,12 @@ def grow(postings: Postings) -> Postings:
 
 
 @kernel
-def _least_shared(size, other_size, measure, threshold):
-    """Return how many elements two sets share at the least where they reach the threshold; 1 less, so that rounding
-    loses no pair that just reaches it."""
-    if measure == CONTAINMENT:
-        return np.int64(threshold * size) - 1
-    if measure == COSINE:
-        return np.int64(threshold * np.sqrt(np.float64(size) * np.float64(other_size))) - 1
-    return np.int64(threshold / (1.0 + threshold) * np.float64(size + other_size)) - 1
-
-
-@kernel
-def _may_reach(sets, document, other, measure, threshold):
-    """Return whether the sizes and the sketches of two sets leave it open that they reach the threshold."""
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
-    needed = _least_shared(size, other_size, measure, threshold)
-    if size == 0 or min(size, other_size) < needed:
-        return False
-    return most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size) >= needed
-
-
-@kernel
-def _similarity(sets, document, other, measure, threshold):
-    """Return the exact similarity of a document to an earlier one, or any value below the threshold.
-
-    Requires: neither set is empty.
-    """
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
-    start, other_start = sets.starts[document], sets.starts[other]
-    mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
-    shared = overlap(mine, theirs, _least_shared(size, other_size, measure, threshold))
-    return similarity_of(shared, size, other_size, measure)
-
-
-@kernel
-def _measure(sets, document, other, measure, threshold):
-    """Return the exact similarity of two documents, or any value below the threshold."""
-    if _may_reach(sets, document, other, measure, threshold):
-        return _similarity(sets, document, other, measure, threshold)
-    return -1.0
+def _least_of_rules(compared, document, other, rules):
+    """Return how many shingles two documents must share besides the threshold: 0 if the rules ask for none."""
+    if not rules.above_chance:
+        return np.int64(0)
+    even, other_even = np.int64(compared.structure.sizes[document]), np.int64(compared.structure.sizes[other])
+    return np.int64(np.ceil(least_above_chance(even, other_even)))
 
 
 @kernel
@@ -313,7 +294,7 @@ def _sift(position, candidates, floor, order, sets, rules, found):
         if candidate >= floor and other_first != first:
             found.counters[1] += 1
             other = order.documents[other_first]
-            if not _may_reach(sets, document, other, rules.similarity, rules.threshold):
+            if not may_reach(sets, document, other, rules.similarity, rules.threshold):
                 continue
             begin = sets.starts[other]
             for word in range(begin, begin + np.int64(sets.sizes[other]), 8):
@@ -343,9 +324,10 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
             pair += 1
         elif not exact:
             kept = order.documents[other_first]
-            similarity = _similarity(compared.shingles, document, kept, rules.similarity, rules.threshold)
+            least = _least_of_rules(compared, document, kept, rules)
+            similarity = similarity_of_sets(compared.shingles, document, kept, rules.similarity, rules.threshold, least)
             if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = _measure(compared.structure, document, kept, COSINE, rules.structure)
+                structure = measure_sets(compared.structure, document, kept, COSINE, rules.structure)
         if similarity >= rules.threshold and structure >= rules.structure:
             best = _better(best, _append(found, other, position, similarity, 0, structure, exact), found)
     return _removes(best, rules, found)
@@ -550,7 +532,7 @@ def _judge_near(position, order, sets, near, listed, rules, found):
                 found.counters[1] += 1
                 if rules.similarity != HAMMING:
                     kept = order.documents[np.int64(order.representative[member])]
-                    similarity = _measure(sets, document, kept, rules.similarity, rules.threshold)
+                    similarity = measure_sets(sets, document, kept, rules.similarity, rules.threshold)
             if rules.similarity == HAMMING or similarity >= rules.threshold:
                 best = _better(best, _append(found, member, position, similarity, distance, 1.0, exact), found)
             else:

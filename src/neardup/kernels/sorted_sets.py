@@ -183,6 +183,69 @@ def similarity_of_counts(shared: Any, size: Any, other_size: Any, measure: int) 
 similarity = kernel(similarity_of_counts)
 
 
+def shared_above_chance(even: Any, other_even: Any) -> Any:
+    """Return how many shingles two documents must share, so that they share more than unrelated texts do by chance.
+
+    Of numbers, or of arrays where it is not compiled. even, other_even : the number of distinct shingles that occur an
+    even number of times in each document.
+
+    Let a shingle occur m times in a text of some source on average, by a Poisson distribution. The text has it with
+    the probability p = 1 - exp(-m), and an even number of times, at least twice, with p^2 / 2. Two unrelated texts
+    share sum(p q) shingles, at most sqrt(sum(p^2) sum(q^2)): twice the geometric mean of their even counts. The
+    variance of this estimate, and of the number of shared shingles, is at most as large as the number itself. The
+    result adds two standard deviations, and a tenth for shingles that are not independent of each other.
+    """
+    chance = 2.0 * np.sqrt(np.float64(1.0) * even * other_even)
+    return 1.1 * chance + 2.0 * np.sqrt(2.0 * chance)
+
+
+least_above_chance = kernel(shared_above_chance)
+
+
+@kernel
+def _least_shared(size, other_size, measure, threshold):
+    """Return how many elements two sets share at the least where they reach the threshold; 1 less, so that rounding
+    loses no pair that just reaches it."""
+    if measure == CONTAINMENT:
+        return np.int64(threshold * size) - 1
+    if measure == COSINE:
+        return np.int64(threshold * np.sqrt(np.float64(size) * np.float64(other_size))) - 1
+    return np.int64(threshold / (1.0 + threshold) * np.float64(size + other_size)) - 1
+
+
+@kernel
+def may_reach(sets, document, other, measure, threshold):
+    """Return whether the sizes and the sketches of two sets leave it open that they reach the threshold."""
+    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
+    needed = _least_shared(size, other_size, measure, threshold)
+    if size == 0 or min(size, other_size) < needed:
+        return False
+    return most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size) >= needed
+
+
+@kernel
+def similarity_of_sets(sets, document, other, measure, threshold, least):
+    """Return the exact similarity of a document to an earlier one, or any value below the threshold.
+
+    least : the number of elements that they must share in any case. Requires: neither set is empty.
+    """
+    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
+    start, other_start = sets.starts[document], sets.starts[other]
+    mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
+    shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
+    if shared < least:
+        return -1.0
+    return similarity(shared, size, other_size, measure)
+
+
+@kernel
+def measure_sets(sets, document, other, measure, threshold):
+    """Return the exact similarity of two documents, or any value below the threshold."""
+    if may_reach(sets, document, other, measure, threshold):
+        return similarity_of_sets(sets, document, other, measure, threshold, np.int64(0))
+    return -1.0
+
+
 @kernel
 def _is_rising(hashes):
     for i in range(1, len(hashes)):

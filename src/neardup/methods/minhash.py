@@ -19,7 +19,15 @@ from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
 from neardup.decide.outcome import SHORT, Totals
 from neardup.errors import SettingError
-from neardup.features.described import Features, Keys, Lists, distinct_features, replicate_rare_features, sum_weights
+from neardup.features.described import (
+    Features,
+    Keys,
+    Lists,
+    distinct_features,
+    even_features,
+    replicate_rare_features,
+    sum_weights,
+)
 from neardup.features.idf import IdfTable, describe_features
 from neardup.features.segmenters import HashedTokens, view_tokens
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
@@ -32,7 +40,7 @@ from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import EXACT, SIMILARITY, STRUCTURE, Measure
 from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import PAGE_TOKENS, MinHash, Shingling
-from neardup.verify.measured import Measured, Rule, similarity_of_lists
+from neardup.verify.measured import Measured, Rule, similarity_above_chance, similarity_of_lists
 
 MIN_DOCUMENTS = 20  # of a run that warns of short texts
 CURVE_STEPS = 20  # from threshold 0 to 1
@@ -105,7 +113,12 @@ class MinHashMethod(Method):
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.settings.similarity, self.settings.threshold, min_structure=self.settings.min_structure or 0.0)
+        return Rule(
+            self.settings.similarity,
+            self.settings.threshold,
+            min_structure=self.settings.min_structure or 0.0,
+            above_chance=self.settings.above_chance,
+        )
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -119,10 +132,12 @@ class MinHashMethod(Method):
         """Return the shingles of texts; rare ones count more if the settings set `boost_rare` and `idf` is present."""
         shingles = shingle_documents(texts, self.settings, workspace)
         sets, content = Lists(shingles.hashes, shingles.offsets), shingles.content
+        even = even_features(sets) if self.settings.above_chance else None
         if self.settings.boost_rare:
             sets = _count_rare(sets, self.idf)
+            even = None if even is None else _count_rare(even, self.idf)
         if self.settings.of_structure is None:
-            return Features(content, sets)
+            return Features(content, sets, even)
         tags = shingle_documents(texts, self.settings.of_structure)
         # Pages are copies if both text and tags are equal.
         return Features(content * _TEXT + tags.content, sets, _count_rare(Lists(tags.hashes, tags.offsets), self.idf))
@@ -161,11 +176,17 @@ class MinHashMethod(Method):
     def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sets = left.features.sets, right.features.sets
-        similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
+        first = left.features.structure
+        second = right.features.structure
+        if self.settings.above_chance and first is not None and second is not None:
+            even = first, second
+            similarity = similarity_above_chance(sets, even, (left_rows, right_rows), self.settings.similarity)
+        else:
+            similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
         columns: dict[str, Array] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
-        if left.features.structure is not None and right.features.structure is not None:
-            pages = left.features.structure, right.features.structure
-            columns[STRUCTURE.name] = np.where(exact, 1.0, similarity_of_lists(*pages, left_rows, right_rows, "cosine"))
+        if self.settings.min_structure is not None and first is not None and second is not None:
+            structure = similarity_of_lists(first, second, left_rows, right_rows, "cosine")
+            columns[STRUCTURE.name] = np.where(exact, 1.0, structure)
         return Measured(columns | {EXACT.name: exact})
 
     def is_duplicate(self, measured: Measured) -> Mask:
@@ -206,7 +227,7 @@ class MinHashMethod(Method):
     def _measure_pair(self, described: Described) -> PairMeasures:
         found = super()._measure_pair(described)
         pages = described.features.structure
-        if pages is not None:
+        if pages is not None and self.settings.min_structure is not None:
             structure = similarity_of_lists(pages, pages, np.array([1]), np.array([0]), "cosine")
             found = found._replace(structure=float(structure[0]))
         if self.by_samples:

@@ -232,6 +232,8 @@ def _measure(report: Report) -> str:
         measure = say("measure.named", named=setting(settings.get("similarity", say("measure.in_settings"))))
     if settings.get("boost_rare"):
         measure += say("measure.rare")
+    if settings.get("above_chance"):
+        measure += say("measure.chance")
     exact, grams = say("measure.exact", measure=measure), _grams(scheme)
     if not report.get("fingerprints"):
         return say("measure.features", grams=grams, exact=exact)

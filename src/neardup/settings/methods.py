@@ -172,6 +172,11 @@ class MinHash(TextSettings):
         "Count rare shingles of several documents more: twice if at most the square root of the number of "
         "documents contain them, three times if at most the fourth root. Takes one more pass.",
     )
+    above_chance: bool = parameter(
+        False,
+        "Remove no document for shingles that unrelated texts of its length share by chance: a pair must share more, "
+        "by the number of shingles that each text repeats.",
+    )
     num_bands: int | None = parameter(
         None, "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=1024
     )
@@ -211,10 +216,11 @@ class MinHash(TextSettings):
                 "similarity='containment'. Leave num_bands and rows_per_band unset."
             )
 
-        if self.min_structure is not None and (self.html is None or self.boost_rare):
+        if self.min_structure is not None and (self.html is None or self.boost_rare or self.above_chance):
             raise SettingError(
-                "min_structure requires web pages that are compared by their text, without boost_rare: got "
-                f"min_structure={self.min_structure!r} with html={self.html!r}, boost_rare={self.boost_rare}. Use "
+                "min_structure requires web pages that are compared by their text, without boost_rare and "
+                f"above_chance: got min_structure={self.min_structure!r} with html={self.html!r}, "
+                f"boost_rare={self.boost_rare}, above_chance={self.above_chance}. Use "
                 "html='main', or method='structure' (--method structure) for the structure alone."
             )
 

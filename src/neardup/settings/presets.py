@@ -17,10 +17,11 @@ PRESET = Constraint("Settings for a kind of texts: source code (code).", str, ch
 NOISE = Constraint(
     "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; half of it where the "
     "other text of a pair is clean. Compares letters without spaces and signs, and sets the threshold that such errors "
-    "leave. Above 0.1 all texts must have errors, or clean ones are removed wrongly; rare shingles count more.",
+    "leave; a pair must also share more than unrelated texts do. Above 0.1 rare shingles count more. Use 0.15 for "
+    "texts with more errors, too: a lower threshold removes unrelated texts.",
     float,
     exclusive_min=0.0,
-    high=0.2,
+    high=0.15,
     optional=True,
 )
 _NGRAM = 5
@@ -64,7 +65,7 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
         )
     ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
     threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
-    settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold}
+    settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold, "above_chance": True}
     least = min(given.get("threshold", threshold), threshold)
     if similarity == "containment" or least > _FEW_ROWS:
         return settings
@@ -89,9 +90,10 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
     Returns
     -------
     float
-        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts do not reach, and 0.1. Of
-        more than a tenth of wrong characters, and shingles of 4 or more, it is (0.155 - noise / 2) * 5 / ngram and at
-        least 0.048, with rare shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
+        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts of up to 10,000
+        characters do not reach, and 0.1; `above_chance` decides about longer ones. Of more than a tenth of wrong
+        characters, and shingles of 4 or more, it is (0.155 - noise / 2) * 5 / ngram and at least 0.048, with rare
+        shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
 
     Notes
     -----

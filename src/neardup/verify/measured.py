@@ -78,13 +78,15 @@ class Rule(NamedTuple):
 
     similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or hamming, if the distance
     of the fingerprints decides alone. bits : of a fingerprint; 0 without fingerprints. min_structure : the least cosine
-    of the structure of two pages; 0 if it is not compared.
+    of the structure of two pages; 0 if it is not compared. above_chance : whether two documents must also share more
+    shingles than unrelated texts do.
     """
 
     similarity: str
     threshold: float
     bits: int = 0
     min_structure: float = 0.0
+    above_chance: bool = False
 
 
 def similarity_of_counts(shared: Ints, sizes: Ints, other_sizes: Ints, similarity: str) -> Floats:
@@ -117,6 +119,24 @@ def similarity_of_lists(left: Lists, right: Lists, left_rows: Array, right_rows:
     """
     shared, sizes, other_sizes = count_shared(left, right, left_rows, right_rows)
     return similarity_of_counts(shared, other_sizes, sizes, similarity)
+
+
+def similarity_above_chance(
+    sets: tuple[Lists, Lists], even: tuple[Lists, Lists], rows: tuple[Array, Array], similarity: str
+) -> Floats:
+    """Return the exact similarity of lists, pair by pair, but 0 for pairs that share no more than unrelated texts do.
+
+    Parameters
+    ----------
+    sets : the features of the left and of the right documents.
+    even : the features that occur an even number of times in each.
+    rows : integers (num_pairs,), rows of the left and of the right documents.
+    """
+    left_rows, right_rows = rows
+    shared, left_sizes, right_sizes = count_shared(*sets, left_rows, right_rows)
+    found = similarity_of_counts(shared, right_sizes, left_sizes, similarity)
+    least = kernels.sorted_sets.shared_above_chance(even[0].sizes[left_rows], even[1].sizes[right_rows])
+    return np.where(shared >= least, found, 0.0)
 
 
 def count_shared(left: Lists, right: Lists, left_rows: Array, right_rows: Array) -> Ints:

@@ -291,10 +291,10 @@ def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, *, by
 
 
 def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Progress) -> kernels.sieve.Compared:
-    """Return the sets of the documents in candidate pairs, and those of their structure, or the same sets again."""
+    """Return the sets of the documents in candidate pairs, and their second sets, or the same sets again."""
     sets = build_sets(source, search.wanted, threads, progress, "sets")
     rule = source.method.rule
-    if rule is None or not rule.min_structure:
+    if rule is None or not (rule.min_structure or rule.above_chance):
         return kernels.sieve.Compared(sets, sets)
     return kernels.sieve.Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
 

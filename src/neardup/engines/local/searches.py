@@ -141,6 +141,7 @@ class LocalSearch(ABC):
             rule.bits,
             rule.min_structure,
             self.scope.connected,
+            rule.above_chance,
         )
 
     def _pass(self, step: Step, capacity: int, progress: Progress, measure: Measure | None = None) -> Confirmed:
