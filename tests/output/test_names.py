@@ -119,7 +119,7 @@ def test_a_locale_that_is_not_utf_8_makes_no_difference(command: str) -> None:
         "contamination": ["in.jsonl", "--item-columns", "text", "--corpus", "data", "-o", "out"],
     }[command]
     environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    run = [sys.executable, "-m", "neardup", command, *arguments, "--json"]
+    run = [sys.executable, "-m", "neardup", command, *arguments, "--json", "--max-unreadable", "100%"]
     ended = subprocess.run(run, env=environment, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert [row["file"] for row in json.loads(ended.stdout)["rejected"]] == ["data/é漢\u2028.jsonl"]
