@@ -87,7 +87,7 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
 def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of `read_rows`."""
     if "id" not in table.schema.names:
-        return arrow_of(np.arange(table.num_rows)).cast(pa.string())
+        return _number_ids(np.arange(table.num_rows))
     ids = one_chunk(table["id"])
     if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
@@ -115,14 +115,27 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
 def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError.
 
-    columns : the columns to read; None for all.
+    columns : the columns to read; None for all, with the numbers of the rows as `id` if the file has no such column.
     """
     with _readable(path):
         file = _open(path)
         empty = file.schema_arrow.empty_table()
-        yield empty if columns is None else empty.select(columns)
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
-            yield pa.Table.from_batches([batch])
+        is_numbered = columns is None and "id" not in empty.schema.names
+        first = 0
+        for table in chain([empty], map(_as_table, file.iter_batches(_BATCH_ROWS, columns=columns))):
+            chosen = table if columns is None else table.select(columns)
+            rows = np.arange(first, first + chosen.num_rows)
+            first += len(rows)
+            yield chosen.append_column("id", _number_ids(rows)) if is_numbered else chosen
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def _number_ids(rows: Ints) -> pa.Array:
+    """Return row numbers as text."""
+    return arrow_of(rows).cast(pa.string())
 
 
 def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
@@ -374,7 +387,3 @@ class Sketches(ABC):
                 f"Pass equal numbers of rows, or a single row: {self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)
-
-
-def _number_ids(rows: Ints) -> pa.Array:
-    return arrow_of(rows).cast(pa.string())
