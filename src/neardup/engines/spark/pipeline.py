@@ -306,9 +306,11 @@ class Run:
             if key.of == "position":
                 order.append(F.when(new, document).desc())
                 continue
-            value = {"length": F.col("bytes"), "source": F.expr(PART), "column": F.col("ranks")[key.column]}[key.of]
-            value += F.lit(0.0)  # -0 equals 0
-            order.append(F.when(new, -value if key.descending else value))
+            first = 2 * key.column  # a rank is two numbers; see neardup.documents.ranks
+            ranks = [F.col("ranks")[first], F.col("ranks")[first + 1]]
+            for value in {"length": [F.col("bytes")], "source": [F.expr(PART)], "column": ranks}[key.of]:
+                value += F.lit(0.0)  # -0 equals 0
+                order.append(F.when(new, -value if key.descending else value))
         if self._by_size:
             order = [F.col("distinct").desc(), F.col("content")]
         documents = documents.orderBy(new, *order, document)
