@@ -92,17 +92,20 @@ class IdTable:
         self.num_rows = stop
         repeated = kernels.ids.enter_rows(self._stored(), first, stop, self.forgotten, self._slots)
         if repeated >= 0:
-            self._leave_out(ids[: repeated - first])
+            self._leave_out(added, repeated - first)
             self.num_rows = first
             raise _is_taken(ids[repeated - first].as_py(), repeated - first)
         self.kind = ids.type
         self.num_alive += len(ids)
         self._used += len(ids)
 
-    def _leave_out(self, ids: pa.Array) -> None:
-        """Free the rows of ids that were entered a moment ago; O(len(ids)), however many others there are."""
-        self._slots[self._find_slots(ids)] = _REMOVED
-        self._used += len(ids)
+    def _leave_out(self, added: kernels.ids.Ids, count: int) -> None:
+        """Free the slots of the first ids that were entered a moment ago; O(count), however many others there are."""
+        entered = kernels.ids.Ids(added.data, added.offsets[: count + 1])
+        slots = np.empty(count, np.int64)
+        kernels.ids.find_ids(entered, self._stored(), self._slots, slots)
+        self._slots[slots] = _REMOVED
+        self._used += count
 
     def find(self, ids: pa.Array) -> Ints:
         """Return the row of each id, or -1."""
