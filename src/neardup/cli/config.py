@@ -53,7 +53,7 @@ def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, nam
     """Raise SettingError if a value is of a kind that no option on the command line can have."""
     values = value if isinstance(value, list) and is_several else [value]
     is_flag = isinstance(param.type, click.types.BoolParamType)
-    kinds = (bool,) if is_flag else (str, int, float)
+    kinds = (bool, str) if is_flag else (str, int, float)
     if not all(isinstance(each, kinds) for each in values):
         accepted = "true or false" if is_flag else f"a string or a number{', or a list of them' if is_several else ''}"
         option = max(param.opts, key=len).lstrip("-")

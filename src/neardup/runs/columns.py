@@ -268,7 +268,9 @@ def _refuse_without_columns(parts: Sequence[Part]) -> None:
     """
     bare = next((part.name for part in parts if part.num_rows() is not None), None)
     if bare is not None:
-        raise ColumnError(f"{bare} is a table without columns. Pass one with a column of texts (text_column, --text-column).")
+        raise ColumnError(
+            f"{bare} is a table without columns. Pass one with a column of texts (text_column, --text-column)."
+        )
 
 
 def _refuse_without_vectors(parts: Sequence[Part]) -> None:
