@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup import IdfTable, InputError, SimHash
+from neardup import IdfTable, SimHash
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.features.idf import inverse_frequencies
 from neardup.lsh import keywords

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import neardup
 from neardup.documents import lines
 from neardup.documents.batch import Columns, RawLines, Rejected
-from neardup.documents.sources import Source
 from neardup.documents.ranks import NO_RANK
+from neardup.documents.sources import Source
 from neardup.formats import jsonl
 
 

@@ -292,7 +292,8 @@ class IdfTable(IdfSource):
         num_documents = check_limit(num_documents, "num_documents", least=0)
         if not isinstance(counts, Mapping):
             raise InputError(f"counts maps words to document counts: got {type(counts).__name__} {shown(counts)}.")
-        for word, count in counts.items():
+        given: Mapping[Any, Any] = counts
+        for word, count in given.items():
             check_text("A word of counts", word)
             if isinstance(count, bool) or not isinstance(count, Integral) or not 0 <= count <= num_documents:
                 raise InputError(
