@@ -295,7 +295,8 @@ class IdfTable(IdfSource):
         given: Mapping[Any, Any] = counts
         for word, count in given.items():
             check_text("A word of counts", word)
-            if isinstance(count, bool) or not isinstance(count, Integral) or not 0 <= count <= num_documents:
+            is_whole = isinstance(count, Integral) and not isinstance(count, bool)
+            if not is_whole or not 0 <= count <= num_documents:
                 raise InputError(
                     f"A document count must be a whole number from 0 to num_documents={num_documents}: got {count!r} "
                     f"for {word!r}. Count each document once, or correct num_documents."
