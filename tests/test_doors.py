@@ -195,7 +195,7 @@ def test_whether_ids_repeat_does_not_depend_on_the_layout(tmp_path_factory, monk
     monkeypatch.setattr("neardup.engines.base._FIRST_CHECK", data.draw(st.sampled_from([2, 1000])))
     rows = data.draw(documents())
     for row in rows:
-        row["id"] = data.draw(st.sampled_from([row["id"], row["id"], row["id"], "", "same"]))
+        row["id"] = data.draw(st.sampled_from([row["id"], row["id"], "", "same"]))
     repeats = len({row["id"] for row in rows}) < len(rows)
     layout = data.draw(layouts(len(rows)))
     with laid_out(rows, layout, tmp_path_factory.mktemp("layout")) as paths:

@@ -203,3 +203,13 @@ def test_keep_compares_the_values_of_files_of_different_types_exactly(tmp_path: 
         for order in (files[:count], files[:count][::-1]):
             removed = neardup.dedup(order, keep="max:rank").removed
             assert removed["kept_id"].to_pylist() == [best] * (count - 1)
+
+
+def test_every_value_that_a_report_lists_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.engines.local.reading._MOST_REMEMBERED", 3)
+    values = [f"site {number // 2}" for number in range(200)]
+    table = pa.table({"text": [FOX if number > 150 else f"{number} {FOX}" for number in range(200)], "site": values})
+    reports = [neardup.dedup(table, count_by="site", batch_rows=rows).report["by_value"] for rows in (None, 1, 7, 64)]
+    assert reports[0]["num_values"] == 100
+    assert sorted(row["value"] for row in reports[0]["values"]) == sorted(set(values))
+    assert all(report == reports[0] for report in reports)

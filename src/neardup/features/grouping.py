@@ -9,7 +9,7 @@ from neardup import kernels
 from neardup.arrays import Bytes, Ints, Words, flatten_strings
 from neardup.features.described import Features, Keys, Lists
 
-NO_ID = np.uint64(0)
+NO_ID = np.uint64(2**64 - 1)  # 0 is the hash of the empty string
 
 
 def hash_values(values: pa.Array) -> Words:
