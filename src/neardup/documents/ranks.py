@@ -2,7 +2,7 @@
 
 A rank is a row of two float64 whose exact sum is the value: the double that is nearest to the value, and the rest. 106
 bits are exact for every integer of 64 bits, for times in nanoseconds and for decimals of 31 digits; rows compare by the
-first number, then by the second. So a rank depends on its own value alone, whatever the type of its column is: integers
+first number, then by the second. So a rank depends on its value alone, not on the type of its column: integers
 of one file and floating point of another compare exactly. A value that is missing is nan, which comes last.
 """
 
