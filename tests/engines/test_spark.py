@@ -158,6 +158,8 @@ def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only
 
 @pytest.mark.slow
 def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
+    from pyspark.sql import DataFrame
+
     from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
     from neardup.engines.spark.source import NEW
 
@@ -172,13 +174,13 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
         return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
 
     expected, no_rounds = removed_by_sieve(pairs)
-    clusters = rows(first_of_clusters(pairs), "left", "right")
+    clusters = rows(first_of_clusters(pairs, DataFrame.persist), "left", "right")
     monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
     removed, rounds = removed_by_sieve(pairs)
     assert rows(removed, "left") == rows(expected, "left")
     assert rounds >= 6
     assert no_rounds == 0
-    assert rows(first_of_clusters(pairs), "left", "right") == clusters
+    assert rows(first_of_clusters(pairs, DataFrame.persist), "left", "right") == clusters
 
 
 @pytest.mark.slow

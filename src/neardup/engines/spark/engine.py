@@ -250,7 +250,10 @@ class SparkEngine(Engine):
             tasks = spark.sparkContext.broadcast(found)
             corpus = Files(spark, tasks, run.settings.on_error, run.selection.within is not None)
             with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.all_pairs) as flow:
-                yield flow, corpus
+                try:
+                    yield flow, corpus
+                finally:
+                    flow.release()
 
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
         """Read the inputs and decide about their documents."""
