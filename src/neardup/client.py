@@ -20,13 +20,16 @@ from dataclasses import fields
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from neardup.answers import Answer, Committed, Comparison, Document, Hit, PairMeasures
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.settings.constraints import check_import_name, check_limit, check_text, iterates_over_names, shown
 
-_BATCH_DOCUMENTS, _BATCH_BYTES = 1000, 8 << 20
+_BATCH_DOCUMENTS = 1000
+_BATCH_BYTES = 8 << 20  # of a request, half of what a service accepts by default
+_SEPARATOR = b", "
+_MAX_TIMEOUT_S = 86_400
 _RETRIED = (429, 503)
 _STALE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
 T = TypeVar("T")
@@ -62,18 +65,16 @@ class Client:
     Raises
     ------
     SettingError
-        If `url` is no HTTP address.
+        If `url` is no HTTP address, or another value cannot be used.
     """
 
     def __init__(
         self, url: str = "http://127.0.0.1:8765", *, token: str | None = None, timeout_s: float = 60.0, retries: int = 8
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingError(f"url must begin with http:// or https:// and a host: got {url!r}.")
-        self._parts = parts
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._timeout_s, self._retries = timeout_s, retries
+        self._parts = _checked_address(url)
+        self._headers = {"Authorization": f"Bearer {_checked_token(token)}"} if token else {}
+        self._timeout_s = _checked_timeout(timeout_s)
+        self._retries = check_limit(retries, "retries", least=0)
         self._idle: list[http.client.HTTPConnection] = []
 
     def __enter__(self) -> Client:
@@ -114,8 +115,8 @@ class Client:
 
     def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:
         found: list[Answer] = []
-        for batch in _batches("documents", documents, _checked_document):
-            answer = self._call("POST", "/v1/documents", {"documents": batch, "mode": mode})
+        for batch in _batches("documents", documents, _check_document):
+            answer = self._call("POST", "/v1/documents", _with_items({"mode": mode}, "documents", batch))
             found += [_record(Answer, record) for record in answer["answers"]]
         return found
 
@@ -126,16 +127,16 @@ class Client:
         """
         limit = check_limit(limit)
         found: list[list[Hit]] = []
-        for batch in _batches("texts", texts, partial(_checked_text, "text")):
-            answer = self._call("POST", "/v1/query", {"texts": batch, "limit": limit})
+        for batch in _batches("texts", texts, partial(_check_text, "text")):
+            answer = self._call("POST", "/v1/query", _with_items({"limit": limit}, "texts", batch))
             found += [[_record(Hit, record) for record in hits] for hits in answer["results"]]
         return found
 
     def compare(self, left: str | Sequence[float], right: str | Sequence[float]) -> Comparison:
         """Compare two texts by the method of the index."""
-        _checked_text("left", left)
-        _checked_text("right", right)
-        found = self._call("POST", "/v1/compare", {"left": left, "right": right})
+        _check_text("left", left)
+        _check_text("right", right)
+        found = self._call("POST", "/v1/compare", _json({"left": left, "right": right}))
         known = {name: found["measures"].get(name) for name in PairMeasures._fields}
         return _record(Comparison, found | {"measures": PairMeasures(**known)})
 
@@ -154,12 +155,13 @@ class Client:
     def open_import(self, name: str) -> None:
         """Open an import, whose documents are staged until it is committed."""
         check_import_name(name)
-        self._call("POST", "/v1/imports", {"name": name})
+        self._call("POST", "/v1/imports", _json({"name": name}))
 
     def stage(self, name: str, documents: Iterable[Mapping[str, Any]]) -> int:
         """Stage documents in an import; return their number."""
-        path, batches = _import_path(name, "/documents"), _batches("documents", documents, _checked_document)
-        return sum(self._call("POST", path, {"documents": batch})["staged"] for batch in batches)
+        path = _import_path(name, "/documents")
+        bodies = (_with_items({}, "documents", batch) for batch in _batches("documents", documents, _check_document))
+        return sum(self._call("POST", path, body)["staged"] for body in bodies)
 
     def commit_import(self, name: str) -> Committed:
         """Add the staged documents of an import that are new, and end the import."""
@@ -188,9 +190,8 @@ class Client:
         except ServiceError:
             return False
 
-    def _call(self, method: str, path: str, message: Any = None, missing: Any = ...) -> Any:
+    def _call(self, method: str, path: str, body: bytes | None = None, missing: Any = ...) -> Any:
         """Return the answer to a request, `missing` if there is nothing at the path; wait while the service is busy."""
-        body = None if message is None else _json(message)
         for attempt in range(self._retries + 1):
             status, retry_after, content = self._send(method, path, body)
             if status not in _RETRIED or attempt == self._retries:
@@ -241,37 +242,73 @@ class Client:
         return kind(self._parts.hostname, self._parts.port, timeout=self._timeout_s)
 
 
-def _batches(name: str, items: Iterable[T], checked: Callable[[T], str]) -> Iterator[list[T]]:
-    """Yield items in lists that a service accepts in one request. checked : returns the text of an item that is one."""
+def _checked_address(url: str) -> SplitResult:
+    """Return the parts of an address, or raise SettingError."""
+    try:
+        parts = urlsplit(url)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises ValueError if it is none
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SettingError(f"url must be the address of a service: got {url!r:.200}: {error}.") from error
+    if not is_http or not isinstance(url, str):
+        raise SettingError(f"url must begin with http:// or https:// and a host: got {url!r:.200}.")
+    return parts
+
+
+def _checked_token(token: str) -> str:
+    """Return a bearer token that can be sent in a header, or raise SettingError; it is not shown."""
+    if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
+        raise SettingError(f"token must be a string of printable ASCII: got {type(token).__name__} without that.")
+    return token
+
+
+def _checked_timeout(timeout_s: float) -> float:
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s <= _MAX_TIMEOUT_S:
+        raise SettingError(
+            f"timeout_s must be a number of seconds above 0 and at most {_MAX_TIMEOUT_S}: got {timeout_s!r}. Change it."
+        )
+    return timeout_s
+
+
+def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Iterator[list[bytes]]:
+    """Yield items as JSON, in lists that a service accepts in one request; check : raises if an item is none."""
     if isinstance(items, (str, bytes, Set)) or not isinstance(items, Iterable) or iterates_over_names(items):
         raise InputError(
             f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single one in a list."
         )
-    batch: list[T] = []
+    batch: list[bytes] = []
     size = 0
     for item in items:
-        text = checked(item)
-        if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(text) > _BATCH_BYTES // 4):
+        check(item)
+        encoded = _json(item)
+        if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(encoded) > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(item)
-        size += len(text)
+        batch.append(encoded)
+        size += len(encoded) + len(_SEPARATOR)
     if batch:
         yield batch
 
 
-def _checked_document(document: Mapping[str, Any]) -> str:
+def _with_items(message: Mapping[str, Any], name: str, items: Sequence[bytes]) -> bytes:
+    """Return a message as JSON, with a list of items that are JSON already."""
+    fields = b"".join(_json(key) + b": " + _json(value) + _SEPARATOR for key, value in message.items())
+    return b"{" + fields + _json(name) + b": [" + _SEPARATOR.join(items) + b"]}"
+
+
+def _check_document(document: Mapping[str, Any]) -> None:
     if not isinstance(document, Mapping):
         raise InputError(
             f"A document must be a dictionary with id and text: got {type(document).__name__} {shown(document)}."
         )
     check_text("id", document.get("id"))
-    return _checked_text("text", document.get("text"))
+    _check_text("text", document.get("text"))
 
 
-def _checked_text(name: str, text: Any) -> str:
-    """Return a text, or a vector as one; a service checks the numbers."""
-    return str(text) if isinstance(text, (list, tuple)) else check_text(name, text)
+def _check_text(name: str, text: Any) -> None:
+    """Raise InputError if a value is neither a text nor a vector, whose numbers a service checks."""
+    if not isinstance(text, (list, tuple)):
+        check_text(name, text)
 
 
 def _import_path(name: str, action: str = "") -> str:

@@ -304,7 +304,7 @@ def length_schema() -> pa.Schema:
 _AGAINST = _field("against", pa.bool_(), "Whether the document is of the earlier collection, which is always kept.")
 _ID = _nullable("id", pa.string(), "The id of the document; null without an id column.")
 _ROW = _nullable("row", pa.int64(), "Its row in its input, from 0.")
-_RANKS = _nullable("ranks", pa.list_(pa.float64()), "The values of the columns that `keep` orders by; nan comes last.")
+_RANKS = _nullable("ranks", pa.list_(pa.float64()), "By key of `keep`: its value and the rest of it; nan is last.")
 _WITHIN = _nullable("within", pa.string(), "The value within which documents are compared; null if all are.")
 _COUNT_BY = _nullable("count_by", pa.string(), "The value by which removals are counted; null if they are not.")
 _UNREAD = _nullable("rejected", pa.string(), "A line of JSON that says why a row could not be read; null if it was.")
@@ -439,10 +439,14 @@ TAG_STARTS = Column("structure-starts", "int64", "Where those of the document be
 KEYS = Column("keys", "uint64", "By part: the key of the document in one band, or one word of its fingerprint.")
 IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the other.")
 ID_OFFSETS = Column("id_offsets", "int64", "The start of each id in `ids`, and the end of the last.")
-ID_HASHES = Column("id_hashes", "uint64", "The hash of the id.")
+ID_HASHES = Column("id_hashes", "uint64", "The hash of the id; all ones if it is null.")
 LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8.")
-RANKS = Column("ranks", "float64", "By key of `keep`: the value that it orders by; nan comes last.")
+RANKS = Column("ranks", "float64", "By key of `keep`: the value that it orders by, and its rest; nan comes last.", 2)
 VALUES = Column("values", "uint64", "The hash of the value by which removals are counted; 0 in the earlier corpus.")
+# By value of the counted column; some more than once.
+NAME_HASHES = Column("name-hashes", "uint64", "The hash of the value.")
+NAME_LENGTHS = Column("name-lengths", "int64", "The bytes of the value in UTF-8.")
+NAMES = Column("names", "uint8", "The values in UTF-8, one after the other.")
 # By document of a run on top of an index.
 INDEX_ROWS = Column("index-rows", "int64", "The row of the document in the index, which it has or will have.")
 # By input.

@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.types import DataType, DecimalType, LongType
 
 from neardup.arrays import arrow_of
 from neardup.decide.priority import rank_columns
@@ -44,6 +45,7 @@ _NAMES = ("document", "against", "text", "ranks", "within")
 _TEXTS, _DATES = ("string", "char", "varchar", "binary"), ("date", "timestamp", "timestamp_ntz")
 _WHOLE = ("byte", "short", "integer", "long")
 _NUMBERS = (*_WHOLE, "float", "double", "decimal")
+_DECIMAL_DIGITS = 36
 """Types of Spark."""
 
 
@@ -310,10 +312,7 @@ def _frame(
     ranks, group = [], F.lit(None).cast("string")
     for rank in rank_columns(keep):
         _refuse_type(df, rank, "the rank", (*_NUMBERS, *_DATES))
-        value = _column(rank)
-        if df.schema[rank].dataType.typeName() in ("date", "timestamp_ntz"):
-            value = value.cast("timestamp")
-        ranks.append(F.coalesce(value.cast("double"), F.lit(float("nan"))))
+        ranks += _rank(_column(rank), df.schema[rank].dataType)
     if within is not None:
         _refuse_type(df, within, "a value", (*_TEXTS, *_NUMBERS))
         group = F.coalesce(_column(within).cast("string"), F.lit(""))
@@ -325,6 +324,26 @@ def _frame(
         raise ColumnError(
             f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its columns so that they differ."
         ) from error
+
+
+def _rank(value: Column, kind: DataType) -> list[Column]:
+    """Return the two numbers of a rank, as neardup.documents.ranks defines them; times count microseconds."""
+    if kind.typeName() in _DATES:
+        value, kind = F.unix_micros(value.cast("timestamp")), LongType()
+    nearest = value.cast("double")
+    rest = F.lit(0.0)
+    if isinstance(kind, DecimalType):
+        # Of 38 digits, two are left to the difference, whose type Spark would round otherwise.
+        digits = DecimalType(min(kind.precision, _DECIMAL_DIGITS), min(kind.scale, _DECIMAL_DIGITS))
+        wider = DecimalType(digits.precision + 1, digits.scale)
+        rest = (value.try_cast(digits) - nearest.try_cast(wider)).cast("double")
+    elif kind.typeName() in _WHOLE:
+        whole = value.cast("long")
+        high = F.shiftright(whole, 32).cast("double") * F.lit(2.0**32)
+        low = whole.bitwiseAND(F.lit(0xFFFFFFFF)).cast("double")
+        nearest = high + low
+        rest = low - (nearest - high)
+    return [F.coalesce(nearest, F.lit(float("nan"))), F.coalesce(rest, F.lit(0.0))]
 
 
 def _first_length(frame: DataFrame) -> int:

@@ -59,7 +59,12 @@ def test_the_report_of_a_run_repeats_it(method: str) -> None:
         ("a.toml", "treshold = 0.7", "'treshold' in a.toml is no option of dedup. Did you mean 'threshold'?"),
         ("a.toml", "threshold = ", "--config a.toml is neither TOML nor a report.json"),
         ("a.toml", "threshold = 7", "Invalid value for '--threshold'"),
+        ("a.toml", "nfkc = 5", "nfkc in a.toml must be true or false: got 5"),
+        ("a.toml", "threshold = [0.5]", "threshold in a.toml must be a string or a number: got [0.5]"),
+        ("a.toml", "text-column = [{a = 1}]", "must be a string or a number, or a list of them: got [{'a': 1}]"),
         ("a.json", '{"command": "find-pairs"}', "is no report of neardup dedup: got that of find-pairs"),
+        ("a.json", '{"command": "dedup"}', "--config a.json does not repeat a run: the report has no 'settings'"),
+        ("a.json", '{"command": "dedup", "method": null}', "used a Python function"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(name: str, text: str, message: str) -> None:
@@ -67,6 +72,23 @@ def test_a_file_that_does_not_fit_is_refused(name: str, text: str, message: str)
     result = run("dedup", "in.jsonl", "-o", "out", "--config", name)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("command", ["dedup", "passages"])
+def test_a_report_that_lacks_a_part_is_refused_with_the_name_of_the_part(command: str) -> None:
+    assert run(command, "in.jsonl", "-o", "out", "--text-column", "body").exit_code == 0
+    report = json.loads(Path("out/report.json").read_text())
+    parts = ["settings", "columns", "inputs", "num_inputs", "warnings", *(["method"] if command == "dedup" else [])]
+    wrong = {part: report | {part: 5 if part != "num_inputs" else "5"} for part in parts}
+    wrong |= {part: {key: value for key, value in report.items() if key != part} for part in parts}
+    wrong["columns.id"] = report | {"columns": {"text": "body"}}
+    wrong["inputs[0].role"] = report | {"inputs": [{"name": "in.jsonl", "format": "jsonl"}]}
+    wrong["inputs[0].name"] = report | {"inputs": ["in.jsonl"]}
+    for part, partial in wrong.items():
+        Path("a.json").write_text(json.dumps(partial))
+        result = run(command, "-o", "again", "--config", "a.json")
+        assert result.exit_code == 2
+        assert f"--config a.json does not repeat a run: the report has no '{part}'" in result.stderr
 
 
 def test_a_missing_file_is_named() -> None:

@@ -201,9 +201,20 @@ def test_get_shows_documents_and_exits_with_1_if_one_is_missing(news):
 
 def test_remove_takes_ids_from_arguments_and_a_file(news):
     run("add", news, "in.jsonl")
-    assert printed("remove", news, "a", "nobody")["forgotten"] == 1
+    assert printed("remove", news, "a")["forgotten"] == 1
     assert json.loads(run("remove", news, "--ids-from", "-", "--json", input="b\nc\n").stdout)["forgotten"] == 2
     assert "needs ids" in run("remove", news).stderr
+
+
+def test_remove_names_unknown_ids_forgets_the_others_and_exits_with_1(news):
+    run("add", news, "in.jsonl")
+    result = run("remove", news, "a", "nobody", "nobody")
+    assert (result.exit_code, result.stdout) == (1, "1 document forgotten.\n")
+    assert result.stderr == f"neardup: {news} has no document 'nobody'.\n"
+    result = run("remove", news, "b", *(f"x{number}" for number in range(15)), "--json")
+    assert (result.exit_code, json.loads(result.stdout)["forgotten"]) == (1, 1)
+    assert result.stderr.count("has no document") == 10
+    assert result.stderr.endswith("neardup: nor 5 others of these ids.\n")
 
 
 @pytest.mark.parametrize(

@@ -149,3 +149,17 @@ def test_columns_that_cannot_be_ids_are_named() -> None:
         neardup.dedup(TABLE, id_column=[])
     with pytest.raises(InputError, match=r"The id 'a:a' belongs to two.*Ids in the column \['repo', 'repo'\]"):
         neardup.dedup(TABLE, id_column=["repo", "repo"])
+
+
+@pytest.mark.parametrize("first_check", [2, 1000])
+@pytest.mark.parametrize("count", [3, 1200])
+def test_empty_ids_repeat_and_nulls_do_not_in_runs_of_every_size(monkeypatch, first_check: int, count: int) -> None:
+    monkeypatch.setattr("neardup.engines.base._FIRST_CHECK", first_check)
+    texts = [f"text of the document {number}" for number in range(count)]
+    others = [str(number) for number in range(count - 2)]
+    message = r"The id '' belongs to two documents, row 0 of source and row 1 of source"
+    with pytest.raises(InputError, match=message):
+        neardup.dedup(pa.table({"id": ["", "", *others], "text": texts}), id_column="id")
+    for ids in ([None, None], [None, ""]):
+        result = neardup.dedup(pa.table({"id": [*ids, *others], "text": texts}), id_column="id")
+        assert result.report["counts"]["read"] == count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -158,6 +159,8 @@ def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only
 
 @pytest.mark.slow
 def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
+    from pyspark.sql import DataFrame
+
     from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
     from neardup.engines.spark.source import NEW
 
@@ -172,13 +175,13 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
         return sorted(tuple(row.values()) for row in frame.select(*columns).toArrow().to_pylist())
 
     expected, no_rounds = removed_by_sieve(pairs)
-    clusters = rows(first_of_clusters(pairs), "left", "right")
+    clusters = rows(first_of_clusters(pairs, DataFrame.persist), "left", "right")
     monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
     removed, rounds = removed_by_sieve(pairs)
     assert rows(removed, "left") == rows(expected, "left")
     assert rounds >= 6
     assert no_rounds == 0
-    assert rows(first_of_clusters(pairs), "left", "right") == clusters
+    assert rows(first_of_clusters(pairs, DataFrame.persist), "left", "right") == clusters
 
 
 @pytest.mark.slow
@@ -288,6 +291,25 @@ def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first
         neardup.spark.dedup(spark.readStream.format("rate").load().selectExpr("value id", "'a' text"), id_column="id")
     with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list"):
         neardup.spark.find_pairs(["a"])
+
+
+EXACT_RANKS = {
+    "whole": pa.array([2**53, 2**53 + 1, None, -(2**62), -(2**62) - 1], pa.int64()),
+    "decimal": pa.array([*map(Decimal, ["1.1", "1.1000000000000000001", "-2", "-2.0000000000000000001"]), None]),
+    "time": pa.array([2**60, 2**60 + 1, None, -1, -2], pa.int64()).cast(pa.timestamp("us", "UTC")),
+}
+
+
+@pytest.mark.parametrize("name", EXACT_RANKS)
+def test_keep_compares_values_exactly(spark, name):
+    ranks = EXACT_RANKS[name]
+    table = pa.table({"id": range(len(ranks)), "text": ["one text in five rows"] * len(ranks), "rank": ranks})
+    frame = spark.createDataFrame(table).repartition(2)
+    for keep in ("max:rank", "min:rank,last"):
+        expected = removed_locally(neardup.dedup(table, id_column="id", keep=keep), METHODS["bands"])
+        assert len(expected) == 4
+        found = neardup.spark.dedup(frame, id_column="id", keep=keep)
+        assert removed_by_spark(found, METHODS["bands"]) == expected
 
 
 def test_several_columns_make_one_id(spark):

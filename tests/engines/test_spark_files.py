@@ -83,6 +83,20 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     return report
 
 
+@pytest.mark.parametrize("similarity", ["jaccard", "containment"])
+@pytest.mark.parametrize("linkage", ["sieve", "connected"])
+def test_spark_stores_nothing_after_a_run(spark, tmp_path, similarity, linkage):
+    options = {"method": neardup.MinHash(threshold=0.6, similarity=similarity), "linkage": linkage}
+    table = pa.table({"text": [text or "" for text in random_texts(5, 60)]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    cache = spark._jsparkSession.sharedState().cacheManager()
+    cache.clearCache()
+    for output in (None, tmp_path / "out"):
+        result = neardup.dedup(str(tmp_path / "in.parquet"), engine="spark", output=output, **options)
+        assert result.report["counts"]["removed"] > 0
+        assert cache.isEmpty()
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
     source, options = CASES[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,44 @@ def test_the_command_lists_no_source_of_one_document(tmp_path: Path, monkeypatch
     assert "Removed by source" not in pages
     lines = CliRunner().invoke(cli, ["dedup", "a.csv", "b.csv", "-o", "lines"]).stdout
     assert "100 % of the 2 documents of b.csv" in lines
+
+
+LARGE = 2**53
+EXACT_RANKS = {
+    "int64": pa.array([LARGE, LARGE + 1, LARGE - 1], pa.int64()),
+    "uint64": pa.array([2**64 - 2, 2**64 - 1, 2**64 - 3], pa.uint64()),
+    "decimal": pa.array([Decimal("1.1"), Decimal("1.1000000000000000001"), Decimal("1")], pa.decimal128(38, 19)),
+    "nanoseconds": pa.array([10**18, 10**18 + 1, 10**18 - 1], pa.int64()).cast(pa.timestamp("ns")),
+    "text": pa.array([str(LARGE), str(LARGE + 1), str(LARGE - 1)]),
+}
+
+
+@pytest.mark.parametrize("ranks", EXACT_RANKS.values(), ids=EXACT_RANKS)
+def test_keep_compares_values_exactly(ranks: pa.Array) -> None:
+    table = pa.table({"id": list("abc"), "text": [FOX] * 3, "rank": ranks})
+    assert kept(table, keep="max:rank") == ["b"]
+    assert kept(table, keep="min:rank") == ["c"]
+    assert kept(table.take([2, 1, 0]), keep="max:rank,last") == ["b"]
+
+
+def test_keep_compares_the_values_of_files_of_different_types_exactly(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a"], "text": [FOX], "rank": pa.array([2.0**53])}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ["b"], "text": [FOX], "rank": pa.array([LARGE + 1])}), tmp_path / "b.parquet")
+    line = {"id": "c", "text": FOX, "rank": LARGE + 2}
+    (tmp_path / "c.jsonl").write_text(json.dumps({"text": "x y z", "id": "z", "rank": 0.5}) + "\n" + json.dumps(line))
+    (tmp_path / "d.csv").write_text(f"id,text,rank\nd,{FOX},{LARGE + 3}\n")
+    files = sorted(map(str, tmp_path.iterdir()))
+    for count, best in enumerate("abcd", 1):
+        for order in (files[:count], files[:count][::-1]):
+            removed = neardup.dedup(order, keep="max:rank").removed
+            assert removed["kept_id"].to_pylist() == [best] * (count - 1)
+
+
+def test_every_value_that_a_report_lists_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.engines.local.reading._MOST_REMEMBERED", 3)
+    values = [f"site {number // 2}" for number in range(200)]
+    table = pa.table({"text": [FOX if number > 150 else f"{number} {FOX}" for number in range(200)], "site": values})
+    reports = [neardup.dedup(table, count_by="site", batch_rows=rows).report["by_value"] for rows in (None, 1, 7, 64)]
+    assert reports[0]["num_values"] == 100
+    assert sorted(row["value"] for row in reports[0]["values"]) == sorted(set(values))
+    assert all(report == reports[0] for report in reports)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
-from neardup import IdfTable, InputError, SimHash
-from neardup.errors import SchemeError
+from neardup import IdfTable, SimHash
+from neardup.errors import InputError, SchemeError, SettingError
 from neardup.features.idf import inverse_frequencies
 from neardup.lsh import keywords
 from reference import simhash as reference
@@ -101,14 +101,25 @@ def test_words_of_a_callable_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ({"a": -1}, r"must be from 0 to num_documents=5: got -1 for 'a'\. Count each"),
-        ({"a": 6}, r"must be from 0 to num_documents=5: got 6 for 'a'\. Count each"),
+        ({"a": -1}, r"must be a whole number from 0 to num_documents=5: got -1 for 'a'\. Count each"),
+        ({"a": 6}, r"must be a whole number from 0 to num_documents=5: got 6 for 'a'\. Count each"),
+        ({"a": 1.5}, r"must be a whole number from 0 to num_documents=5: got 1\.5 for 'a'\. Count each"),
+        ({"a": True}, r"must be a whole number .* got True for 'a'"),
+        ({"a": "1"}, r"must be a whole number .* got '1' for 'a'"),
+        ({5: 1}, r"^A word of counts must be a string: got int 5"),
+        (["a"], r"^counts maps words to document counts: got list \['a'\]"),
         ({"a": 1, "New York": 2}, r"must be one feature: got 'New York', which is several .* Leave it out"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(counts, message):
     with pytest.raises(InputError, match=message):
         IdfTable.from_counts(counts, num_documents=5)
+
+
+@pytest.mark.parametrize("num_documents", [-1, 1.5, "5", None, True])
+def test_the_number_of_documents_is_a_whole_number(num_documents):
+    with pytest.raises(SettingError, match=r"^num_documents must be a whole number of 0 or more: got "):
+        IdfTable.from_counts({}, num_documents=num_documents)
 
 
 def test_keywords_are_cut_as_the_table_was():

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import neardup
 from neardup.documents import lines
 from neardup.documents.batch import Columns, RawLines, Rejected
+from neardup.documents.ranks import NO_RANK
 from neardup.documents.sources import Source
-from neardup.documents.texts import NO_RANK
 from neardup.formats import jsonl
 
 
@@ -28,7 +28,7 @@ def read(path: Path, columns: Columns, compression: str | None = None) -> tuple[
     rows: list[tuple] = []
     for batch in jsonl.read(Source(path.name, str(path), compression), columns, rejected.append):
         ids = [None] * len(batch.rows) if batch.ids is None else batch.ids.to_pylist()
-        ranks = [None] * len(batch.rows) if not batch.ranks else batch.ranks[0].tolist()
+        ranks = [None] * len(batch.rows) if not batch.ranks else batch.ranks[0][:, 0].tolist()
         assert batch.text.type == pa.large_string()
         batch.text.validate(full=True)
         rows += zip(batch.rows.tolist(), batch.text.to_pylist(), ids, ranks, strict=True)

@@ -15,7 +15,7 @@ import pytest
 
 import neardup
 from neardup.documents.batch import Columns, RawLines, Rejected
-from neardup.documents.texts import NO_RANK
+from neardup.documents.ranks import NO_RANK
 from neardup.errors import InputError, SettingError
 from neardup.formats import delimited
 from neardup.formats.tables import TablePart
@@ -73,7 +73,7 @@ def test_text_ids_ranks_rows_are_read(tmp_path: Path, hold) -> None:
     part = hold(tmp_path, TABLE)
     rows, texts, ids, batches, rejected = read(part)
     assert (rows, texts, ids, rejected) == ([0, 1, 2], ["un été", None, ""], ["x", "y", None], [])
-    np.testing.assert_array_equal(batches[0].ranks[0], [1.5, np.nan, 3])
+    np.testing.assert_array_equal(batches[0].ranks[0][:, 0], [1.5, np.nan, 3])
     assert list(part.column_types()) == ["id", "text", "score"]
 
 
@@ -238,7 +238,7 @@ def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_onl
     (tmp_path / "in.tsv").write_bytes(b"text\trank\na\t1\n\xff\t2\nc\tmany\nd\t\n")
     rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.tsv"), Columns("text", None, ("rank",)))
     assert (rows, texts) == ([0, 3], ["a", "d"])
-    np.testing.assert_array_equal(batches[0].ranks[0], [1, np.nan])
+    np.testing.assert_array_equal(batches[0].ranks[0][:, 0], [1, np.nan])
     assert [(one.row, one.reason) for one in rejected] == [(1, "the text is not valid UTF-8"), (2, NO_RANK)]
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from neardup import Index, MinHash, SimHash
-from neardup.errors import InputError, SchemeError, SettingError, StoreError
+from neardup.errors import InputError, SchemeError, SettingError, StoreError, UnknownImportError
+from neardup.index.documents import batches_of
+from neardup.stores.base import Changes
 from neardup.stores.embedded.store import EmbeddedStore
 from reference.index_cases import BIGRAMS, FOX, NEAR_FOX, OTHER, table
 
@@ -142,6 +147,48 @@ def test_a_cancelled_import_leaves_nothing(make):
         index.open_import("crawl")
     index.stage("crawl", table(("a", FOX)))
     assert index.commit_import("crawl")["kept"].to_pylist() == [True]
+
+
+@pytest.mark.parametrize("end", ["commit_import", "cancel_import"])
+def test_documents_that_come_after_the_end_of_an_import_do_not_open_it_again(make, end):
+    index = make()
+    index.open_import("crawl")
+
+    def batches() -> Iterator[pa.Table]:
+        yield table(("a", FOX), ("b", OTHER))
+        getattr(index, end)("crawl")
+        yield table(("c", OTHER + " again"))
+
+    staging = (batch for rows in batches() for batch in batches_of(rows, index.method))
+    message = "There is no open import 'crawl': got none. It ended after 2 documents of this call were staged"
+    with pytest.raises(UnknownImportError, match=message):
+        index.opened.stage("crawl", staging)
+    assert index.imports() == []
+    assert len(index) == (2 if end == "commit_import" else 0)
+
+
+@pytest.mark.parametrize("call", ["open_import", "commit_import", "cancel_import"])
+def test_an_import_is_looked_up_in_the_change_that_ends_or_opens_it(make, monkeypatch, call):
+    index = make()
+    is_open = call != "open_import"
+    if is_open:
+        index.open_import("crawl")
+    writing = index.opened.store.writing
+
+    @contextmanager
+    def after_another_call():
+        """Let another call end or open the import just before the change of this one begins."""
+        with writing() as writer:
+            if is_open:
+                writer.write(Changes(ended_import="crawl"))
+            else:
+                writer.stage("crawl", 1, None)
+        with writing() as writer:
+            yield writer
+
+    monkeypatch.setattr(index.opened.store, "writing", after_another_call)
+    with pytest.raises(InputError, match="There is no open import" if is_open else "is already open"):
+        getattr(index, call)("crawl")
 
 
 def test_a_committed_import_decides_as_if_its_documents_had_just_come(make):

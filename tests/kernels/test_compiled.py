@@ -113,12 +113,30 @@ def test_the_first_run_compiles_in_two_processes_once(room):
     assert {file: file.stat().st_mtime_ns for file in folder.glob("*.nbc")} == compiled_ahead
 
 
-@pytest.mark.parametrize("program", ["/bin/false", "/no/such/python"])
-def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(tmp_path, monkeypatch, program):
-    monkeypatch.setattr(compiled, "cache_folder", lambda: tmp_path)
+@pytest.fixture
+def no_kernels(tmp_path, monkeypatch) -> Path:
+    """Return a folder of compiled kernels, of which a first run compiles none."""
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    monkeypatch.setattr(compiled, "cache_folder", lambda: folder)
     monkeypatch.setattr(compiled.config, "DISABLE_JIT", 0)
-    monkeypatch.setattr(sys, "executable", program)
     monkeypatch.setattr(first_run, "_of_text", list)
+    return folder
+
+
+def script(path: Path, line: str) -> str:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("fails", ["exits", "is not there", "never ends"])
+def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(tmp_path, monkeypatch, no_kernels, fails):
+    program = str(tmp_path / "python3")
+    if fails != "is not there":
+        script(tmp_path / "python3", "exit 1" if fails == "exits" else "exec sleep 1000")
+    monkeypatch.setattr(sys, "executable", program)
+    monkeypatch.setattr(first_run, "_LEAST_WAIT_S", 0.1)
     started = []
     popen = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda command, **rest: started.append(command) or popen(command, **rest))
@@ -126,6 +144,14 @@ def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(tmp_path, mon
         first_run.compile_kernels()
     assert [command[0] for command in started] == [program]
     assert not compiled.is_compiling()
+
+
+@pytest.mark.parametrize("name", ["my-app", "uwsgi", "python3"])
+def test_no_program_but_an_interpreter_is_started_again(tmp_path, monkeypatch, no_kernels, name):
+    monkeypatch.setattr(sys, "executable", script(tmp_path / name, f"touch {tmp_path}/started"))
+    monkeypatch.setattr(sys, "frozen", name == "python3", raising=False)
+    first_run.compile_kernels()
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize("writable_tmp", [True, pytest.param(False, marks=pytest.mark.slow)])

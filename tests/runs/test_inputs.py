@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import ntpath
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
 
 from neardup.documents.batch import Columns
 from neardup.errors import InputError, MissingExtraError, SettingError
+from neardup.runs import input_files
 from neardup.runs.input_files import list_inputs
 
 LINE = b'{"text": "a"}\n'
@@ -187,3 +190,16 @@ def test_a_file_that_goes_away_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").unlink()
     with pytest.raises(InputError, match="no longer there"):
         list(file.read(Columns("text"), pytest.fail))
+
+
+def test_files_of_several_drives_have_a_common_folder_on_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_files, "os", SimpleNamespace(path=ntpath))
+    bases = ["C:\\data\\new", "c:\\data\\old", "D:\\more"]
+    found = [SimpleNamespace(base=base, location=base) for base in bases]
+    found.append(SimpleNamespace(base="bucket/a", location="s3://bucket/a/b.jsonl"))
+    roots = input_files._common_roots(found)
+    assert {volume: root.lower() for volume, root in roots.items()} == {
+        "c:": "c:\\data",
+        "d:": "d:\\more",
+        "remote": "bucket/a",
+    }

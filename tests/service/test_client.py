@@ -16,6 +16,7 @@ import pytest
 import neardup
 from neardup.client import Client, ServiceError
 from neardup.errors import InputError, SettingError
+from neardup.settings.service import ServiceSettings
 from reference.service import RunningService
 from reference.signed import fingerprint_of
 
@@ -154,6 +155,53 @@ def test_a_service_that_is_not_there_is_named():
         with pytest.raises(ServiceError, match=f"{url} does not answer: ") as caught:
             client.stats()
     assert caught.value.status == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"retries": -1}, r"^retries must be a whole number of 0 or more: got -1"),
+        ({"retries": 1.5}, r"^retries must be a whole number"),
+        ({"timeout_s": 0}, r"^timeout_s must be a number of seconds above 0 .*: got 0\. Change"),
+        ({"timeout_s": "60"}, r"^timeout_s must be a number of seconds"),
+        ({"timeout_s": float("nan")}, r"^timeout_s must be a number of seconds"),
+        ({"token": "a\nX-Other: b"}, r"^token must be a string of printable ASCII"),
+        ({"token": "é"}, r"^token must be a string of printable ASCII"),
+        ({"url": "http://127.0.0.1:99999"}, r"^url must be the address of a service: got .*: Port out of range"),
+        ({"url": "http://127.0.0.1:port"}, r"^url must be the address of a service"),
+        ({"url": "http://[::1"}, r"^url must be the address of a service"),
+        ({"url": None}, r"^url must "),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_when_the_client_is_made(settings, message):
+    with pytest.raises(SettingError, match=message):
+        Client(**settings)
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [{"id": str(number), "text": "é漢" * 400_000} for number in range(9)],
+        [{"id": str(number), "text": '"\n' * 900_000} for number in range(9)],
+        [{"id": "long" * 500_000 + str(number), "text": "a"} for number in range(9)],
+        [{"id": str(number), "text": "a", "payload": {"url": "x" * 2_000_000}} for number in range(9)],
+        [{"id": str(number), "text": [0.1234567890123] * 200_000} for number in range(9)],
+    ],
+    ids=["characters of several bytes", "escapes", "ids", "payloads", "vectors"],
+)
+def test_no_request_is_larger_than_half_of_what_a_service_accepts(monkeypatch, documents):
+    bodies: list[bytes] = []
+    sent = Client()
+
+    def send(method, path, body):
+        bodies.append(body)
+        return 200, 0.0, json.dumps({"staged": len(json.loads(body)["documents"])}).encode()
+
+    monkeypatch.setattr(sent, "_send", send)
+    assert sent.stage("name", documents) == len(documents)
+    assert max(map(len, bodies)) <= ServiceSettings().max_body_bytes // 2 + 1000
+    assert len(bodies) < 9
+    assert [document for body in bodies for document in json.loads(body)["documents"]] == documents
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8765", "ftp://example.org", "http://"])

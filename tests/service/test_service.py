@@ -348,7 +348,8 @@ def test_a_body_must_be_plain_json(service):
 
 
 def test_another_host_name_is_refused_as_in_dns_rebinding(service):
-    for host in ("evil.example", f"evil.example:{service.port}", "127.0.0.1.evil.example", "[::2]:80"):
+    users = (f"127.0.0.1:{service.port}@evil.example", "localhost@evil.example", "localhost:80:80", "[::1]evil.example")
+    for host in ("evil.example", f"evil.example:{service.port}", "127.0.0.1.evil.example", "[::2]:80", *users):
         response = service.request("GET", "/v1/stats", Host=host)
         assert (response.status, "--token-file" in response.json["detail"]) == (421, True)
     for host in ("localhost", f"localhost:{service.port}", "[::1]:80"):

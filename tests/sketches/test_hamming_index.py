@@ -192,6 +192,52 @@ def test_ids_of_other_kinds_are_refused(ids, message):
         neardup.HammingIndex().add_many(ids, list(range(len(ids))))
 
 
+def test_an_id_that_is_there_costs_the_same_whatever_the_size(monkeypatch):
+    index = neardup.HammingIndex()
+    index.add_many(np.arange(3000), np.zeros(3000, np.uint64))
+
+    def rebuild(*_):
+        raise AssertionError("The table of all ids was built again.")
+
+    monkeypatch.setattr(row_store.IdTable, "_rebuild", rebuild)
+    for add in (index.add_if_new, index.add):
+        with pytest.raises(InputError, match=r"The id 7 is already in the index"):
+            add(7, 1)
+    with pytest.raises(InputError, match=r"The id 5001 .* at row 2"):
+        index.add_many([5000, 5001, 5001], [1, 2, 3])
+    assert 5000 not in index
+    index.add_many([5000, 5001], [1, 2])
+    assert (len(index), list(index)[-2:]) == (3002, [5000, 5001])
+
+
+def test_ids_that_are_refused_many_times_leave_room_for_others():
+    index = neardup.HammingIndex()
+    index.add("first", 0)
+    for number in range(400):
+        with pytest.raises(InputError, match="The id 'first'"):
+            index.add_many([f"{number}-{place}" for place in range(9)] + ["first"], range(10))
+    index.add_many(list(map(str, range(5000))), np.zeros(5000, np.uint64))
+    assert len(index) == 5001
+    assert "0-0" not in index
+
+
+def test_ids_are_read_from_any_iterable_and_one_string_is_none():
+    index = neardup.HammingIndex()
+    index.add_many((f"a{number}" for number in range(3)), range(3))
+    index.add_many(dict.fromkeys(["b"]), [1])
+    assert list(index) == ["a0", "a1", "a2", "b"]
+    for ids in ("ab", 5, None):
+        with pytest.raises(InputError, match=r"^Ids are a list, a NumPy or an Arrow array: got .* in a list\."):
+            index.add_many(ids, [1, 2])
+
+
+@pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, 5000])
+def test_the_number_of_threads_is_checked_when_an_index_is_made(threads):
+    for kind in (neardup.HammingIndex, neardup.LSHIndex):
+        with pytest.raises(SettingError, match=r"^threads must be a whole number of 1 or more .* got "):
+            kind(threads=threads)
+
+
 def test_the_first_id_decides_the_kind():
     numbers, strings = neardup.HammingIndex(), neardup.HammingIndex()
     numbers.add(-(2**63), 0)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import neardup
 from neardup import MinHash
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
+from neardup.fingerprints import sketches
 from neardup.fingerprints.signatures import Signatures
 from neardup.kernels import minhash
 from neardup.lsh import Bands
@@ -407,3 +408,14 @@ def test_an_index_yields_its_ids_in_order():
     index.remove("y")
     assert list(index) == ["x", "z"]
     assert list(neardup.LSHIndex()) == []
+
+
+def test_rows_of_a_file_without_ids_are_numbered_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(sketches, "_BATCH_ROWS", 10)
+    signed = neardup.sign([f"text number {number} of several" for number in range(25)])
+    signed.save(tmp_path / "signed.parquet")
+    without = pq.read_table(tmp_path / "signed.parquet").drop_columns("id")
+    pq.write_table(without, tmp_path / "signed.parquet")
+    index = neardup.LSHIndex.open(tmp_path / "signed.parquet")
+    assert list(index) == neardup.Signatures.open(tmp_path / "signed.parquet").ids.to_pylist()
+    assert list(index)[-1] == "24"

@@ -25,6 +25,7 @@ from neardup.stores.addresses import open_store
 from neardup.stores.base import Changes
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded import store as store_module
+from neardup.stores.embedded.folder import RESERVE, Reserve
 from reference.store import ReferenceStore, assert_equal, made_for, random_changes, random_step
 
 LAYOUTS = [Layout((64, 64), 0), Layout((2, 8), 3)]
@@ -263,3 +264,30 @@ def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
             cells = np.array(keys, np.uint64) >> np.uint64(65 - len(starts).bit_length())
             assert np.array_equal(np.searchsorted(cells, np.arange(len(starts))), starts)
     assert sorted(entries) == sorted(entry for entry in expected.entries if entry[2] in expected.rows)
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts"),
+    [
+        (sqlite3.OperationalError("database or disk is full"), 3),
+        (sqlite3.OperationalError("disk I/O error"), 3),
+        (OSError(errno.ENOSPC, "No space left on device"), 3),
+        (sqlite3.OperationalError("database is locked"), 1),
+        (sqlite3.OperationalError("no such table: files"), 1),
+        (PermissionError(errno.EACCES, "Permission denied"), 1),
+    ],
+    ids=str,
+)
+def test_the_reserve_is_released_for_a_full_disk_alone(tmp_path, error, attempts):
+    reserve = Reserve(tmp_path)
+    reserve.keep(0, 0)
+    tried = []
+
+    def work():
+        tried.append(error)
+        raise error
+
+    with pytest.raises(type(error)):
+        reserve.use(work)
+    assert len(tried) == attempts
+    assert ((tmp_path / RESERVE).stat().st_size == 0) == (attempts > 1)

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypedDict
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +22,7 @@ from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
-from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text
+from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text, shown
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import IndexSettings, Storage
 from neardup.stores.base import Import
@@ -325,11 +324,7 @@ class Index(FileJobs):
         int
             The number of documents forgotten.
         """
-        several = [ids] if isinstance(ids, str) else list(ids)
-        for id in several:
-            check_text("id", id)
-        array = pa.array(several, pa.large_string())
-        return self.opened.forget(lambda writer: np.unique(writer.rows_of_ids(array)))
+        return self.opened.remove(array_of_ids(ids)).num_documents
 
     def remove_import(self, import_name: str) -> int:
         """Forget all documents that an import brought; return their number."""
@@ -460,6 +455,16 @@ class Index(FileJobs):
             The new index, open.
         """
         return Index(self.opened.rebuild(os.fspath(address), method_of(method)))
+
+
+def array_of_ids(ids: Any) -> pa.Array:
+    """Return one id or several as large_string, or raise InputError."""
+    if isinstance(ids, bytes) or not isinstance(ids, Iterable):
+        raise InputError(f"ids must be a string or a list of strings: got {type(ids).__name__} {shown(ids)}.")
+    several = [ids] if isinstance(ids, str) else list(ids)
+    for id in several:
+        check_text("id", id)
+    return pa.array(several, pa.large_string())
 
 
 def _answer(table: pa.Table) -> Answer:

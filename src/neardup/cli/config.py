@@ -17,9 +17,12 @@ from neardup.errors import SettingError
 from neardup.files import read_text
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import name_of
+from neardup.version import __version__
 
 _REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
 _OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
+_SHAPE = {"settings": dict, "columns": dict, "inputs": list, "num_inputs": int, "warnings": list}  # what repeats a run
+_SHAPE_OF_INPUT = {"name": str, "format": str, "role": str}
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
@@ -43,7 +46,19 @@ def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -
     ctx.meta[_REPORTED] = {*values} if path.suffix == ".json" else set()
     for key, value in values.items():
         if key in known and value is not None:
+            _refuse_other_kind(known[key], value, key in several, name)
             ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
+
+
+def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, name: str) -> None:
+    """Raise SettingError if a value is of a kind that no option on the command line can have."""
+    values = value if isinstance(value, list) and is_several else [value]
+    is_flag = isinstance(param.type, click.types.BoolParamType)
+    kinds = (bool, str) if is_flag else (str, int, float)
+    if not all(isinstance(each, kinds) for each in values):
+        accepted = "true or false" if is_flag else f"a string or a number{', or a list of them' if is_several else ''}"
+        option = max(param.opts, key=len).lstrip("-")
+        raise SettingError(f"{option} in {name} must be {accepted}: got {value!r:.80}. Correct the value.")
 
 
 config_option = option(
@@ -117,32 +132,33 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
     from neardup.runs.columns import FILE_COLUMN, ID_NAMES
 
     has_method = ctx.command.name != "passages"
-    method, settings = report.get("method") if has_method else {}, report.get("settings", {})
-    if method is None:
+    if has_method and report.get("method", {}) is None:
         raise SettingError(
             f"The run of {name} used a Python function, which a file cannot contain. Repeat it in Python."
         )
+    _refuse_other_shape(report, name, has_method)
+    method, settings = report["method"] if has_method else {}, report["settings"]
     values = {key: value for key, value in method.items() if value is not None and key != "method"}
     if has_method:
         values["method"] = name_of(method["method"])
-    if isinstance(values.get("tokens"), dict):
-        jieba = values["tokens"]["jieba"]
-        values |= {option: jieba[field] for option, field in JIEBA.items() if jieba[field] is not None}
+    jieba = _section(_section(method, "tokens"), "jieba")
+    if jieba:
+        values |= {option: jieba.get(field) for option, field in JIEBA.items()}
         values["tokens"] = "jieba"
     values |= {key: settings[key] for key in (_OF_REPORT if has_method else settings) if settings.get(key) is not None}
-    values["passages"] = ((report.get("passages") or {}).get("settings") or {}).get("min_length")
+    values["passages"] = _section(_section(report, "passages"), "settings").get("min_length")
     values["write"] = report.get("write")
-    values["count_by"] = (report.get("by_value") or {}).get("column")
-    groups = report.get("groups") or {}
+    values["count_by"] = _section(report, "by_value").get("column")
+    groups = _section(report, "groups")
     values |= {"group_by": groups.get("column"), "group_share": groups.get("share")}
     values["text_column"] = report["columns"]["text"]
     # The first of the names is found without being named, and a named column whose ids repeat is refused.
-    repeats = any(warning.startswith("The id ") for warning in report.get("warnings", ()))
+    repeats = any(str(warning).startswith("The id ") for warning in report["warnings"])
     if not repeats and report["columns"]["id"] not in (ID_NAMES[0], FILE_COLUMN):
         values["id_column"] = report["columns"]["id"]
     values["max_document_bytes"] = report.get("max_document_bytes")
-    units = {part["unit"] for part in report["inputs"] if part["format"] == "text"}
-    values["text_unit"] = units.pop() if len(units) == 1 else None
+    units = {str(part.get("unit")) for part in report["inputs"] if part["format"] == "text"}
+    values["text_unit"] = units.pop() if len(units) == 1 and "None" not in units else None
     formats = {part["format"] for part in report["inputs"]}
     by_suffix = {format_of(part["name"])[0] for part in report["inputs"]}
     if len(formats) == 1 and formats != by_suffix and formats <= FORMATS.keys():
@@ -152,3 +168,29 @@ def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
         if report["num_inputs"] == len(report["inputs"]):
             values[param] = named
     return values
+
+
+def _section(values: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return a section of a report, {} if it has none."""
+    section = values.get(key)
+    return section if isinstance(section, dict) else {}
+
+
+def _refuse_other_shape(report: dict[str, Any], name: str, has_method: bool) -> None:
+    """Raise SettingError if a report lacks what repeats a run, as one of another version or of another program may."""
+    wanted = _SHAPE | ({"method": dict} if has_method else {})
+    missing = [key for key, kind in wanted.items() if not isinstance(report.get(key), kind)]
+    missing += [f"columns.{key}" for key in ("text", "id") if key not in _section(report, "columns")]
+    if has_method and not isinstance(_section(report, "method").get("method"), str):
+        missing.append("method.method")
+    inputs = report.get("inputs")
+    for number, part in enumerate(inputs if isinstance(inputs, list) else []):
+        values = part if isinstance(part, dict) else {}
+        wrong = [key for key, kind in _SHAPE_OF_INPUT.items() if not isinstance(values.get(key), kind)]
+        missing += [f"inputs[{number}].{key}" for key in wrong]
+    if missing:
+        raise SettingError(
+            f"--config {name} does not repeat a run: the report has no {missing[0]!r} of the kind that neardup "
+            f"{__version__} writes (it is of version {report.get('version')}). Name a complete report.json of this "
+            "version, or write the options to a TOML file."
+        )

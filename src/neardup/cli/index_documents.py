@@ -22,6 +22,7 @@ from neardup.files import lines_of
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
 _OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
+_MOST_NAMED = 10  # unknown ids
 _UNUSED = ("output", "answers", "in_format", "threads")
 
 
@@ -261,7 +262,9 @@ def _ids_in(file: IO[bytes]) -> list[str]:
 @option("--ids-from FILE", "Input", "A file of ids, one per line; - for standard input.", type=click.File("rb"))
 @result_options
 def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) -> None:
-    """Forget documents by id. Ids that are not in the index are ignored.
+    """Forget documents by id.
+
+    Exits with 1 if an id is not in the index: the others are forgotten, and the unknown ones are named.
 
     \b
     Examples:
@@ -271,8 +274,17 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) 
     wanted = [*ids, *([] if ids_from is None else _ids_in(ids_from))]
     if not wanted:
         raise InputError("remove needs ids: got none. Name them, or a file of them with --ids-from.")
+    from neardup.api.index import array_of_ids
+
     with opened(address) as index:
-        show_forgotten(index.remove(wanted), **printing)
+        removed = index.opened.remove(array_of_ids(wanted))
+    show_forgotten(removed.num_documents, **printing)
+    for id in removed.unknown[:_MOST_NAMED].to_pylist():
+        click.echo(f"neardup: {address} has no document {id!r}.", err=True)
+    if len(removed.unknown) > _MOST_NAMED:
+        click.echo(f"neardup: nor {len(removed.unknown) - _MOST_NAMED:,} others of these ids.", err=True)
+    if len(removed.unknown):
+        raise click.exceptions.Exit(1)
 
 
 @command("Forget old documents.")

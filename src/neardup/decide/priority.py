@@ -23,7 +23,7 @@ def priority_order(
         that are equal by those before. How many documents stay does not matter.
     num_documents, num_against : all documents; those of the earlier corpus, which always come first.
     lengths : int64 array of shape (num_documents,), bytes of UTF-8, used by longest and shortest.
-    ranks : float64 arrays of shape (num_documents,), the columns of max and min, each once; nan comes last.
+    ranks : float64 arrays of shape (num_documents, 2), the columns of max and min, each once; nan comes last.
     part_ends : int64 (num_parts,), the number of documents up to the end of each input, used by source.
 
     Returns
@@ -43,8 +43,10 @@ def priority_order(
         elif key.of == "source":
             values = np.searchsorted(part_ends, new, side="right")
         elif key.of == "column":
+            # The nearest double decides, then the rest.
             values = ranks[key.column][num_against:]
-        keys.append(-values if key.descending else values)
+        columns = np.atleast_2d(values.T)
+        keys += [-column if key.descending else column for column in columns]
     if keys:
         new = new[np.lexsort(keys[::-1])]
     documents[num_against:] = new.copy()

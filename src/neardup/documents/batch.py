@@ -81,8 +81,7 @@ class Losses:
 class Tally:
     """How far the reading is; what a checkpoint holds.
 
-    against_bytes : those of text_bytes of the earlier corpus. values : the values of the counted column, by their hash
-    in digits.
+    against_bytes : those of text_bytes of the earlier corpus.
     """
 
     part: int = 0
@@ -97,7 +96,6 @@ class Tally:
     id_bytes: int = 0
     short: int = 0
     losses: Losses = field(default_factory=Losses)
-    values: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Tally:
@@ -105,17 +103,43 @@ class Tally:
         return cls(**state | {"losses": Losses(**state["losses"])})
 
 
+class ValueNames(NamedTuple):
+    """The values of the counted column by their hashes, in no order; some more than once.
+
+    hashes : uint64 (n,). texts : large_string (n,).
+    """
+
+    hashes: np.ndarray
+    texts: pa.Array
+
+    def find(self, hashes: np.ndarray) -> list[str]:
+        """Return the value of each hash. Requires: all are there."""
+        if not len(hashes):
+            return []
+        distinct, place = np.unique(hashes, return_inverse=True)
+        rows = np.empty(len(distinct), np.int64)
+        found = np.flatnonzero(np.isin(self.hashes, distinct))
+        rows[np.searchsorted(distinct, self.hashes[found])] = found
+        names: list[str] = self.texts.take(arrow_of(rows[place])).to_pylist()
+        return names
+
+
+NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.array([], pa.large_string()))
+
+
 @dataclass(frozen=True)
 class Corpus:
     """What is known after reading; the documents themselves are in the scratch columns.
 
-    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows.
+    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows. names : the
+    values of the counted column.
     """
 
     part_ends: np.ndarray
     part_rejected: np.ndarray
     num_against: int
     tally: Tally
+    names: ValueNames = NO_NAMES
 
     @property
     def num_documents(self) -> int:
@@ -284,7 +308,7 @@ class DocumentBatch:
         LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
     rows : int64 array, the row of each document in its part, rising.
     ids : LargeStringArray, or None when there is no id column.
-    ranks : float64 arrays (nan where null), one for each rank column.
+    ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see neardup.documents.ranks.
     payload : if requested, the documents as they are in the file, to be copied.
     values : StringArrays or LargeStringArrays, one for each column of values; null where there is no value.
     """

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of_bytes, offsets_from_lengths
+from neardup.arrays import Floats, arrow_of_bytes, offsets_from_lengths
+from neardup.documents import ranks
 from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
 from neardup.documents.nested import column_of, with_column
 from neardup.documents.views import num_bytes, without_views
@@ -160,76 +159,38 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
         raise ColumnError(f"A column of {array.type} cannot be {what}: {error}. Name another column.") from error
 
 
-def as_rank(array: pa.Array) -> tuple[np.ndarray, Bad]:
-    """Return a rank column as float64, nan where null, with the rows that are no rank; times in microseconds, UTC."""
+def as_rank(array: pa.Array) -> tuple[Floats, Bad]:
+    """Return the ranks of a column, as neardup.documents.ranks has them, with the rows that are no rank."""
     array = _plain(array)
-    bad: Bad = {}
-    if is_text(array.type) and not pa.types.is_null(array.type):
-        array, bad = _ranks_of(array)
-    elif not is_rank(array.type):
-        raise ColumnError(f"A column of {array.type} cannot rank documents. Name a column of numbers or dates.")
-    elif pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        array = _microseconds(array)
-    values = array.cast(pa.float64(), safe=False)
-    return values.fill_null(float("nan")).to_numpy(zero_copy_only=False), bad
+    kind = array.type
+    if is_text(kind) and not pa.types.is_null(kind):
+        return _ranks_of_texts(array)
+    if not is_rank(kind):
+        raise ColumnError(f"A column of {kind} cannot rank documents. Name a column of numbers or dates.")
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return ranks.ranks_of_times(array), {}
+    if pa.types.is_integer(kind):
+        return ranks.ranks_of_integers(array), {}
+    if pa.types.is_decimal(kind):
+        return ranks.ranks_of_decimals(array)
+    values = array.cast(pa.float64()).fill_null(float("nan"))
+    return ranks.ranks_of_floats(values.to_numpy(zero_copy_only=False)), {}
 
 
-def _microseconds(times: pa.Array) -> pa.Array:
-    return times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False).cast(pa.int64())
-
-
-def _ranks_of(array: pa.Array) -> tuple[pa.Array, Bad]:
-    text, bad = as_text(array, "the rank")
-    if not bad:
-        text = pc.utf8_trim_whitespace(text)
-        text = pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
-        for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-            try:
-                values = text.cast(kind)
-            except pa.ArrowInvalid:
-                continue
-            return (values if pa.types.is_floating(kind) else _microseconds(values)), {}
-    ranks: list[float | None] = []
-    for row, value in enumerate(text.cast(pa.large_binary()).to_pylist()):
-        rank = rank_of(value.decode("utf-8", "replace")) if value else None
-        if rank is None and value:
-            bad.setdefault(row, NO_RANK)
-        ranks.append(rank)
-    if len(bad) > 1 and not any(rank is not None for rank in ranks):
+def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
+    text, not_utf8 = as_text(array, "the rank")
+    if not_utf8:
+        values = text.cast(pa.large_binary()).to_pylist()
+        found, bad = ranks.ranks_of_each(value and value.decode("utf-8", "replace") for value in values)
+        bad |= not_utf8
+    else:
+        found, bad = ranks.ranks_of_texts(text)
+    if len(bad) > 1 and np.isnan(found[:, 0]).all():
         raise ColumnError(
             f"The column to rank by has neither numbers nor dates: got {text[min(bad)].as_py()!r:.80}. Name a column "
             "of numbers or dates (keep='max:COLUMN', --keep max:COLUMN)."
         )
-    return pa.array(ranks, pa.float64()), bad
-
-
-NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00:00Z)"
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,6})\d*)?)?)?(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def rank_of(text: str) -> float | None:
-    """Parse a number, or a time as microseconds since 1970; return None if the text is neither."""
-    text = text.strip()
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    zone = (match[8] or "Z").replace(":", "")
-    try:
-        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
-        moment = datetime(year, month, day, hour, minute, second, int((match[7] or "").ljust(6, "0")), timezone.utc)
-    except ValueError:
-        return None
-    if zone != "Z":
-        away = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5] or 0))
-        moment += away if zone[0] == "-" else -away
-    return float((moment - _EPOCH) // timedelta(microseconds=1))
+    return found, bad
 
 
 def documents_of(
@@ -258,12 +219,12 @@ def documents_of(
         text = use(as_documents(_column(batch, columns.text, file), columns.vector_length))
     ids = [use(as_ids(_column(batch, name, file))) for name in columns.ids]
     more = [use(as_text(_column(batch, name, file), "the text")) for name in columns.more_text]
-    ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)
+    found_ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)
     values = tuple(use(as_ids(_column(batch, name, file), f"the value of {name}")) for name in columns.values)
     for row in sorted(bad):
         reject(Rejected(file, int(rows[row]), None, None, bad[row]))
     joined = join_texts([text, *more]) if more else text
-    documents = DocumentBatch(joined, rows, join_ids(ids) if ids else None, ranks, payload, values)
+    documents = DocumentBatch(joined, rows, join_ids(ids) if ids else None, found_ranks, payload, values)
     if not bad:
         return documents
     good = np.ones(len(rows), dtype=bool)
@@ -273,8 +234,8 @@ def documents_of(
 
 def with_keys(batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | None], file: str) -> DocumentBatch:
     """Return a batch with the values and ranks that are keys of the folders of its file, in the order of `columns`."""
-    count, values, ranks = len(batch.rows), iter(batch.values), iter(batch.ranks)
-    numbers = {name: rank_of(keys[name] or "nan") for name in columns.ranks if name in keys}
+    count, values, others = len(batch.rows), iter(batch.values), iter(batch.ranks)
+    numbers = {name: ranks.rank_of(keys[name] or "nan") for name in columns.ranks if name in keys}
     wrong = next((name for name, number in numbers.items() if number is None), None)
     if wrong is not None:
         raise ColumnError(
@@ -283,7 +244,7 @@ def with_keys(batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | N
         )
     constant = {name: pa.repeat(pa.scalar(value, pa.string()), count) for name, value in keys.items()}
     all_values = [constant[name] if name in keys else next(values) for name in columns.values]
-    all_ranks = [np.full(count, numbers[name], np.float64) if name in keys else next(ranks) for name in columns.ranks]
+    all_ranks = [np.full((count, 2), numbers[name]) if name in keys else next(others) for name in columns.ranks]
     return replace(batch, values=tuple(all_values), ranks=tuple(all_ranks))
 
 

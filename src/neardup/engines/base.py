@@ -15,7 +15,7 @@ from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Corpus, DocumentBatch
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError, SettingError
-from neardup.features.grouping import hash_strings
+from neardup.features.grouping import NO_ID
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.directory import OutputDirectory
@@ -150,15 +150,16 @@ class FirstIds:
             self._ids, self._places = [], []
 
     def _compare(self) -> None:
-        encoded = pa.concat_arrays(self._ids).dictionary_encode()
-        if encoded.null_count:
-            return
+        ids = pa.concat_arrays(self._ids)
+        present = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))  # a null repeats nothing
+        encoded = ids.drop_null().dictionary_encode()
         numbers = encoded.indices.to_numpy(zero_copy_only=False)
         # Ids are numbered as they come, so that a new one has the number of those before it.
         second = np.flatnonzero(numbers[1:] <= np.maximum.accumulate(numbers)[:-1])[:1] + 1
         if len(second):
             first = np.flatnonzero(numbers == numbers[second])[:1]
-            (part, row), (other_part, other_row) = self._place(int(first[0])), self._place(int(second[0]))
+            part, row = self._place(int(present[first[0]]))
+            other_part, other_row = self._place(int(present[second[0]]))
             raise _ids_repeat(
                 _belongs(encoded[int(second[0])].as_py(), part, row, other_part, other_row), self._id_column
             )
@@ -192,8 +193,7 @@ def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations
     packed = pack_keys(hashes.copy(), np.arange(len(hashes), dtype=np.uint32), len(hashes))
     same = np.flatnonzero((packed[1:] ^ packed[:-1]) <= mask)  # others differ above the mask
     left, right = (packed[same] & mask).astype(np.uint32), (packed[same + 1] & mask).astype(np.uint32)
-    null = hash_strings(np.frombuffer(b" ", np.uint8), np.zeros(2, np.int64))  # it repeats nothing
-    truly = (hashes[left] == hashes[right]) & (hashes[left] != null)
+    truly = (hashes[left] == hashes[right]) & (hashes[left] != NO_ID)
     left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
     for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
         pair = np.array([first, second], np.uint32)

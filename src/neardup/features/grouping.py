@@ -9,10 +9,20 @@ from neardup import kernels
 from neardup.arrays import Bytes, Ints, Words, flatten_strings
 from neardup.features.described import Features, Keys, Lists
 
+NO_ID = np.uint64(2**64 - 1)  # 0 is the hash of the empty string
+
 
 def hash_values(values: pa.Array) -> Words:
     """Return the hash of each value; a null and an empty value are equal."""
     return hash_strings(*flatten_strings(values.cast(pa.large_string()).fill_null("")))
+
+
+def hash_ids(ids: pa.Array) -> Words:
+    """Return the hash of each id, NO_ID where it is null: it equals none, and least of all the empty string."""
+    hashes = hash_values(ids)
+    if ids.null_count:
+        hashes[ids.is_null().to_numpy(zero_copy_only=False)] = NO_ID
+    return hashes
 
 
 def hash_strings(data: Bytes, offsets: Ints) -> Words:

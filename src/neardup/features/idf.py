@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
 from neardup.files import AtomicFile
+from neardup.settings.constraints import check_limit, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
 MAX_FEATURES = 10_000_000
@@ -283,14 +285,22 @@ class IdfTable(IdfSource):
         Raises
         ------
         InputError
-            If a word is several features, or a count is below 0 or above num_documents.
+            If a word is no string or several features, or a count is no whole number from 0 to num_documents.
+        SettingError
+            If num_documents is no whole number of 0 or more.
         """
         method = method or SimHash()
-        for word, count in counts.items():
-            if not 0 <= count <= num_documents:
+        num_documents = check_limit(num_documents, "num_documents", least=0)
+        if not isinstance(counts, Mapping):
+            raise InputError(f"counts maps words to document counts: got {type(counts).__name__} {shown(counts)}.")
+        given: Mapping[Any, Any] = counts
+        for word, count in given.items():
+            check_text("A word of counts", word)
+            is_whole = isinstance(count, Integral) and not isinstance(count, bool)
+            if not is_whole or not 0 <= count <= num_documents:
                 raise InputError(
-                    f"A document count must be from 0 to num_documents={num_documents}: got {count!r} for {word!r}. "
-                    "Count each document once, or correct num_documents."
+                    f"A document count must be a whole number from 0 to num_documents={num_documents}: got {count!r} "
+                    f"for {word!r}. Count each document once, or correct num_documents."
                 )
         all_hashes, has_feature = _word_hashes(list(counts), method)
         hashes, indices = np.unique(all_hashes, return_inverse=True)

@@ -120,14 +120,27 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
 def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError.
 
-    columns : the columns to read; None for all.
+    columns : the columns to read; None for all, with the numbers of the rows as `id` if the file has no such column.
     """
     with _readable(path):
         file = _open(path)
         empty = file.schema_arrow.empty_table()
-        yield empty if columns is None else empty.select(columns)
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
-            yield pa.Table.from_batches([batch])
+        is_numbered = columns is None and "id" not in empty.schema.names
+        first = 0
+        for table in chain([empty], map(_as_table, file.iter_batches(_BATCH_ROWS, columns=columns))):
+            chosen = table if columns is None else table.select(columns)
+            rows = np.arange(first, first + chosen.num_rows)
+            first += len(rows)
+            yield chosen.append_column("id", _number_ids(rows)) if is_numbered else chosen
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def _number_ids(rows: Ints) -> pa.Array:
+    """Return row numbers as text."""
+    return arrow_of(rows).cast(pa.large_string())
 
 
 def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
@@ -381,7 +394,3 @@ class Sketches(ABC):
                 f"Pass equal numbers of rows, or a single row: {self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)
-
-
-def _number_ids(rows: Ints) -> pa.Array:
-    return arrow_of(rows).cast(pa.large_string())

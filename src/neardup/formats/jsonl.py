@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -24,10 +25,11 @@ import pyarrow.json as pa_json
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, concatenate, replace_lines, select_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.nested import nested_types, path_of
+from neardup.documents.ranks import EXACT_BELOW, rank_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines
-from neardup.documents.texts import NO_RANK, documents_of, rank_of
+from neardup.documents.texts import documents_of
 from neardup.formats.registry import Handler
 
 SAMPLE_LINES = 100
@@ -52,6 +54,10 @@ class _Wanted(NamedTuple):
     def schema(self) -> pa.Schema:
         """The columns in the objects that contain them."""
         return pa.schema(_fields({self.keys[name]: kind for name, kind in self.kinds.items()}))
+
+    def with_ranks_as(self, kind: pa.DataType) -> _Wanted:
+        """Return the same with another type of all ranks."""
+        return self._replace(kinds=self.kinds | dict.fromkeys(self.columns.ranks, kind))
 
 
 def _fields(kinds: dict[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
@@ -140,8 +146,8 @@ def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.Data
     types = nested_types(types)
     fields: dict[str, pa.DataType] = {}
     for name in columns.ranks:
-        is_text = pa.types.is_large_string(types.get(name, pa.null()))
-        fields[name] = pa.large_string() if is_text else pa.float64()
+        kind = types.get(name, pa.null())
+        fields[name] = kind if kind in (pa.large_string(), pa.int64()) else pa.float64()
     for name in (*columns.values, *columns.ids):
         whole = pa.types.is_int64(types.get(name, pa.null()))
         fields[name] = pa.int64() if whole else pa.string()
@@ -224,10 +230,14 @@ def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> tuple[list[
     """
     pieces: list[DocumentBatch] = []
     bad: dict[int, str] = {}
+    # Ranks that are whole numbers in the first lines may have a fraction in later ones.
+    has_whole_ranks = any(pa.types.is_int64(wanted.kinds[name]) for name in wanted.columns.ranks)
     ranges = [(0, len(offsets) - 1)] if len(offsets) > 1 else []
     while ranges:
         begin, end = ranges.pop()
         piece = _parse_fast(data, offsets, begin, end, wanted)
+        if piece is None and has_whole_ranks:
+            piece = _parse_fast(data, offsets, begin, end, wanted.with_ranks_as(pa.float64()))
         if piece is not None:
             pieces.append(piece)
         elif end - begin > _LEAF_LINES:
@@ -254,18 +264,37 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
     refused: list[Rejected] = []
     batch = table.combine_chunks().to_batches()[0]
     found = documents_of(batch, np.arange(begin, end), wanted.columns, "", refused.append)
-    return None if refused else found
+    if refused:
+        return None
+    _correct_ranks(found, data, offsets, wanted)
+    return found
+
+
+def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> None:
+    """Read ranks of lines again that Arrow read as floating point, and that may be integers without an equal."""
+    for name, rank in zip(wanted.columns.ranks, found.ranks, strict=True):
+        if not pa.types.is_floating(wanted.kinds[name]):
+            continue
+        size = np.abs(rank[:, 0])
+        for row in np.flatnonzero((size >= EXACT_BELOW) & (size < np.inf)).tolist():
+            with suppress(TypeError):  # of a line that Arrow alone reads
+                rank[row] = rank_of(_judge(_line(data, offsets, int(found.rows[row])), wanted)[name])
+
+
+def _line(data: pa.Buffer, offsets: np.ndarray, row: int) -> bytes:
+    return bytes(data.slice(int(offsets[row]), int(offsets[row + 1] - offsets[row])).to_pybytes())
 
 
 def _parse_slowly(
     data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
 ) -> Iterator[DocumentBatch]:
     """Yield the lines of a range one by one; add the reasons why others are refused to `bad`."""
-    columns, plain = wanted.columns, pa.schema(_kinds({}, wanted.columns))
+    columns = wanted.columns
+    plain = pa.schema(_kinds({}, columns) | dict.fromkeys(columns.ranks, pa.large_string()))
     # A rank that is a string here may be a number there, which Arrow reads if it expects one.
-    numeric = wanted._replace(kinds=wanted.kinds | dict.fromkeys(columns.ranks, pa.float64()))
+    numeric = wanted.with_ranks_as(pa.float64())
     for index in range(begin, end):
-        line = data.slice(int(offsets[index]), int(offsets[index + 1] - offsets[index])).to_pybytes()
+        line = _line(data, offsets, index)
         try:
             row = pa.RecordBatch.from_pylist([_judge(line, wanted)], plain)
             yield documents_of(row, np.array([index]), columns, "", _refuse)
@@ -292,7 +321,7 @@ def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
             raise TypeError(f"the line is {_kind(record)}, not an object")
         record = {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
         identifier = {name: _id_text(record[name]) for name in columns.ids}
-        ranks = {name: _rank_value(record[name]) for name in columns.ranks}
+        ranks = {name: _rank_text(record[name]) for name in columns.ranks}
         values = {name: _id_text(record[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError(_TOO_DEEP) from error
@@ -328,16 +357,12 @@ def _id_text(value: Any, what: str = "the id") -> str | None:
     raise TypeError(f"{what} is {_kind(value)}, not a string or a number")
 
 
-def _rank_value(value: Any) -> float | None:
-    if value is None:
-        return None
+def _rank_text(value: Any) -> str | None:
+    """Return a rank as a string, from which `as_rank` reads the same value."""
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, str):
-        rank = rank_of(value)
-        if rank is None and value.strip():
-            raise TypeError(NO_RANK)
-        return rank
+        return json.dumps(value)
     raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
 
 

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Rows
+from neardup.arrays import Rows, arrow_of
 from neardup.errors import InputError, UnknownImportError
 from neardup.features.vectors import texts_of
 from neardup.index import collection, maintenance, meta
@@ -21,7 +22,7 @@ from neardup.settings.constraints import check_import_name
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 from neardup.stores.addresses import create_store, open_store, shown_address
-from neardup.stores.base import Changes, Import, Store, Writer
+from neardup.stores.base import Changes, Import, Store, StoredSnapshot, Writer
 
 PAYLOAD = "payload"
 
@@ -160,6 +161,18 @@ class OpenIndex:
             "store": stored,
         }
 
+    def remove(self, ids: pa.Array) -> Removed:
+        """Forget documents by id, large_string without nulls."""
+        rows = np.empty(0, np.int64)
+
+        def choose(writer: Writer) -> Rows:
+            nonlocal rows
+            rows = writer.rows_of_ids(ids)
+            return np.unique(rows)
+
+        count = self.forget(choose)
+        return Removed(count, ids.filter(arrow_of(rows < 0)).unique())
+
     def forget(self, choose: Callable[[Writer], Rows]) -> int:
         """Forget the rows that a function chooses, of which -1 is none; return their number."""
         with self.store.writing() as writer:
@@ -192,25 +205,36 @@ class OpenIndex:
     def open_import(self, import_name: str) -> None:
         """Open an import: documents are staged in it, and enter the index when it is committed."""
         check_import_name(import_name)
-        if any(known.name == import_name for known in self.imports()):
-            raise InputError(f"The import {import_name!r} is already open. Commit or cancel it, or use another name.")
         with self.store.writing() as writer:
+            if any(known.name == import_name for known in writer.imports()):
+                raise InputError(
+                    f"The import {import_name!r} is already open. Commit or cancel it, or use another name."
+                )
             writer.stage(import_name, now(), None)
 
     def stage(self, import_name: str, batches: Iterable[Batch]) -> int:
-        """Store documents durably in an open import, found by no query before it is committed; return their number."""
+        """Store documents durably in an open import, found by no query before it is committed; return their number.
+
+        Raises
+        ------
+        UnknownImportError
+            If there is no such import, also if it was committed or cancelled while this call stages documents.
+        """
         self.require_open(import_name)
         count = 0
         for batch in batches:
             with self.store.writing() as writer:
+                # Staging in an import that another call has ended would open it again.
+                _refuse_unknown(writer, import_name, count)
                 writer.stage(import_name, now(), batch.table())
             count += len(batch.texts)
         return count
 
     def commit_import(self, import_name: str) -> pa.Table:
         """Add the documents of an import that are new, all at once, and return the answers."""
-        self.require_open(import_name)
+        check_import_name(import_name)
         with self.store.writing() as writer:
+            _refuse_unknown(writer, import_name)
             overlay, decided = Overlay(writer, self.rules), list[collection.Step]()
             for batch in map(Batch.of, writer.staged(import_name)):
                 incoming = self.describe(batch)
@@ -222,8 +246,9 @@ class OpenIndex:
 
     def cancel_import(self, import_name: str) -> None:
         """Drop an open import with its documents."""
-        self.require_open(import_name)
+        check_import_name(import_name)
         with self.store.writing() as writer:
+            _refuse_unknown(writer, import_name)
             writer.write(Changes(ended_import=import_name))
 
     def imports(self) -> list[Import]:
@@ -234,12 +259,27 @@ class OpenIndex:
     def require_open(self, import_name: str) -> None:
         """Raise UnknownImportError if there is no open import of this name."""
         check_import_name(import_name)
-        names = [known.name for known in self.imports()]
-        if import_name not in names:
-            raise UnknownImportError(
-                f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}. Open it with open_import "
-                "(neardup index imports open)."
-            )
+        with self.store.reading() as snapshot:
+            _refuse_unknown(snapshot, import_name)
+
+
+def _refuse_unknown(snapshot: StoredSnapshot, import_name: str, num_staged: int = 0) -> None:
+    """Raise UnknownImportError if there is no open import of a name; num_staged : by this call, before it ended."""
+    names = [known.name for known in snapshot.imports()]
+    if import_name in names:
+        return
+    ended = f" It ended after {num_staged:,} documents of this call were staged." if num_staged else ""
+    raise UnknownImportError(
+        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} Open it with open_import "
+        "(neardup index imports open)."
+    )
+
+
+class Removed(NamedTuple):
+    """The number of documents that were forgotten. unknown : the ids that the index did not have, each once."""
+
+    num_documents: int
+    unknown: pa.Array
 
 
 def now() -> int:

@@ -9,6 +9,7 @@ import gc
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -20,6 +21,7 @@ from neardup.kernels import bands, compiled, decisions, minhash, sieve, sorted_s
 
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
+_LEAST_WAIT_S = 60.0  # for the second process, whose half takes as long as that of this one
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.kernels.first_run import main; main()"
 
 
@@ -30,7 +32,7 @@ def compile_kernels() -> None:
     the run.
     """
     folder = None if compiled.config.DISABLE_JIT else compiled.cache_folder()
-    if folder is None or (folder / _MARK).exists() or not (os.access(folder, os.W_OK) and sys.executable):
+    if folder is None or (folder / _MARK).exists() or not (os.access(folder, os.W_OK) and _runs_python()):
         return
     compiled.internals.clock.on_start(None)
     try:
@@ -41,7 +43,14 @@ def compile_kernels() -> None:
         (folder / _MARK).touch()
 
 
+def _runs_python() -> bool:
+    """Return whether the executable is an interpreter: that of a frozen app or of uWSGI would start another app."""
+    name = os.path.basename(sys.executable or "").lower()
+    return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
+
+
 def _compile_in_two_processes() -> None:
+    began = time.monotonic()
     folders = [folder for folder in sys.path if folder]  # not the working directory
     command = [sys.executable, "-I", "-B", "-c", _CODE, *folders]
     try:
@@ -51,7 +60,8 @@ def _compile_in_two_processes() -> None:
         return
     try:
         _compile(_of_text())
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LEAST_WAIT_S + 2 * (time.monotonic() - began))
     finally:
         process.kill()
         process.wait()

@@ -306,7 +306,7 @@ def mask_batches(tasks: list[Task], outcome: Outcome, locations: DocumentLocatio
 
 def group_table(groups: Groups, corpus: Corpus) -> pa.Table:
     """Return the table of groups, in the order of priority; see schemas.groups_schema."""
-    names = [corpus.tally.values[str(value)] for value in groups.values.tolist()]
+    names = corpus.names.find(groups.values)
     columns = [groups.documents, groups.near, groups.near / groups.documents, groups.removed]
     return pa.Table.from_arrays([pa.array(names, pa.string()), *map(arrow_of, columns)], schema=groups_schema())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from neardup.arrays import Integers, Words
 from neardup.candidates.blocks import Radius
 from neardup.decide.outcome import Outcome, Totals
-from neardup.documents.batch import Corpus, Losses
+from neardup.documents.batch import Corpus, Losses, ValueNames
 from neardup.errors import IncompleteWarning, InputError
 from neardup.fingerprints.gathered import Count
 from neardup.formats.reading import Task
@@ -70,19 +70,20 @@ def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> dict[str, 
     distinct, of_document = np.unique(hashes[first:], return_inverse=True)
     documents = np.bincount(of_document, minlength=len(distinct))
     removed = np.bincount(of_document[outcome.removals.documents - first], minlength=len(distinct))
-    names = outcome.corpus.tally.values
-    return describe_values(column, distinct, documents, removed, lambda row: names.get(str(distinct[row])))
+    names = outcome.corpus.names
+    return describe_values(column, distinct, documents, removed, names)
 
 
 def describe_values(
-    column: str, hashes: Integers, documents: Integers, removed: Integers, name: Callable[[int], str | None]
+    column: str, hashes: Words, documents: Integers, removed: Integers, names: ValueNames
 ) -> dict[str, Any]:
     """Return the counts of values, the most removals first, then the most documents, then by the hash of the value.
 
-    name : returns the value of a row.
+    names : of all hashes.
     """
     order = np.lexsort((hashes, -documents, -removed))[:_MAX_VALUES]
-    rows = [{"value": name(row), "documents": int(documents[row]), "removed": int(removed[row])} for row in order]
+    shown = zip(names.find(hashes[order]), documents[order].tolist(), removed[order].tolist(), strict=True)
+    rows = [{"value": value, "documents": number, "removed": gone} for value, number, gone in shown]
     return {"column": column, "num_values": len(hashes), "values": rows}
 
 

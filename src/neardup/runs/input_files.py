@@ -15,6 +15,7 @@ from neardup.runs.find import FoundFile, Skip, find
 from neardup.runs.spool import spool
 
 _UNITS = ("auto", "line", "file")
+_REMOTE = "remote"
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
 
 
@@ -65,9 +66,7 @@ def list_inputs(
         text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
     roots = _common_roots([file for file in found.values() if file is not None])
     files = [
-        _piped(unit, format_name)
-        if file is None
-        else _input_file(file, text_unit, roots[is_remote(file.location)], format_name)
+        _piped(unit, format_name) if file is None else _input_file(file, text_unit, roots[_volume(file)], format_name)
         for file in found.values()
     ]
     return _named_uniquely(files)
@@ -122,10 +121,18 @@ def _unit(known: Format, text_unit: str) -> str:
     return text_unit if known.unit == "auto" else known.unit
 
 
-def _common_roots(found: list[FoundFile]) -> dict[bool, str]:
-    """Return the common folder of all local files, and that of all remote files."""
-    bases = {remote: [file.base for file in found if is_remote(file.location) == remote] for remote in (False, True)}
-    return {remote: (posixpath if remote else os.path).commonpath(paths) for remote, paths in bases.items() if paths}
+def _volume(file: FoundFile) -> str:
+    """Return the drive of a local file, empty but on Windows; _REMOTE for a remote one."""
+    return _REMOTE if is_remote(file.location) else os.path.splitdrive(file.base)[0].casefold()
+
+
+def _common_roots(found: list[FoundFile]) -> dict[str, str]:
+    """Return the common folder of all remote files, and of the local files of each drive."""
+    bases: dict[str, list[str]] = {}
+    for file in found:
+        bases.setdefault(_volume(file), []).append(file.base)
+    paths = {volume: posixpath if volume == _REMOTE else os.path for volume in bases}
+    return {volume: paths[volume].commonpath(folders) for volume, folders in bases.items()}
 
 
 def _named_uniquely(files: list[InputFile]) -> list[InputFile]:

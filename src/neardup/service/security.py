@@ -166,8 +166,10 @@ class Gate:
             raise Problem(403, "This token may only read. Use a token with the role write.")
 
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
+
+
 def _name_of(host: str) -> str:
-    """Return a Host header without its port, and without the brackets of IPv6."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """Return a Host header without its port, and without the brackets of IPv6; the whole if it is no name and port."""
+    found = _HOST.fullmatch(host)
+    return host if found is None else found[1] or found[2]

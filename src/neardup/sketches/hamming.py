@@ -130,7 +130,8 @@ class HammingIndex(RowIndex[HammingTables]):
                 f"The scheme has {scheme['bits']} bits and the index has {bits}: got bits={bits}. Pass "
                 f"bits={scheme['bits']}."
             )
-        if memory_bytes is not None and not memory_bytes > 0:
+        is_number = isinstance(memory_bytes, (int, float, np.number)) and not isinstance(memory_bytes, bool)
+        if memory_bytes is not None and not (is_number and memory_bytes > 0):
             raise SettingError(f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it.")
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
         store = FingerprintRows(bits, scheme)

@@ -14,8 +14,9 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Array, Ints
 from neardup.errors import InputError
-from neardup.executor import count_processors, map_all
+from neardup.executor import count_threads, map_all
 from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
+from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
 
 _BLOCK = 1 << 14  # signatures worked on at once
@@ -91,7 +92,8 @@ class RowIndex(ABC, Generic[SearcherT]):
     """Base of the indexes: a store of rows and a searcher, which is made again when removed rows are left out."""
 
     def __init__(self, store: RowStore, make_searcher: Callable[[], SearcherT], threads: int | None) -> None:
-        self._store, self._threads = store, threads or count_processors()
+        self._store = store
+        self._threads = count_threads(RunSettings(threads=threads).threads)
         self._make_searcher, self._searcher = make_searcher, make_searcher()
 
     @abstractmethod

@@ -16,6 +16,7 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.simhash import num_words
 from neardup.fingerprints.sketches import UNKNOWN, Sketches, require_same
+from neardup.settings.constraints import shown
 
 _LEAST_SLOTS = 1 << 10
 _FREE = 0xFFFFFFFF
@@ -45,6 +46,13 @@ class IdTable:
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
         if not isinstance(ids, pa.Array):
+            if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+                raise InputError(
+                    f"Ids are a list, a NumPy or an Arrow array: got {type(ids).__name__} {shown(ids)}. Put a single "
+                    "one in a list."
+                )
+            if not isinstance(ids, (list, np.ndarray)):
+                ids = list(ids)  # a generator can be read only once
             if not isinstance(ids, np.ndarray) and any(isinstance(id, bool) for id in ids):
                 raise InputError("An id is a string or an integer: got a bool. Pass strings or integers.")
             try:
@@ -84,15 +92,20 @@ class IdTable:
         self.num_rows = stop
         repeated = kernels.ids.enter_rows(self._stored(), first, stop, self.forgotten, self._slots)
         if repeated >= 0:
+            self._leave_out(added, repeated - first)
             self.num_rows = first
-            self._rebuild(first)
-            raise InputError(
-                f"The id {ids[repeated - first].as_py()!r} is already in the index, or twice in the new rows: got it "
-                f"at row {repeated - first}. Remove it first, or give each row an id of its own."
-            )
+            raise _is_taken(ids[repeated - first].as_py(), repeated - first)
         self.kind = ids.type
         self.num_alive += len(ids)
         self._used += len(ids)
+
+    def _leave_out(self, added: kernels.ids.Ids, count: int) -> None:
+        """Free the slots of the first ids that were entered a moment ago; O(count), however many others there are."""
+        entered = kernels.ids.Ids(added.data, added.offsets[: count + 1])
+        slots = np.empty(count, np.int64)
+        kernels.ids.find_ids(entered, self._stored(), self._slots, slots)
+        self._slots[slots] = _REMOVED
+        self._used += count
 
     def find(self, ids: pa.Array) -> Ints:
         """Return the row of each id, or -1."""
@@ -151,6 +164,13 @@ class IdTable:
         self._slots = np.full(num_slots, _FREE, np.uint32)
         kernels.ids.enter_rows(self._stored(), 0, num_rows, self.forgotten, self._slots)
         self._used = self.num_alive
+
+
+def _is_taken(id: str | int, row: int) -> InputError:
+    return InputError(
+        f"The id {id!r} is already in the index, or twice in the new rows: got it at row {row}. Remove it first, or "
+        "give each row an id of its own."
+    )
 
 
 def _from_list(ids: list[Any]) -> pa.Array:
@@ -228,10 +248,9 @@ class RowStore(ABC):
         """Return some rows as what is saved."""
 
     def check_new(self, id: str | int) -> None:
-        """Raise InputError if an id has a row, or is none."""
-        array = self._ids.to_array([id])
-        if id in self._ids:
-            self._ids.append(array)  # raises
+        """Raise InputError if an id has a row, or is none; O(1)."""
+        if self._ids.find(self._ids.to_array([id]))[0] >= 0:
+            raise _is_taken(id, row=0)
 
     def append(self, ids: IdsLike, sketches: Any) -> int:
         """Add rows, all or none; return the number of the first.

@@ -26,7 +26,7 @@ from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Decided, Engine, FirstIds, check_ids, count_by_value
 from neardup.engines.local import searches
 from neardup.engines.local.passages import find_among_kept
-from neardup.engines.local.reading import MAX_DOCUMENTS, MAX_VALUES, Reading, count_or_open, describe_all, locations
+from neardup.engines.local.reading import Reading, count_or_open, describe_all, locations
 from neardup.engines.local.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
@@ -79,12 +79,10 @@ class LocalEngine(Engine):
         tasks = [task.identified() for task in tasks]
         if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
-        identity = method.all_settings(selection) | {"group_by": run.groups.group_by}  # it reads more names of values
-        prepare(scratch, tasks, identity, run.resume, folder)
+        prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
         named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
         share = None if run.groups.group_by is None else run.groups.group_share
-        most = MAX_VALUES if share is None else MAX_DOCUMENTS  # the names of all groups are written
-        source = _read(tasks, method, selection, run.settings, scratch, stages, first_ids=named, max_values=most)
+        source = _read(tasks, method, selection, run.settings, scratch, stages, first_ids=named)
         located = locations(tasks, source.corpus, scratch)
         warnings += check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
         outcome = _decide(
@@ -247,7 +245,6 @@ def _read(
     *,
     limits: Sequence[Method] = (),
     first_ids: FirstIds | None = None,
-    max_values: int = MAX_VALUES,
 ) -> SetSource:
     """Read all documents, after a pass that counts their features if needed.
 
@@ -267,7 +264,7 @@ def _read(
 
     given = tasks, method, scratch, selection, run_settings
     keys_of = summarise if limits else None
-    reading = Reading(*given, stores_sets=stored, summarise=keys_of, first_ids=first_ids, max_values=max_values)
+    reading = Reading(*given, stores_sets=stored, summarise=keys_of, first_ids=first_ids)
     with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
         is_needed = searches.search_of(method).compiles_first
         compiled = beside.submit(lambda: is_needed and kernels.first_run.compile_kernels())  # files are decoded already

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import arrow_of, flatten_strings, join_arrays
+from neardup.arrays import Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.decide.priority import rank_columns
-from neardup.documents.batch import Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
+from neardup.documents.batch import Corpus, DocumentBatch, Rejected, Tally, ValueNames, concatenate, rejecter
 from neardup.engines.base import FirstIds
 from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
-from neardup.features.grouping import hash_strings, hash_values
+from neardup.features.grouping import hash_ids, hash_values
 from neardup.features.idf import DocumentCounts, IdfTable
 from neardup.features.shingles import Workspace, Workspaces, shingle_documents
 from neardup.formats.reading import Task, ignore, read_tasks
@@ -30,7 +30,7 @@ from neardup.progress import Progress
 from neardup.settings.methods import Shingling
 from neardup.settings.run import RunSettings, SelectionSettings
 
-MAX_VALUES = 10_000  # of a column, that are named; about
+_MOST_REMEMBERED = 10_000  # values of a column that are not stored again when they recur
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
 _FREQUENCIES = "idf.parquet"
@@ -59,7 +59,6 @@ class Reading:
         stores_sets: bool,
         summarise: Callable[[Features], Keys] | None = None,
         first_ids: FirstIds | None = None,
-        max_values: int = MAX_VALUES,
     ) -> None:
         self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
         self.summarise = summarise or method.summarise
@@ -67,7 +66,8 @@ class Reading:
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
         self.is_within = selection.within is not None
         self.has_ids = any(task.columns.id is not None for task in tasks)
-        self.settings, self.first_ids, self.max_values = settings, first_ids, max_values
+        self.settings, self.first_ids = settings, first_ids
+        self._remembered = np.empty(0, np.uint64)  # rising
         state = scratch.restore()
         self.tally = Tally() if state is None else Tally.restore(state["tally"])
 
@@ -142,13 +142,14 @@ class Reading:
         scratch, tally = self.scratch, self.tally
         scratch.append(schemas.ROWS, np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
         if self.has_ids:
-            data, offsets = flatten_strings(_ids_of(batches, tally.documents))
+            ids = _ids_of(batches, tally.documents)
+            data, offsets = flatten_strings(ids)
             scratch.append(schemas.IDS, data)
-            scratch.append(schemas.ID_HASHES, hash_strings(data, offsets))
+            scratch.append(schemas.ID_HASHES, hash_ids(ids))
             scratch.append(schemas.ID_OFFSETS, offsets[1 if tally.documents else 0 :] + tally.id_bytes)
             tally.id_bytes += int(offsets[-1])
         for place in range(self.num_ranks):
-            ranks = [batch.ranks[place] if batch.ranks else np.full(len(batch.rows), np.nan) for batch in batches]
+            ranks = [batch.ranks[place] if batch.ranks else np.full((len(batch.rows), 2), np.nan) for batch in batches]
             scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
         if self.num_values:
             self._store_values(batches)
@@ -162,10 +163,19 @@ class Reading:
             column = batch.values[-1]
             hashes = hash_values(column)
             self.scratch.append(schemas.VALUES, hashes)
-            if len(self.tally.values) < self.max_values:
-                distinct, first = np.unique(hashes, return_index=True)
-                found = zip(distinct.tolist(), column.take(arrow_of(first)).to_pylist(), strict=True)
-                self.tally.values |= {str(number): "" if value is None else value for number, value in found}
+            self._store_names(column, hashes)
+
+    def _store_names(self, column: pa.Array, hashes: Words) -> None:
+        """Append the values of documents, each once, but those that are remembered from other documents."""
+        distinct, first = np.unique(hashes, return_index=True)
+        is_new = ~np.isin(distinct, self._remembered)
+        names = column.take(arrow_of(first[is_new])).cast(pa.large_string()).fill_null("")
+        data, offsets = flatten_strings(names)
+        self.scratch.append(schemas.NAME_HASHES, distinct[is_new])
+        self.scratch.append(schemas.NAME_LENGTHS, np.diff(offsets))
+        self.scratch.append(schemas.NAMES, data)
+        if len(self._remembered) < _MOST_REMEMBERED:
+            self._remembered = np.union1d(self._remembered, distinct)
 
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
@@ -190,7 +200,14 @@ class Reading:
         rejected = self.scratch.column(schemas.PART_REJECTED).copy()
         num_parts_against = sum(1 for task in self.tasks if task.against)
         num_against = int(ends[num_parts_against - 1]) if num_parts_against else 0
-        return Corpus(ends, rejected, num_against, self.tally)
+        return Corpus(ends, rejected, num_against, self.tally, self._names())
+
+    def _names(self) -> ValueNames:
+        """Return the values of the counted column."""
+        lengths = self.scratch.column(schemas.NAME_LENGTHS)
+        buffers = [pa.py_buffer(offsets_from_lengths(lengths)), pa.py_buffer(self.scratch.column(schemas.NAMES))]
+        texts = pa.LargeStringArray.from_buffers(len(lengths), *buffers)
+        return ValueNames(self.scratch.column(schemas.NAME_HASHES), texts)
 
 
 def describe_all(reading: Reading, progress: Progress, ready: Callable[[], object]) -> Corpus:

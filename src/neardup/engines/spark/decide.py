@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -39,7 +41,7 @@ def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
         edges = _cut(edges.join(decided, "left", "left_anti").select("left", "right"))
     if count:
         gone = gone.unionByName(spark.createDataFrame(pa.table({"left": _decide(*_columns(edges))})))
-    return gone.persist(), rounds
+    return gone, rounds
 
 
 def _decide(left: Ints, right: Ints) -> Ints:
@@ -49,8 +51,10 @@ def _decide(left: Ints, right: Ints) -> Ints:
     return positions[~decided.kept]
 
 
-def first_of_clusters(pairs: DataFrame) -> DataFrame:
+def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame]) -> DataFrame:
     """Return the first document of each connected cluster, `left`, with each of the others, `right`.
+
+    persist : makes Spark store a frame.
 
     Notes
     -----
@@ -58,7 +62,7 @@ def first_of_clusters(pairs: DataFrame) -> DataFrame:
     large-star and small-star alternate until every document is joined to the first of its cluster.
     """
     edges = pairs.select(F.least("left", "right").alias("left"), F.greatest("left", "right").alias("right"))
-    edges = edges.distinct().persist()
+    edges = persist(edges.distinct())
     state = None
     while (count := edges.count()) > DRIVER_PAIRS:
         edges = _cut(_small_star(_large_star(edges)))

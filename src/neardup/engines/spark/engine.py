@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begin
 from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, Totals, count_decisions
 from neardup.decide.sieve import decide
-from neardup.documents.batch import Corpus, Rejected
+from neardup.documents.batch import Rejected, ValueNames
 from neardup.engines.base import Decided, Engine, check_ids, count_by_value
 from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sign import Counts
@@ -28,7 +29,7 @@ from neardup.engines.spark.pipeline import LISTED, PLACES, Search
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import NEW, PART_SHIFT, Files
 from neardup.features.binary import flat_numbers
-from neardup.features.grouping import hash_values
+from neardup.features.grouping import hash_ids, hash_values
 from neardup.files import write_text
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
@@ -97,7 +98,10 @@ def decide_here(search: Search, tasks: list[Task], method: Method, *, all_pairs:
     weighed = zip(at, (None, None, num_bytes), strict=True)
     counts = np.stack([np.bincount(parts, weights, len(tasks)) for parts, weights in weighed]).astype(np.int64)
     lines = _in_order(rejected)
+    counted = light["count_by"].combine_chunks()
+    value_hashes = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
     corpus = output.corpus_of_counts(counts, int(np.count_nonzero(sizes == 0)), lines, tasks)
+    corpus = replace(corpus, names=_names(counted, value_hashes, corpus.num_against))
     queue = _queue(search, keys)
     found, measured, removed, expected = _decide(search, queue, method, all_pairs)
     removals = Removals(queue.numbers[removed.right], queue.numbers[removed.left], measured[1].take(removed.row))
@@ -116,8 +120,8 @@ def decide_here(search: Search, tasks: list[Task], method: Method, *, all_pairs:
     ids = light["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
     parts = [task.part.name for task in tasks]
     locations = DocumentLocations(parts, corpus, light["row"].to_numpy(), ids, lambda: None)
-    hashes = np.empty(0, np.uint64) if ids is None else hash_values(ids)
-    return Decisions(outcome, locations, lines, hashes, _values(light["count_by"].combine_chunks(), corpus))
+    hashes = np.empty(0, np.uint64) if ids is None else hash_ids(ids)
+    return Decisions(outcome, locations, lines, hashes, value_hashes)
 
 
 def _in_order(rejected: pa.Table) -> list[str]:
@@ -217,15 +221,10 @@ def _recall(found: _Found, exact: Mask, expected: Floats, num_documents: int, me
     return estimate_recall(expected[found.row[~exact]], clusters, method.hit_probability)
 
 
-def _values(column: pa.Array, corpus: Corpus) -> Words:
-    """Return the hash of the counted value of each document, and note the values."""
-    if column.null_count == len(column):
-        return np.empty(0, np.uint64)
-    hashes = hash_values(column)
-    distinct, first = np.unique(hashes[corpus.num_against :], return_index=True)
-    names = column.slice(corpus.num_against).take(arrow_of(first)).to_pylist()
-    corpus.tally.values |= dict(zip(map(str, distinct.tolist()), names, strict=True))
-    return hashes
+def _names(column: pa.Array, hashes: Words, num_against: int) -> ValueNames:
+    """Return the values of the counted column, each once; hashes : of the values, by document."""
+    distinct, first = np.unique(hashes[num_against:], return_index=True)
+    return ValueNames(distinct, column.take(arrow_of(first + num_against)))
 
 
 class SparkEngine(Engine):
@@ -253,7 +252,10 @@ class SparkEngine(Engine):
             tasks = spark.sparkContext.broadcast(found)
             corpus = Files(spark, tasks, run.settings.on_error, run.selection.within is not None)
             with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.all_pairs) as flow:
-                yield flow, corpus
+                try:
+                    yield flow, corpus
+                finally:
+                    flow.release()
 
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
         """Read the inputs and decide about their documents."""

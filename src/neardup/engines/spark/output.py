@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from neardup.arrays import Ints, Positions, arrow_of
 from neardup.decide.clusters import first_members, number_ends
 from neardup.decide.outcome import SHORT, Counts, Removals, Totals
-from neardup.documents.batch import Corpus, Losses, Rejected, Tally
+from neardup.documents.batch import Corpus, Losses, Rejected, Tally, ValueNames
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, declare
 from neardup.engines.spark.session import first_line
@@ -175,9 +175,8 @@ def count_by_value(outcome: Outcome, column: str | None) -> dict[str, Any] | Non
     both = read.unionByName(gone.selectExpr("count_by", "1 as removed")).groupBy("count_by")
     counts = both.agg(F.count_if(F.col("removed") == 0).alias("documents"), F.sum("removed").alias("removed")).toArrow()
     values, documents, removed = (counts[name].combine_chunks() for name in ("count_by", "documents", "removed"))
-    return describe_values(
-        column, hash_values(values), documents.to_numpy(), removed.to_numpy(), lambda row: values[row].as_py()
-    )
+    names = ValueNames(hash_values(values), values)
+    return describe_values(column, names.hashes, documents.to_numpy(), removed.to_numpy(), names)
 
 
 class SharedFolder:

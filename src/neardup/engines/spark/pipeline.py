@@ -163,6 +163,7 @@ class Run:
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
         self.num_features = spark.sparkContext.accumulator(0)
+        self._persisted: list[DataFrame] = []
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
         self._by_size = all_pairs and method.directed  # the larger document of a pair contains the other
         self._packed = corpus.in_order and not sort_keys(selection.keep) and not self._by_size
@@ -181,19 +182,29 @@ class Run:
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
 
+    def _persist(self, frame: DataFrame) -> DataFrame:
+        """Return a frame that Spark stores when it is first computed, until `release`."""
+        self._persisted.append(frame.persist())
+        return self._persisted[-1]
+
+    def release(self) -> None:
+        """Drop all that is stored: Spark would keep it as long as its session, which may be that of the user."""
+        while self._persisted:
+            self._persisted.pop().unpersist()
+
     def search(self) -> Search:
         """Describe all documents, and find and measure pairs."""
         with self.named("describe"):
             describe = partial(_describe, read=self.corpus.read, num_features=self.num_features)
             if self._packed:
-                light = self._to_blocks(self.corpus.all(), describe, _place_by_file).persist()
+                light = self._persist(self._to_blocks(self.corpus.all(), describe, _place_by_file))
                 self.num_documents = _num_rows(light)
             else:
                 described = f"document {self.corpus.key_type}, {declare(schemas.DESCRIBED)}"
-                light = self._map(self.corpus.all(), describe, described).persist()
+                light = self._persist(self._map(self.corpus.all(), describe, described))
                 self.num_documents = light.count()
             self._fit_partitions(self.num_features.value)
-            documents = self._place_blocks(light) if self._packed else self._collapse(light).persist()
+            documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light))
             listed, placed = self._pick(light, LISTED.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
             self.entered = documents
             if self._packed:
@@ -201,16 +212,16 @@ class Run:
                 light, documents = (self._map(blocks, _same, declare(table), table) for blocks, table in packed)
             self.documents, self.nodes = documents, documents.filter("position = first")
         with self.named("propose"):
-            proposed = self._propose().persist()
+            proposed = self._persist(self._propose())
             pairs, hidden = proposed.filter("cell = 0"), proposed.filter("cell = 1")
             compared = _num_rows(pairs)
         with self.named("confirm"):
-            confirmed = self._confirm(pairs, self._choose_cells(pairs)).persist()
+            confirmed = self._persist(self._confirm(pairs, self._choose_cells(pairs)))
             num_pairs = _num_rows(confirmed)
         clusters = None
         if self.connected:
             with self.named("decide"):
-                clusters = self._join_clusters(confirmed).persist()
+                clusters = self._persist(self._join_clusters(confirmed))
         counts = compared, self.num_documents, num_pairs
         return Search(light, documents, listed, placed, *counts, hidden, confirmed, clusters)
 
@@ -224,20 +235,21 @@ class Run:
         with self.named("decide"):
             if search.clusters is not None:
                 edges = self._pairs(search.clusters)
-                removed = self._remove(edges, edges.selectExpr("right as left")).persist()
+                removed = self._persist(self._remove(edges, edges.selectExpr("right as left")))
                 return outcome._replace(removed=removed, clusters=edges)
             gone, rounds = removed_by_sieve(found)
+            gone = self._persist(gone)
             edges = found.join(gone, "left", "left_anti")
             edges = edges.join(gone.selectExpr("left as right"), "right", "left_semi")
-            found = self._remove(edges, gone).persist()
+            found = self._persist(self._remove(edges, gone))
             best = F.min_by(F.struct("*"), F.struct(-F.col("strength"), "left")).alias("best")
-            removed = found.groupBy("right").agg(best).select("best.*").persist()
+            removed = self._persist(found.groupBy("right").agg(best).select("best.*"))
             return outcome._replace(found=found, removed=removed, rounds=rounds)
 
     def sign(self) -> DataFrame:
         """Return the sketches of all documents, as schemas.SIGNED."""
         sign = partial(stages.sign_documents, read=self.corpus.read)
-        return self._map(self.corpus.all(), sign, declare(schemas.SIGNED)).persist()
+        return self._persist(self._map(self.corpus.all(), sign, declare(schemas.SIGNED)))
 
     def _fit_partitions(self, num_features: int) -> None:
         """Choose the partitions of shuffles, unless the user has, and the cells of the features."""
@@ -291,7 +303,7 @@ class Run:
             contents = self._to_blocks(light, list_contents, partial(_place_contents, num_cells=num_cells), LIGHT)
             copies = self._to_blocks(exchange(contents, num_cells), find_copies, _place_by_part, schemas.CONTENTS)
             both = exchange(light.unionByName(copies), self.corpus.num_slices)
-        return self._to_blocks(both, place_documents, _place_by_file, LIGHT, schemas.COPIES).persist()
+        return self._to_blocks(both, place_documents, _place_by_file, LIGHT, schemas.COPIES)
 
     def _collapse(self, light: DataFrame) -> DataFrame:
         """Return the documents with features, as schemas.PLACED."""
@@ -306,9 +318,11 @@ class Run:
             if key.of == "position":
                 order.append(F.when(new, document).desc())
                 continue
-            value = {"length": F.col("bytes"), "source": F.expr(PART), "column": F.col("ranks")[key.column]}[key.of]
-            value += F.lit(0.0)  # -0 equals 0
-            order.append(F.when(new, -value if key.descending else value))
+            first = 2 * key.column  # a rank is two numbers; see neardup.documents.ranks
+            ranks = [F.col("ranks")[first], F.col("ranks")[first + 1]]
+            for value in {"length": [F.col("bytes")], "source": [F.expr(PART)], "column": ranks}[key.of]:
+                value += F.lit(0.0)  # -0 equals 0
+                order.append(F.when(new, -value if key.descending else value))
         if self._by_size:
             order = [F.col("distinct").desc(), F.col("content")]
         documents = documents.orderBy(new, *order, document)
@@ -327,7 +341,7 @@ class Run:
             if lookup.radius is not None:
                 entries = self._to_blocks(self._list_near(nodes, lookup.radius), _same, place)
             else:
-                self.heavy = self._describe_again(nodes).persist() if lookup.by_sets else nodes
+                self.heavy = self._persist(self._describe_again(nodes)) if lookup.by_sets else nodes
                 entries = self._to_blocks(self.heavy, stages.list_entries, place)
         pairing = partial(stages.pair_entries, most=self.most)
         pairs = self._to_blocks(exchange(entries, num_cells), pairing, hashed("right", num_cells), schemas.ENTRIES)
@@ -414,8 +428,10 @@ class Run:
 
     def _join_clusters(self, confirmed: DataFrame) -> DataFrame:
         """Return blocks of the first document of each cluster with the others, measured."""
-        pairs = first_of_clusters(self._pairs(confirmed)).selectExpr("left", "right", "1 as needed", "1 as hits")
-        blocks = self._to_blocks(pairs, _same, _listed_first).persist()
+        pairs = first_of_clusters(self._pairs(confirmed), self._persist).selectExpr(
+            "left", "right", "1 as needed", "1 as hits"
+        )
+        blocks = self._persist(self._to_blocks(pairs, _same, _listed_first))
         return self._confirm(blocks, self._choose_cells(blocks), every=True)
 
     @contextmanager

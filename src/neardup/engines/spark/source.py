@@ -162,8 +162,8 @@ def read_part(
 def _rows(batch: DocumentBatch, first: int, against: bool, within: bool) -> pa.RecordBatch:
     count, none = len(batch.rows), pa.nulls(len(batch.rows), pa.string())
     values = [column.cast(pa.string()).fill_null("") for column in batch.values]
-    ranks = np.stack(batch.ranks, axis=1).reshape(-1) if batch.ranks else np.empty(0)
-    places = np.arange(count + 1, dtype=np.int32) * len(batch.ranks)
+    ranks = np.concatenate(batch.ranks, axis=1).reshape(-1) if batch.ranks else np.empty(0)
+    places = np.arange(count + 1, dtype=np.int32) * 2 * len(batch.ranks)
     columns = [
         arrow_of(np.arange(first, first + count)),
         arrow_of(np.full(count, against)),

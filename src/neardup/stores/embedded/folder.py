@@ -149,6 +149,13 @@ def _link(source: Path, target: Path) -> None:
         sync(target)
 
 
+def _may_be_full(error: Exception) -> bool:
+    """Return whether an error may come from a full disk: SQLite also reports one as a file that it cannot write."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    return any(words in str(error) for words in ("is full", "disk I/O error", "unable to open"))
+
+
 class Reserve:
     """The space that an index needs to become smaller.
 
@@ -194,7 +201,7 @@ class Reserve:
             try:
                 return work()
             except (OSError, sqlite3.OperationalError) as error:
-                if (isinstance(error, OSError) and error.errno not in _FULL) or not self._release(released):
+                if not _may_be_full(error) or not self._release(released):
                     raise
             released *= 4
             gc.collect()  # an error may keep files mapped that were removed, and with them their space

@@ -1,0 +1,165 @@
+"""The values that `keep="max:COLUMN"` orders by, as numbers in the order of the exact values.
+
+A rank is a row of two float64 whose exact sum is the value: the double that is nearest to the value, and the rest. 106
+bits are exact for every integer of 64 bits, for times in nanoseconds and for decimals of 31 digits; rows compare by the
+first number, then by the second. So a rank depends on its value alone, not on the type of its column: integers
+of one file and floating point of another compare exactly. A value that is missing is nan, which comes last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from decimal import Context, Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.arrays import Floats, Integers
+
+MAX_DIGITS = 31
+NO_RANK = "the rank is neither a number nor a date (2026-01-31, 2026-01-31T12:00:00Z)"
+TOO_PRECISE = f"the rank has more than {MAX_DIGITS} digits"
+_MISSING = (float("nan"), 0.0)
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
+EXACT_BELOW = 2.0**53  # integers below it are the same as float64
+_WHOLE = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}")
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9})\d*)?)?)?(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_DECIMALS = Context(prec=100)
+
+
+def ranks_of_floats(values: Floats) -> Floats:
+    """Return the ranks of float64 numbers: float64 (n, 2)."""
+    return np.stack([values, np.zeros_like(values)], axis=1)
+
+
+def ranks_of_integers(array: pa.Array, scale: int = 1) -> Floats:
+    """Return the ranks of integers times a scale, a power of ten up to 10^9: float64 (n, 2)."""
+    if not pa.types.is_uint64(array.type):
+        array = array.cast(pa.int64())
+    ranks = _multiply(array.fill_null(0).to_numpy(zero_copy_only=False), scale)
+    ranks[array.is_null().to_numpy(zero_copy_only=False)] = _MISSING
+    return ranks
+
+
+def _multiply(integers: Integers, scale: int) -> Floats:
+    """Return integers times a scale as the nearest double and the rest.
+
+    Each half of 32 bits times 10^9, which is 2^9 times a number of 21 bits, has at most 53 bits, so it is exact; and so
+    is the rest of a sum whose first part is the larger one (Dekker 1971).
+    """
+    high = (integers >> 32).astype(np.float64) * (2.0**32 * scale)
+    low = (integers & 0xFFFFFFFF).astype(np.float64) * scale
+    nearest = high + low
+    return np.stack([nearest, low - (nearest - high)], axis=1)
+
+
+def ranks_of_times(array: pa.Array) -> Floats:
+    """Return the ranks of dates or timestamps, in nanoseconds since 1970, UTC: float64 (n, 2)."""
+    kind = array.type
+    if pa.types.is_date32(kind):
+        array = array.cast(pa.timestamp("s"))
+    elif pa.types.is_date64(kind):
+        array = array.cast(pa.timestamp("ms"))
+    return ranks_of_integers(array.cast(pa.int64()), _NANOSECONDS[array.type.unit])
+
+
+def ranks_of_decimals(array: pa.Array) -> tuple[Floats, dict[int, str]]:
+    """Return the ranks of decimals, and the rows that have too many digits."""
+    distinct = {value: rank_of_decimal(value) for value in set(array.to_pylist()) if value is not None}
+    return _collect(None if value is None else (distinct[value] or TOO_PRECISE) for value in array.to_pylist())
+
+
+def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
+    """Return the ranks of strings, and the rows that are no ranks; an empty string has no value."""
+    stripped = pc.utf8_trim_whitespace(texts)
+    stripped = pc.if_else(pc.equal(stripped, ""), pa.scalar(None, stripped.type), stripped)
+    for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
+        with suppress(pa.ArrowInvalid):
+            return read(stripped), {}
+    return ranks_of_each(texts.to_pylist())
+
+
+def _ranks_of_numbers(texts: pa.LargeStringArray) -> Floats:
+    """Return the ranks of strings that all are numbers; raise ArrowInvalid if one is not."""
+    values = texts.cast(pa.float64()).fill_null(_MISSING[0]).to_numpy(zero_copy_only=False)
+    ranks = ranks_of_floats(values)
+    for row in np.flatnonzero(np.abs(values) >= EXACT_BELOW).tolist():
+        ranks[row] = rank_of(texts[row].as_py())
+    return ranks
+
+
+def _ranks_of_local_times(texts: pa.LargeStringArray) -> Floats:
+    return ranks_of_times(texts.cast(pa.timestamp("us")))
+
+
+def _ranks_of_zoned_times(texts: pa.LargeStringArray) -> Floats:
+    return ranks_of_times(texts.cast(pa.timestamp("us", "UTC")))
+
+
+def ranks_of_each(texts: Iterable[str | None]) -> tuple[Floats, dict[int, str]]:
+    """Return the same as `ranks_of_texts`, row by row."""
+    return _collect(rank_of(text) or NO_RANK if text and text.strip() else None for text in texts)
+
+
+def _collect(found: Iterable[tuple[float, float] | str | None]) -> tuple[Floats, dict[int, str]]:
+    """Return ranks as an array, and the reason of each row that has a reason instead."""
+    ranks: list[tuple[float, float]] = []
+    bad: dict[int, str] = {}
+    for row, rank in enumerate(found):
+        if isinstance(rank, str):
+            bad[row] = rank
+            rank = None
+        ranks.append(rank or _MISSING)
+    return np.array(ranks, np.float64).reshape(-1, 2), bad
+
+
+def rank_of(text: str) -> tuple[float, float] | None:
+    """Return the rank of a number, or of a time as nanoseconds since 1970; None if the text is neither.
+
+    A whole number of up to MAX_DIGITS digits is exact; any other number is the nearest float64.
+    """
+    text = text.strip()
+    if _WHOLE.fullmatch(text):
+        return _rank_of_integer(int(text))
+    try:
+        return float(text), 0.0
+    except ValueError:
+        return _rank_of_time(text)
+
+
+def _rank_of_integer(value: int) -> tuple[float, float]:
+    nearest = float(value)
+    return nearest, float(value - int(nearest))
+
+
+def _rank_of_time(text: str) -> tuple[float, float] | None:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    zone = (match[8] or "Z").replace(":", "")
+    nanoseconds = int((match[7] or "").ljust(9, "0"))
+    try:
+        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    seconds = (moment - _EPOCH) // timedelta(seconds=1)
+    if zone != "Z":
+        away = 3600 * int(zone[1:3]) + 60 * int(zone[3:5] or 0)
+        seconds += away if zone[0] == "-" else -away
+    return _rank_of_integer(10**9 * seconds + nanoseconds)
+
+
+def rank_of_decimal(value: Decimal) -> tuple[float, float] | None:
+    """Return the rank of a decimal, None if it has more than MAX_DIGITS digits."""
+    if len(value.normalize(_DECIMALS).as_tuple().digits) > MAX_DIGITS:
+        return None
+    nearest = float(value)
+    return nearest, float(_DECIMALS.subtract(value, Decimal(nearest)))
