@@ -63,7 +63,7 @@ def is_identifier(kind: pa.DataType) -> bool:
     return is_text(kind) or not pa.types.is_nested(kind)
 
 
-def invalid_utf8_rows(array: pa.LargeStringArray) -> list[int]:
+def invalid_utf8_rows(array: pa.StringArray | pa.LargeStringArray) -> list[int]:
     """Return the rows whose bytes are not UTF-8, rising; O(bad rows x log rows) validations."""
     bad: list[int] = []
     ranges = [(0, len(array))]
@@ -146,6 +146,8 @@ def _through_binary(array: pa.Array) -> pa.LargeStringArray:
 def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.StringArray, Bad]:
     """Return ids as strings; numbers and times as Arrow writes them, fixed-size bytes in hexadecimal."""
     array = _plain(array)
+    if pa.types.is_string(array.type) and not invalid_utf8_rows(array):
+        return array, {}
     if is_text(array.type):
         text, bad = as_text(array, what)
         return (text if bad else text.cast(pa.string())), bad

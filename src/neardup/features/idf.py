@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Words
+from neardup.arrays import Floats, Ints, Mask, Words, arrow_of
 from neardup.atomic import AtomicFile
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError, SettingError
@@ -240,7 +240,8 @@ class IdfTable(IdfSource):
         fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         with AtomicFile(path) as partial:
-            pq.write_table(pa.table([self.hashes, self.counts], schema=schema), partial, compression="zstd")
+            columns = [arrow_of(self.hashes), arrow_of(self.counts)]
+            pq.write_table(pa.table(columns, schema=schema), partial, compression="zstd")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> IdfTable:

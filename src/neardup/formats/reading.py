@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,8 +50,13 @@ class InputFile(Source):
     def column_types(self) -> dict[str, pa.DataType] | None:
         """Return name and type of each column and of the fields inside it.
 
-        None for plain text, {} when empty or damaged, which `read` reports.
+        None for plain text, {} when empty or damaged, which `read` reports. A file is looked at once, however often
+        this is asked: there may be a hundred thousand of them.
         """
+        return self._column_types
+
+    @cached_property
+    def _column_types(self) -> dict[str, pa.DataType] | None:
         with suppress(*_DAMAGE):
             types = FORMATS[self.format].handler.column_types(self)
             return None if types is None else nested_types(types)
@@ -227,7 +232,7 @@ class Task(NamedTuple):
             yield _unreadable(self.part.name, _hint(self.part))
 
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
-        if batch.text.nbytes <= self.max_document_bytes:
+        if batch.text_bytes <= self.max_document_bytes:
             return batch
         lengths = np.diff(flatten_strings(batch.text)[1])
         fits = lengths <= self.max_document_bytes

@@ -153,8 +153,11 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     def _open(self) -> Sink:
         if self._sink is None:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._sink = self._make_sink(str(self._file.partial))
+                try:
+                    self._sink = self._make_sink(str(self._file.partial))
+                except FileNotFoundError:  # the folder is made once, not for each of its files
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    self._sink = self._make_sink(str(self._file.partial))
                 if self._encoders is not None and isinstance(self._sink, ParallelSink):
                     self._sink.encode_on(self._encoders)
             except _DAMAGE as error:

@@ -123,11 +123,11 @@ def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
     taken: set[str] = set()
     named: list[InputFile] = []
     for file in files:
-        stem, _, _ = split_name(file.relative_name)
-        suffix = file.relative_name[len(stem) :]
         name, copy = file.relative_name, 2
         while name in taken:
+            stem, _, _ = split_name(file.relative_name)
+            suffix = file.relative_name[len(stem) :]
             name, copy = f"{stem}-{copy}{suffix}", copy + 1
         taken.add(name)
-        named.append(replace(file, relative_name=name))
+        named.append(file if copy == 2 else replace(file, relative_name=name))
     return named

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import arrow_of, flatten_strings, join_arrays
+from neardup.arrays import Ints, arrow_of, flatten_strings, join_arrays
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import MAX_UNREAD_NAMED, Corpus, DocumentBatch, Rejected, Tally, concatenate, rejecter
 from neardup.engines.base import FirstIds
@@ -43,6 +43,13 @@ class Piece(NamedTuple):
     rejected: list[Rejected]
     batch: DocumentBatch | None
     is_end: bool
+
+
+class _PartEnd(NamedTuple):
+    """The documents that are read at the end of a part, and the rejected rows of the part."""
+
+    documents: int
+    rejected: int
 
 
 class Reading:
@@ -103,18 +110,24 @@ class Reading:
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
-        if batches:
-            self._store_documents(batches)
+        offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
+        # A column gets the numbers of all pieces at once: each may be a small file.
+        ends: list[_PartEnd] = []
+        first = 0
         for piece in pieces:
-            self._store_rejected(piece.rejected)
+            if piece.rejected:
+                self._store_rejected(piece.rejected)
             if piece.batch is not None:
-                lengths = np.diff(flatten_strings(piece.batch.text)[1])
-                self.scratch.append(schemas.LENGTHS, lengths)
-                self.tally.text_bytes += int(lengths.sum())
-                self.tally.documents += len(piece.batch.rows)
-                self.tally.part_documents += len(piece.batch.rows)
+                count = len(piece.batch.rows)
+                self.tally.text_bytes += int(offsets[first + count] - offsets[first])
+                self.tally.documents += count
+                self.tally.part_documents += count
+                first += count
             if piece.is_end:
-                self._end_part()
+                ends.append(self._end_part())
+        if ends:
+            self.scratch.append(schemas.PART_ENDS, np.array([end.documents for end in ends], np.int64))
+            self.scratch.append(schemas.PART_REJECTED, np.array([end.rejected for end in ends], np.int64))
         if self.tally.documents > MAX_DOCUMENTS:
             raise InputError(
                 f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one "
@@ -137,9 +150,11 @@ class Reading:
         tally.shingles += int(features.sets.offsets[-1])
         tally.without_features += int(np.count_nonzero(~keys.featured))
 
-    def _store_documents(self, batches: list[DocumentBatch]) -> None:
-        """Append the rows, ids and ranks of documents."""
+    def _store_documents(self, batches: list[DocumentBatch]) -> Ints:
+        """Append the rows, lengths, ids and ranks of documents; return the offsets of their texts."""
         scratch, tally = self.scratch, self.tally
+        text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))[1]
+        scratch.append(schemas.LENGTHS, np.diff(text_offsets))
         scratch.append(schemas.ROWS, np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
         if self.has_ids:
             data, offsets = flatten_strings(_ids_of(batches, tally.documents))
@@ -152,6 +167,7 @@ class Reading:
             scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
         if self.num_values:
             self._store_values(batches)
+        return text_offsets
 
     def _store_values(self, batches: list[DocumentBatch]) -> None:
         """Append the hash of the counted value of each document, 0 where it is not read, and note the values."""
@@ -180,14 +196,14 @@ class Reading:
                 self.tally.rejected += 1
         self.tally.part_rejected += len(rejected)
 
-    def _end_part(self) -> None:
-        """Record the end of a part."""
-        self.scratch.append(schemas.PART_ENDS, np.array([self.tally.documents], np.int64))
-        self.scratch.append(schemas.PART_REJECTED, np.array([self.tally.part_rejected], np.int64))
+    def _end_part(self) -> _PartEnd:
+        """Note the end of a part; return what the scratch columns record of it."""
+        end = _PartEnd(self.tally.documents, self.tally.part_rejected)
         if self.tasks[self.tally.part].against:
             self.tally.against_bytes = self.tally.text_bytes
         self.tally.part += 1
         self.tally.part_documents = self.tally.part_rejected = 0
+        return end
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
@@ -253,7 +269,7 @@ def read_all(
 
 
 def _bytes_of(piece: Piece) -> int:
-    return 0 if piece.batch is None else int(piece.batch.text.nbytes)
+    return 0 if piece.batch is None else piece.batch.text_bytes
 
 
 def _rows_of(piece: Piece) -> int:
@@ -300,7 +316,7 @@ def map_batches(
     """
     grouped = map(concatenate, group_small(_batches(tasks, threads, reject), _text_bytes, fits=_same_columns))
     for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes):
-        progress.advance(len(batch.rows), int(batch.text.nbytes))
+        progress.advance(len(batch.rows), batch.text_bytes)
         yield batch, result
 
 
@@ -313,7 +329,7 @@ def _batches(tasks: list[Task], threads: int, reject: Callable[[Rejected], None]
 
 
 def _text_bytes(batch: DocumentBatch) -> int:
-    return int(batch.text.nbytes)
+    return batch.text_bytes
 
 
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
