@@ -113,14 +113,23 @@ def unreachable(address: str, why: object) -> InputError:
     return InputError(f"Cannot reach {address}: {why}. Check the address, the network and the access rights.")
 
 
-MAX_EXPANSION, _FREE_BYTES = 200, 64 << 20
+MAX_EXPANSION, FREE_BYTES = 200, 64 << 20
 """A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
 
+FREE_BYTES_OF_TABLE = 1 << 30
+"""The same of a file that is compressed inside, such as Parquet: it may well have one text in all rows."""
 
-def check_expansion(num_bytes: int, compressed_bytes: int) -> None:
+
+def check_expansion(
+    num_bytes: int,
+    compressed_bytes: int,
+    *,
+    free_bytes: int = FREE_BYTES,
+    advice: str = "Decompress it yourself if you trust it",
+) -> None:
     """Raise OSError if so many decompressed bytes are too many for their compressed ones."""
-    if num_bytes > max(_FREE_BYTES, MAX_EXPANSION * compressed_bytes):
-        raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. Decompress it yourself if you trust it")
+    if num_bytes > max(free_bytes, MAX_EXPANSION * compressed_bytes):
+        raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. {advice}")
 
 
 class BoundedStream(io.RawIOBase):
@@ -137,7 +146,7 @@ class BoundedStream(io.RawIOBase):
         return data
 
     def read(self, size: int = -1) -> bytes:
-        most = max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        most = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
         return self._count(self._stream.read(size if size >= 0 else most + 1))
 
     def read1(self, size: int = -1) -> bytes:

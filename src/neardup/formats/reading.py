@@ -16,7 +16,15 @@ from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, P
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
-from neardup.documents.sources import CannotOpen, Source, Stretch, compression_of
+from neardup.documents.sources import (
+    FREE_BYTES,
+    FREE_BYTES_OF_TABLE,
+    CannotOpen,
+    Source,
+    Stretch,
+    check_expansion,
+    compression_of,
+)
 from neardup.documents.texts import with_keys
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
@@ -121,13 +129,24 @@ Part: TypeAlias = InputFile | TablePart
 MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
+DOCUMENT_BYTES = 64
+"""What a run keeps of a document, however short; a compressed file of empty ones expands by as much."""
+
 _FREQUENT = "的，。"
+_SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _IS_UTF16 = ": it is UTF-16"
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
 _END: _Raw = None, None
+
+
+@dataclass
+class _Ending:
+    """Whether the reading of a part ends early: its readers, which may be far ahead, look here after each batch."""
+
+    is_early: bool = False
 
 
 def ignore(_: Rejected) -> None:
@@ -180,7 +199,7 @@ class Task(NamedTuple):
         """Return the documents if they are in memory."""
         return None if self.cache is None or isinstance(self.part, TablePart) else self.cache.stored(self._key)
 
-    def _decode(self, part: Part, *, with_payload: bool) -> Iterator[_Raw]:
+    def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
         """Yield the documents and the rejected rows of a stretch as they are in it, and None in the end."""
         rejected: list[Rejected] = []
         with_payload = with_payload or (self.cache is not None and self.cache.with_payload and not self.against)
@@ -189,20 +208,22 @@ class Task(NamedTuple):
                 yield from ((part.stretch, row) for row in rejected)
                 rejected.clear()
                 yield part.stretch, batch
+                if ending.is_early:
+                    break
         except CannotOpen as error:
             rejected.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
         yield from ((part.stretch, row) for row in rejected)
         yield part.stretch, None
 
-    def _joined(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
+    def _joined(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
         """Yield the documents and the rejected rows of all stretches as those of the part; keep them in memory."""
-        entries = self._join(raw)
+        entries = self._join(raw, ending)
         return (
             entries if self.cache is None or isinstance(self.part, TablePart) else self.cache.store(self._key, entries)
         )
 
-    def _join(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
-        rows = num_bytes = reached = 0
+    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
+        rows = num_bytes = reached = expanded = 0
         num_documents = num_rejected = 0
         is_lost = False
         for stretch, entry in raw:
@@ -219,6 +240,12 @@ class Task(NamedTuple):
                 batch = replace(entry, rows=entry.rows + rows) if rows else entry
                 fitting = self._without_long(batch, found.append)
                 num_documents += len(fitting.rows)
+                expanded += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
+                reason = self._why_too_large(expanded)
+                if reason is not None:
+                    yield Rejected(self.part.name, None, None, None, reason, rest_of_file=True)
+                    is_lost = ending.is_early = True
+                    continue
             for row in found:
                 num_rejected += 1
                 if num_rejected == 1 and not num_documents:
@@ -230,6 +257,26 @@ class Task(NamedTuple):
         has_rows = isinstance(self.part, InputFile) and not self.part.is_pages
         if num_rejected and not num_documents and not is_lost and has_rows:
             yield _unreadable(self.part.name, _hint(self.part))
+
+    def _why_too_large(self, num_bytes: int) -> str | None:
+        """Return why no more is read of a file whose documents have so many bytes; None if they may be so many.
+
+        The bytes that are decompressed say too little: a dictionary in a table may have a text once for all rows.
+        """
+        part = self.part
+        if isinstance(part, TablePart) or num_bytes <= FREE_BYTES:
+            return None
+        is_table = FORMATS[part.format].contents == "binary"
+        if part.compression is None and not is_table:
+            return None
+        try:
+            if is_table:
+                check_expansion(num_bytes, part.stat()[0], free_bytes=FREE_BYTES_OF_TABLE, advice=_SPLIT_TABLE)
+            else:
+                check_expansion(num_bytes, part.stat()[0])
+        except (OSError, CannotOpen) as error:
+            return f"the rest of the file cannot be read: {error}"
+        return None
 
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
         if batch.text_bytes <= self.max_document_bytes:
@@ -283,11 +330,12 @@ def read_tasks(
     with_payload : whether the documents are to be copied.
     """
     stored = [task._stored() for task in tasks]
+    endings = [_Ending() for _ in tasks]
 
     def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
-        for task, known in zip(tasks, stored, strict=True):
+        for task, known, ending in zip(tasks, stored, endings, strict=True):
             parts = [] if known is not None else task.part.stretches()
-            yield from (partial(task._decode, part, with_payload=with_payload) for part in parts)
+            yield from (partial(task._decode, part, ending, with_payload=with_payload) for part in parts)
             if parts and parts[0].stretch is not None:
                 yield partial(iter, [_END])
 
@@ -295,7 +343,7 @@ def read_tasks(
     readers = threads if threads > 2 else 1
     with closing(chain_ahead(streams(), readers, bytes_of=lambda raw: bytes_of(raw[1]))) as ahead:
         for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
-            entries = task._joined(iter(partial(next, ahead), _END)) if known is None else known
+            entries = task._joined(iter(partial(next, ahead), _END), endings[number]) if known is None else known
             yield from ((number, entry) for entry in entries)
             yield number, None
 
