@@ -132,6 +132,19 @@ def check_expansion(
         raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. {advice}")
 
 
+MAX_COLUMNS = 10_000
+"""A table has no more columns: each costs time and memory in every batch, whether it is read or copied."""
+
+
+def check_columns(num_columns: int) -> None:
+    """Raise OSError if a table has more columns than are read."""
+    if num_columns > MAX_COLUMNS:
+        raise OSError(
+            f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. Write the columns that "
+            "are needed to another file"
+        )
+
+
 class BoundedStream(io.RawIOBase):
     """A decompressed stream that raises an OSError once it is too long for its compressed file."""
 

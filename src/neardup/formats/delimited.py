@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -12,7 +16,7 @@ import pyarrow.csv as pa_csv
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.sinks import RowSink, open_compressed
-from neardup.documents.sources import Source
+from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
 from neardup.formats.registry import Handler
 
@@ -32,6 +36,8 @@ def column_types(file: Source) -> dict[str, pa.DataType]:
 
 def _header(source: Source, delimiter: str, block_bytes: int = BLOCK_BYTES) -> list[str]:
     """Return the names of the columns. Raises the errors of the stream and of its parser."""
+    with source.open_stream() as stream:
+        check_columns(_count_columns(stream.read(block_bytes), delimiter))
     try:
         with source.open_stream() as stream:
             return list(_open(stream, delimiter, block_bytes, None, lambda _: "skip").schema.names)
@@ -43,6 +49,18 @@ def _header(source: Source, delimiter: str, block_bytes: int = BLOCK_BYTES) -> l
         if _STRADDLES not in str(error) or block_bytes == MAX_ROW_BYTES:
             raise
     return _header(source, delimiter, MAX_ROW_BYTES)
+
+
+def _count_columns(head: bytes, delimiter: str) -> int:
+    """Return about how many columns the header has: Arrow takes seconds and gigabytes for some hundred thousand."""
+    line_end = re.search(rb"[\r\n]", head)
+    line = head[: line_end.start()] if line_end else head
+    if b'"' not in line:
+        return line.count(delimiter.encode()) + 1
+    lines = io.StringIO(head.decode("utf-8", "replace"), newline="")
+    with suppress(csv.Error):  # a name that is too long, which Arrow reads
+        return len(next(csv.reader(lines, delimiter=delimiter), []))
+    return 1
 
 
 def _open(

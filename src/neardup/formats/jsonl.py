@@ -169,6 +169,10 @@ def _documents(
         good[found.rows] = True
         payload = RawLines(*select_lines(data, offsets, good)) if with_payload else None
         yield replace(found, rows=lines[found.rows] + block.first_line, payload=payload)
+    elif bad:  # an empty batch: its reader passes on the rejected rows before it, and need not hold those of a file
+        none = pa.RecordBatch.from_pylist([], pa.schema(_kinds({}, wanted.columns)))
+        payload = RawLines(pa.py_buffer(b""), np.zeros(1, np.int64)) if with_payload else None
+        yield replace(documents_of(none, lines[:0], wanted.columns, "", reject), payload=payload)
 
 
 def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:

@@ -33,6 +33,9 @@ from neardup.settings.run import RunSettings, SelectionSettings
 MAX_VALUES = 10_000  # of a column, that are named; about
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
+_MAX_WAITING = 1024  # rejected rows; a file may have nothing else
+_REJECTED_BYTES = 512
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _FREQUENCIES = "idf.parquet"
 T = TypeVar("T")
 
@@ -91,6 +94,10 @@ class Reading:
         for number, entry in read_tasks(tasks, threads):
             if isinstance(entry, Rejected):
                 reject(entry)
+                if len(rejected) >= _MAX_WAITING:
+                    fresh, old = rejected[old:], max(0, old - len(rejected))
+                    rejected.clear()
+                    yield Piece(fresh, None, False)
             elif entry is None:
                 yield Piece(rejected[old:], None, True)
                 documents = old = seen = 0
@@ -185,9 +192,9 @@ class Reading:
 
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
+        lines = "".join(_ENCODER.encode(row._asdict()) + "\n" for row in rejected)
+        self.scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
         for row in rejected:
-            line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
-            self.scratch.append(schemas.REJECTED, np.frombuffer(line.encode("utf-8", "replace"), np.uint8))
             if row.rest_of_file:
                 self.tally.unread_files += 1
                 if len(self.tally.unread) < MAX_UNREAD_NAMED:
@@ -260,7 +267,8 @@ def read_all(
             use(found)
         reading.store(pieces)
         if found is not None:
-            progress.advance(sum(map(_rows_of, pieces)), sum(map(_bytes_of, pieces)))
+            texts = [piece.batch.text_bytes for piece in pieces if piece.batch is not None]
+            progress.advance(sum(map(_rows_of, pieces)), sum(texts))
         if number % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()
     reading.checkpoint()
@@ -269,7 +277,7 @@ def read_all(
 
 
 def _bytes_of(piece: Piece) -> int:
-    return 0 if piece.batch is None else piece.batch.text_bytes
+    return _REJECTED_BYTES * len(piece.rejected) + (0 if piece.batch is None else piece.batch.text_bytes)
 
 
 def _rows_of(piece: Piece) -> int:
