@@ -257,10 +257,7 @@ def read_all(
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         return describe(batches) if batches else None
 
-    def fits(group: list[Piece], piece: Piece) -> bool:
-        return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
-
-    groups = group_small(reading.pieces(threads), _bytes_of, fits=fits)
+    groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, most_rows=batch_rows)
     described = map_ordered(groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
     for number, (pieces, found) in enumerate(described, 1):
         if found is not None:
