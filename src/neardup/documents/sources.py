@@ -123,8 +123,8 @@ FREE_BYTES_OF_TABLE = 1 << 30
 def check_expansion(
     num_bytes: int,
     compressed_bytes: int,
-    *,
     free_bytes: int = FREE_BYTES,
+    *,
     advice: str = "Decompress it yourself if you trust it",
 ) -> None:
     """Raise OSError if so many decompressed bytes are too many for their compressed ones."""

@@ -271,9 +271,9 @@ class Task(NamedTuple):
             return None
         try:
             if is_table:
-                check_expansion(num_bytes, part.stat()[0], free_bytes=FREE_BYTES_OF_TABLE, advice=_SPLIT_TABLE)
+                check_expansion(num_bytes, part.stat()[0], FREE_BYTES_OF_TABLE, advice=_SPLIT_TABLE)
             else:
-                check_expansion(num_bytes, part.stat()[0])
+                check_expansion(num_bytes, part.stat()[0], FREE_BYTES)
         except (OSError, CannotOpen) as error:
             return f"the rest of the file cannot be read: {error}"
         return None
