@@ -202,7 +202,8 @@ def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """
     marks = np.flatnonzero(~_IS_BLANK[data[offsets[0] : offsets[-1]]])
     before = np.searchsorted(marks, offsets - offsets[0])
-    return np.greater(before[1:], before[:-1])
+    has_text: np.ndarray = before[1:] > before[:-1]
+    return has_text
 
 
 def why_no_object(line: bytes) -> str:
