@@ -102,7 +102,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         self._sink: Sink | None = None
         self._selected = InOrder[Payload](lambda selected: self._open().write(selected), _SHARE)
         self._selected.encoders = self._encoders = encoders
-        if self.path.exists() and not overwrite:
+        if not overwrite and os.path.exists(self.path):
             raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
         try:
             self._make_sink = part.make_sink()

@@ -88,7 +88,9 @@ def _piped(unit: str, requested: str | None) -> InputFile:
 
 def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
     known, compression = _format_of(file, requested)
-    below = posixpath.relpath(file.path, root) if is_remote(file.location) else os.path.relpath(file.path, root)
+    # `relpath` asks for the working directory, and makes both paths absolute, once more for each file.
+    separator = "/" if is_remote(file.location) else os.sep
+    below = file.path.removeprefix(root).lstrip(separator)
     return InputFile(
         name=file.name,
         location=file.location,
