@@ -116,8 +116,8 @@ def unreachable(address: str, why: object) -> InputError:
 MAX_EXPANSION, FREE_BYTES = 200, 64 << 20
 """A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
 
-FREE_BYTES_OF_TABLE = 1 << 30
-"""The same of a file that is compressed inside, such as Parquet: it may well have one text in all rows."""
+FREE_BYTES_OF_TABLE = 4 << 30
+"""The same of a file that is compressed inside, such as Parquet, which may well have one long text in all rows."""
 
 
 def check_expansion(
