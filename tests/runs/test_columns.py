@@ -12,7 +12,7 @@ import pytest
 import neardup
 from neardup.documents.batch import Columns
 from neardup.errors import ColumnError
-from neardup.formats.registry import FORMATS
+from neardup.formats import jsonl
 from neardup.formats.tables import TablePart
 from neardup.runs import columns
 from neardup.runs.columns import choose_columns
@@ -135,10 +135,8 @@ def test_columns_that_many_files_share_are_checked_once_and_each_file_is_looked_
 
         return call
 
-    handler = FORMATS["jsonl"].handler
-    monkeypatch.setitem(
-        vars(FORMATS["jsonl"]), "handler", handler._replace(column_types=counting("looked at", handler.column_types))
-    )
+    counted = jsonl.HANDLER._replace(column_types=counting("looked at", jsonl.HANDLER.column_types))
+    monkeypatch.setattr(jsonl, "HANDLER", counted)
     monkeypatch.setattr(columns, "is_text", counting("checked", columns.is_text))
     monkeypatch.setattr(columns, "_named", counting("asked", columns._named))
     files = list_inputs([str(tmp_path)])

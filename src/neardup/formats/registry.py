@@ -7,9 +7,9 @@ first file of the format is opened, so that finding files and showing help load 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -74,10 +74,12 @@ class Format:
     unit: Literal["row", "file", "auto"] = "row"
     magic: bytes | None = None
 
-    @cached_property
+    @property
     def handler(self) -> Handler:
         """The functions of the format; imports its module."""
-        handler: Handler = import_module(self.module).HANDLER
+        # `import_module` takes locks, for each of many files. Another thread may be in the middle of the module.
+        known: Handler | None = getattr(sys.modules.get(self.module), "HANDLER", None)
+        handler: Handler = known or import_module(self.module).HANDLER
         return handler
 
 
