@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup import executor
-from neardup.executor import STREAM_BYTES, bytes_ahead, chain_ahead
+from neardup.executor import STREAM_BYTES, bytes_ahead, chain_ahead, group_small
 
 MIB = 1 << 20
 
@@ -85,3 +86,12 @@ def test_no_more_waits_than_the_bytes_ahead(threads, monkeypatch):
     assert taken == 20 * 100
     # Each of the streams that is open has its share, and one item in the hand of its thread.
     assert most * MIB <= bytes_ahead(threads) + threads * (STREAM_BYTES + MIB)
+
+
+@given(st.lists(st.integers(0, 5)), st.integers(1, 6))
+def test_a_list_of_several_items_has_at_most_the_rows_that_are_allowed(rows: list[int], most: int) -> None:
+    groups = list(group_small(rows, lambda _: 1, rows_of=lambda item: item, most_rows=most))
+    assert [item for group in groups for item in group] == rows
+    assert all(len(group) == 1 or sum(group) <= most for group in groups)
+    for before, after in pairwise(groups):
+        assert sum(before) + after[0] > most  # as long as allowed

@@ -104,3 +104,12 @@ def test_a_wheel_has_a_manual_page_for_each_command(tmp_path):
                 ["groff", "-man", "-Tutf8", "-wall", "-K", "utf8"], input=pages[name], capture_output=True, text=True
             )
             assert (done.returncode, done.stderr) == (0, ""), name
+
+
+def test_the_extra_of_the_service_has_the_event_loop_and_the_parser_that_uvicorn_prefers():
+    """They save 0.13 of 0.33 ms of processor time a request; uvloop is not for Windows."""
+    project = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    extra = re.search(r"(?ms)^serve = \[(.*?)^\]", project.read_text(encoding="utf-8"))[1]
+    names = [requirement.split(";") for requirement in re.findall(r'"(.*?)"', extra)]
+    assert [re.split(r"[^a-z]", name)[0] for name, *_ in names] == ["uvicorn", "msgspec", "uvloop", "httptools"]
+    assert "sys_platform != 'win32'" in names[2][1]

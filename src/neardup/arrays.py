@@ -119,6 +119,16 @@ def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
     return arrow_of_utf8([text.encode() for text in strings])
 
 
+def arrow_of_optional(strings: Sequence[str | None]) -> pa.StringArray:
+    """Return a list of strings, less than 2 GiB of them, as an Arrow array that is null where one is None."""
+    encoded = [b"" if text is None else text.encode() for text in strings]
+    offsets = offsets_from_lengths([len(text) for text in encoded]).astype(np.int32)
+    is_there = np.array([text is not None for text in strings], np.bool_)
+    validity = None if is_there.all() else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(strings), buffers)
+
+
 def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
     """Return strings in UTF-8 as an Arrow array. The encoding is not checked."""
     offsets = offsets_from_lengths([len(text) for text in strings])

@@ -105,6 +105,8 @@ def group_small(
     least_bytes: int | None = None,
     *,
     fits: Callable[[list[T], T], bool] = lambda *_: True,
+    rows_of: Callable[[T], int] = lambda _: 0,
+    most_rows: int | None = None,
 ) -> Iterator[list[T]]:
     """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed cost.
 
@@ -115,20 +117,24 @@ def group_small(
     items : such as batches, of which each file starts a new one.
     bytes_of : the size of an item.
     least_bytes : of a list, instead of a mebibyte.
-    fits : whether an item may join the list of earlier items.
+    fits : whether an item may join the list of earlier items; it must not look at all of them.
+    rows_of, most_rows : the rows of an item, and the most of a list of several; no limit if None.
     """
     group: list[T] = []
     errors: list[Exception] = []
-    num_bytes = 0
+    num_bytes = num_rows = 0
     for item in _until_error(items, errors):
-        if group and not fits(group, item):
+        rows = rows_of(item)
+        is_full = most_rows is not None and num_rows + rows > most_rows
+        if group and (is_full or not fits(group, item)):
             yield group
-            group, num_bytes = [], 0
+            group, num_bytes, num_rows = [], 0, 0
         group.append(item)
         num_bytes += bytes_of(item)
+        num_rows += rows
         if num_bytes >= (least_bytes or _SMALL_BYTES) or len(group) >= _MAX_ITEMS:
             yield group
-            group, num_bytes = [], 0
+            group, num_bytes, num_rows = [], 0, 0
     if group:
         yield group
     for error in errors:

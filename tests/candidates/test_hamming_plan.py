@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -23,7 +25,8 @@ def test_the_example_of_the_paper():
     assert (four.num_tables, four.key_bits, four.comparisons) == (4, 16, 4 * 2**18)
     assert plans[6].num_tables == 20  # six blocks of 11, 11, 11, 11, 10 and 10 bits: 31 or more bits in common
     assert plans[6].key_bits == 31
-    assert plans[6].comparisons == 20 * 8
+    # Four tables have both blocks of 10 bits: 31 bits; twelve have one: 32; four have none: 33.
+    assert plans[6].comparisons == 4 * 2**3 + 12 * 2**2 + 4 * 2
 
 
 @pytest.mark.parametrize("bits", WIDTHS)
@@ -33,7 +36,19 @@ def test_every_number_of_blocks_has_its_row(bits, max_distance):
     assert [plan.num_blocks for plan in plans] == list(range(max_distance + 1, bits + 1))
     for plan in plans:
         assert plan.num_tables == math.comb(plan.num_blocks, max_distance)
-        assert plan.comparisons == plan.num_tables * (10**9 / 2**plan.key_bits)
+
+
+@given(st.sampled_from(WIDTHS), st.integers(0, 4), st.integers(1, 5))
+def test_comparisons_are_the_sum_over_all_tables_each_with_its_own_key(bits, max_distance, more):
+    num_blocks = max_distance + more
+    sizes = [mask.bit_count() for mask in cut_blocks(0, bits, num_blocks)]
+    lengths = [sum(chosen) for chosen in itertools.combinations(sizes, num_blocks - max_distance)]
+    plan = next(plan for plan in plan_blocks(2**34, bits, max_distance) if plan.num_blocks == num_blocks)
+    assert plan.num_tables == len(lengths)
+    assert plan.comparisons == pytest.approx(float(sum(Fraction(2**34, 2**length) for length in lengths)), rel=1e-12)
+    bytes_of_a_fingerprint = max(8, bits // 8) + 25 + 12 * len(lengths)
+    directories = sum(4 * min(2**length, 2**34) for length in lengths)
+    assert plan.memory_bytes == 2**34 * bytes_of_a_fingerprint + directories
 
 
 @given(st.sampled_from(WIDTHS), st.integers(0, 4), st.integers(1, 4))

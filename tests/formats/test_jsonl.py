@@ -245,3 +245,45 @@ def test_a_row_whose_id_is_a_list_or_an_object_is_rejected_alone(tmp_path):
     for options in ({}, {"id_column": "id"}):
         report = neardup.dedup(tmp_path / "in.jsonl", **options, max_unreadable=1).report
         assert (report["columns"]["id"], report["counts"]["read"], report["counts"]["rejected"]) == ("id", 2, 2)
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"   \n", b" \t \r\n"])
+def test_blank_lines_in_masses_are_not_looked_at_one_by_one(tmp_path: Path, monkeypatch, blank: bytes) -> None:
+    looked_at: list[int] = []
+    line = lines.LineBlock.line
+
+    def note(block: lines.LineBlock, index: int) -> bytes:
+        looked_at.append(index)
+        return line(block, index)
+
+    monkeypatch.setattr(lines.LineBlock, "line", note)
+    data = blank * 300_000 + b' {"id": 1, "text": "a"} \n' + blank * 5 + b"no object\n" + blank
+    rows, rejected = read_lines(tmp_path, data)
+    assert [(row, text, id) for row, text, id, _ in rows] == [(300_000, "a", "1")]
+    assert [(one.row, one.line, one.byte) for one in rejected] == [
+        (300_006, 300_007, len(blank) * 300_005 + len(b' {"id": 1, "text": "a"} \n'))
+    ]
+    assert len(looked_at) <= 6  # the object and the other line, for the columns and to be read
+
+
+@given(
+    st.lists(st.sampled_from([b"\n", b" \n", b"\t\r\n", b'{"text": "a"}\n', b"{}\n", b" {} \n", b"no\n"]), max_size=40)
+)
+def test_blocks_of_few_lines_have_the_same_lines_as_one_block(tmp_path_factory, contents: list[bytes]) -> None:
+    folder = tmp_path_factory.mktemp("in")
+    whole = read_lines(folder, b"".join(contents), Columns("text"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "MAX_BLOCK_LINES", 3)
+        assert read_lines(folder, b"".join(contents), Columns("text")) == whole
+
+
+def test_rejected_rows_in_masses_are_passed_on_block_by_block(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(lines, "MAX_BLOCK_LINES", 1000)
+    (tmp_path / "in.jsonl").write_bytes(b"no object\n" * 10_000)
+    rejected: list[Rejected] = []
+    waiting = []
+    for batch in jsonl.read(Source("in.jsonl", str(tmp_path / "in.jsonl")), Columns("text"), rejected.append):
+        waiting.append(len(rejected))
+        assert len(batch.rows) == 0
+        rejected.clear()
+    assert waiting == [1000] * 10

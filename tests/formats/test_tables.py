@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import duckdb
@@ -14,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.documents import sources
 from neardup.documents.batch import Columns, RawLines, Rejected
 from neardup.documents.ranks import NO_RANK
 from neardup.errors import InputError, SettingError
-from neardup.formats import delimited
+from neardup.formats import delimited, reading
+from neardup.formats.reading import Task
 from neardup.formats.tables import TablePart
 from neardup.runs.input_files import list_inputs
 
@@ -466,3 +469,61 @@ def test_what_becomes_a_table_by_one_call_is_told_which() -> None:
         neardup.dedup(dataset)
     with pytest.raises(InputError, match=r"pyarrow\.Table\.from_pylist"):
         neardup.dedup([{"text": "a"}])
+
+
+def test_a_parquet_file_of_one_text_in_all_rows_expands_up_to_a_named_limit(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(reading, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(reading, "FREE_BYTES_OF_TABLE", 1 << 20)
+    indices = pa.array(np.zeros(100_000, np.int32))
+    table = pa.table({"text": pa.DictionaryArray.from_arrays(indices, ["x" * 1000])})
+    part = parquet(tmp_path, table, compression="zstd")
+    limit = max(1 << 20, 200 * part.stat()[0])
+    rejected: list[Rejected] = []
+    num_bytes = sum(1000 * len(batch.rows) for batch in Task(part, Columns("text"), False).read(rejected.append))
+    assert 0 < num_bytes <= limit < 100_000_000
+    (one,) = rejected
+    assert one.rest_of_file
+    assert "it expands to more than 200 times its size" in one.reason
+
+
+@pytest.mark.parametrize(("suffix", "line"), [(".txt.gz", b"\n"), (".jsonl.gz", b"{}\n"), (".csv.gz", b'""\n')])
+def test_a_small_file_of_empty_documents_ends_in_the_same_limit(tmp_path: Path, monkeypatch, suffix: str, line: bytes):
+    monkeypatch.setattr(reading, "FREE_BYTES", 1 << 20)
+    path = tmp_path / f"in{suffix}"
+    path.write_bytes(gzip.compress(b"text\n" * (suffix == ".csv.gz") + line * 3_000_000))
+    rejected: list[Rejected] = []
+    read = Task(one_file(path, "line"), Columns("text"), False).read(rejected.append)
+    num_documents = sum(len(batch.rows) for batch in read)
+    assert 64 * num_documents <= 200 * path.stat().st_size
+    assert rejected[-1].rest_of_file
+    assert "it expands to more than 200 times its size" in rejected[-1].reason
+
+
+def wide_csv(path: Path, num_columns: int, *, quoted: bool) -> None:
+    names = [f'"name, {i}"' if quoted else f"name {i}" for i in range(num_columns - 1)]
+    path.write_text(",".join(["text", *names]) + "\n" + ",".join(["a"] * num_columns) + "\n")
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_csv_file_has_a_limit_of_columns_that_names_itself(tmp_path: Path, monkeypatch, quoted: bool) -> None:
+    monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
+    wide_csv(tmp_path / "most.csv", 100, quoted=quoted)
+    assert read(one_file(tmp_path / "most.csv"), Columns("text"))[1] == ["a"]
+    wide_csv(tmp_path / "more.csv", 101, quoted=quoted)
+    _, texts, _, _, rejected = read(one_file(tmp_path / "more.csv"), Columns("text"))
+    assert texts == []
+    assert "it has 101 columns, more than the 100 that are read" in rejected[0].reason
+
+
+def test_a_parquet_file_has_a_limit_of_columns_that_names_itself(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
+    part = parquet(tmp_path, pa.table({"text": ["a"], **{f"name {i}": [1] for i in range(100)}}))
+    _, texts, _, _, rejected = read(part, Columns("text"))
+    assert texts == []
+    assert "it has 101 columns, more than the 100 that are read" in rejected[0].reason
+
+
+def test_a_text_with_many_commas_in_the_header_is_one_column(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
+    (tmp_path / "in.csv").write_text('text,"' + "a, " * 1000 + '"\nb,c\n')
+    assert read(one_file(tmp_path / "in.csv"), Columns("text"))[1] == ["b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pytest
 import neardup
 from neardup.documents.batch import Columns
 from neardup.errors import ColumnError
+from neardup.formats import jsonl
 from neardup.formats.tables import TablePart
+from neardup.runs import columns
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 
@@ -116,3 +119,37 @@ def test_an_earlier_collection_without_the_named_column_has_its_own(tmp_path: Pa
     assert neardup.dedup(new, against=old, text_column="abstract").removed["kept_id"].to_pylist() == ["a"]
     with pytest.raises(ColumnError, match="No column 'summary' in source"):
         neardup.dedup(new, against=old, text_column="summary")
+
+
+def test_columns_that_many_files_share_are_checked_once_and_each_file_is_looked_at_once(tmp_path, monkeypatch) -> None:
+    """The time before the first document was quadratic in the number of files."""
+    for number in range(60):
+        (tmp_path / f"{number}.jsonl").write_text('{"id": 1, "text": "a", "score": 2, "kind": "b"}\n')
+        (tmp_path / f"{number}.html").write_text("<p>a</p>")
+    counts = dict.fromkeys(("asked", "checked", "looked at"), 0)
+
+    def counting(name: str, function: Callable) -> Callable:
+        def call(*arguments, **options):
+            counts[name] += 1
+            return function(*arguments, **options)
+
+        return call
+
+    counted = jsonl.HANDLER._replace(column_types=counting("looked at", jsonl.HANDLER.column_types))
+    monkeypatch.setattr(jsonl, "HANDLER", counted)
+    monkeypatch.setattr(columns, "is_text", counting("checked", columns.is_text))
+    monkeypatch.setattr(columns, "_named", counting("asked", columns._named))
+    files = list_inputs([str(tmp_path)])
+    for _ in range(3):
+        choose_columns([file for file in files if file.format == "jsonl"], None, "id", ["score"], ["kind"])
+        assert choose_columns(files).text == "text"
+    assert counts["looked at"] == 60
+    assert counts["checked"] <= 12
+    assert counts["asked"] <= 24
+
+
+def test_of_files_with_the_same_columns_the_first_is_named_where_one_is_missing(tmp_path: Path) -> None:
+    for name, row in (("a", '{"text": "a", "id": 1}'), ("b", '{"text": "b"}'), ("c", '{"text": "c"}')):
+        (tmp_path / f"{name}.jsonl").write_text(row + "\n")
+    with pytest.raises(ColumnError, match=r"No column 'id' in \S*b\.jsonl: it has 'text'"):
+        choose_columns(list_inputs([str(tmp_path)]), id_column="id")

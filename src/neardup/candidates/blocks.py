@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from neardup.errors import SettingError
@@ -132,22 +133,49 @@ def choose_blocks(
 def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> int:
     """Return the number of blocks that makes the join of all pairs cheapest."""
 
-    def cost(num_blocks: int, chosen: int) -> float:
-        share = 0.5 ** (chosen * (bits // num_blocks))
-        each = _GROUPING_COST + _COMPARISON_COST * num_fingerprints * share / 2
-        return math.comb(max_distance + chosen, chosen) * each
+    def cost(sizes: Sequence[int], chosen: int) -> float:
+        groupings = _count_keys(sizes[: max_distance + chosen], chosen)
+        share = sum(count * 0.5**key_bits for key_bits, count in groupings.items())
+        return _GROUPING_COST * sum(groupings.values()) + _COMPARISON_COST * num_fingerprints * share / 2
 
-    numbers = range(max_distance + 1, bits + 1)
-    return min(numbers, key=lambda number: min(cost(number, i + 1) for i in range(min(number - max_distance, 4))))
+    def least_cost(num_blocks: int) -> float:
+        sizes = _sizes(bits, num_blocks)
+        return min(cost(sizes, chosen) for chosen in range(1, min(num_blocks - max_distance, 4) + 1))
+
+    return min(range(max_distance + 1, bits + 1), key=least_cost)
 
 
 def _plan(count: int, bits: int, max_distance: int, num_blocks: int) -> BlockPlan:
-    num_tables = math.comb(num_blocks, num_blocks - max_distance)
-    key_bits = sum(sorted(mask.bit_count() for mask in cut_blocks(0, bits, num_blocks))[: num_blocks - max_distance])
-    directory = 4 * min(1 << key_bits, count)
+    tables = _count_keys(_sizes(bits, num_blocks), num_blocks - max_distance)
+    num_tables = sum(tables.values())
+    directories = sum(number * 4 * min(1 << key_bits, count) for key_bits, number in tables.items())
     rows = count * (8 * num_words(bits) + _FIXED_ROW_BYTES)
-    memory_bytes = rows + num_tables * (count * _ENTRY_BYTES + directory)
-    return BlockPlan(num_blocks, num_tables, key_bits, num_tables * (count / 2**key_bits), memory_bytes)
+    return BlockPlan(
+        num_blocks=num_blocks,
+        num_tables=num_tables,
+        key_bits=min(tables),
+        comparisons=sum(number * (count / 2**key_bits) for key_bits, number in tables.items()),
+        memory_bytes=rows + num_tables * count * _ENTRY_BYTES + directories,
+    )
+
+
+def _sizes(bits: int, num_blocks: int) -> list[int]:
+    """Return the bits of each block."""
+    return [mask.bit_count() for mask in cut_blocks(0, bits, num_blocks)]
+
+
+def _count_keys(sizes: Sequence[int], chosen: int) -> dict[int, int]:
+    """Return how many choices of some blocks have keys of each length in bits.
+
+    Requires: sizes differ by one at most. So the long blocks in a choice decide its length, and nothing is enumerated.
+    """
+    short = min(sizes)
+    num_long = sum(size > short for size in sizes)
+    num_short = len(sizes) - num_long
+    return {
+        chosen * short + long: math.comb(num_long, long) * math.comb(num_short, chosen - long)
+        for long in range(max(0, chosen - num_short), min(chosen, num_long) + 1)
+    }
 
 
 def _most_that_fit(bits: int, max_distance: int, memory_bytes: float) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of_utf8
+from neardup.arrays import arrow_of_optional, arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
@@ -143,7 +143,7 @@ def page_rows(pages: Sequence[Page], format_name: str, wanted: Sequence[str] | N
     if {"title", "language"} & set(names):
         # A character takes four bytes at most.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
-    columns = [_column(name, pages, heads).cast(types[name]) for name in names]
+    columns = [_column(name, pages, heads) for name in names]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([(name, types[name]) for name in names]))
 
 
@@ -168,8 +168,8 @@ def page_documents(
 def _column(name: str, pages: Sequence[Page], heads: list[str]) -> pa.Array:
     if name == TEXT_COLUMN:
         return arrow_of_utf8([page.html for page in pages])
+    if name == "date":
+        return pa.array([page.date for page in pages], COLUMN_TYPES["warc"][name])
     if name in ("title", "language"):
-        values: list[Any] = list(map(title_of if name == "title" else language_of, heads))
-    else:
-        values = [getattr(page, "origin" if name in ("file", "url") else name) for page in pages]
-    return pa.array(values, COLUMN_TYPES["warc"].get(name, pa.string()))
+        return arrow_of_optional(list(map(title_of if name == "title" else language_of, heads)))
+    return arrow_of_optional([page.charset if name == "charset" else page.origin for page in pages])

@@ -114,14 +114,36 @@ def unreachable(address: str, why: object) -> InputError:
     return InputError(f"Cannot reach {address}: {why}. Check the address, the network and the access rights.")
 
 
-MAX_EXPANSION, _FREE_BYTES = 200, 64 << 20
+MAX_EXPANSION, FREE_BYTES = 200, 64 << 20
 """A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
 
+FREE_BYTES_OF_TABLE = 4 << 30
+"""The same of a file that is compressed inside, such as Parquet, which may well have one long text in all rows."""
 
-def check_expansion(num_bytes: int, compressed_bytes: int) -> None:
+
+def check_expansion(
+    num_bytes: int,
+    compressed_bytes: int,
+    free_bytes: int = FREE_BYTES,
+    *,
+    advice: str = "Decompress it yourself if you trust it",
+) -> None:
     """Raise OSError if so many decompressed bytes are too many for their compressed ones."""
-    if num_bytes > max(_FREE_BYTES, MAX_EXPANSION * compressed_bytes):
-        raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. Decompress it yourself if you trust it")
+    if num_bytes > max(free_bytes, MAX_EXPANSION * compressed_bytes):
+        raise OSError(f"it expands to more than {MAX_EXPANSION} times its size. {advice}")
+
+
+MAX_COLUMNS = 10_000
+"""A table has no more columns: each costs time and memory in every batch, whether it is read or copied."""
+
+
+def check_columns(num_columns: int) -> None:
+    """Raise OSError if a table has more columns than are read."""
+    if num_columns > MAX_COLUMNS:
+        raise OSError(
+            f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. Write the columns that "
+            "are needed to another file"
+        )
 
 
 class BoundedStream(io.RawIOBase):
@@ -138,7 +160,7 @@ class BoundedStream(io.RawIOBase):
         return data
 
     def read(self, size: int = -1) -> bytes:
-        most = max(_FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
+        most = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
         return self._count(self._stream.read(size if size >= 0 else most + 1))
 
     def read1(self, size: int = -1) -> bytes:

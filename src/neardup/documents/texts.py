@@ -62,7 +62,7 @@ def is_identifier(kind: pa.DataType) -> bool:
     return is_text(kind) or not pa.types.is_nested(kind)
 
 
-def invalid_utf8_rows(array: pa.LargeStringArray) -> list[int]:
+def invalid_utf8_rows(array: pa.StringArray | pa.LargeStringArray) -> list[int]:
     """Return the rows whose bytes are not UTF-8, rising; O(bad rows x log rows) validations."""
     bad: list[int] = []
     ranges = [(0, len(array))]
@@ -148,6 +148,8 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
     Numbers and times are written as by Arrow, fixed-size bytes in hexadecimal digits.
     """
     array = _plain(array)
+    if pa.types.is_string(array.type) and not invalid_utf8_rows(array):
+        return array, {}
     if is_text(array.type):
         return as_text(array, what)
     if pa.types.is_fixed_size_binary(array.type):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Words, arrow_file
+from neardup.arrays import Floats, Ints, Mask, Words, arrow_file, arrow_of
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
@@ -240,7 +240,7 @@ class IdfTable(IdfSource):
         }
         fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
-        table = pa.table([self.hashes, self.counts], schema=schema)
+        table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
         with AtomicFile(path) as partial, arrow_file(partial, "wb") as file:
             pq.write_table(table, file, compression="zstd")
 

@@ -5,8 +5,11 @@ Columns are read by their position: names may repeat or be empty, as a spreadshe
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -17,7 +20,7 @@ import pyarrow.csv as pa_csv
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
 from neardup.documents.sinks import RowSink, open_compressed
-from neardup.documents.sources import Source
+from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
 from neardup.formats.registry import Handler
 
@@ -51,6 +54,7 @@ def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
     options = pa_csv.ReadOptions(use_threads=False, block_size=block_bytes)
     with source.open_stream() as stream:
         beginning = bytes(stream.read(block_bytes)).removeprefix(BYTE_ORDER_MARK)
+    check_columns(_count_columns(beginning.lstrip(b"\r\n"), _DELIMITERS[source.format]))
     num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n"))))
     try:
         with source.open_stream() as file:
@@ -76,6 +80,18 @@ class _Wanted(NamedTuple):
     def schema(self) -> pa.Schema:
         """The columns as they are named; names may repeat."""
         return pa.schema([pa.field(self.header.names[position], pa.string()) for position in self.positions])
+
+
+def _count_columns(head: bytes, delimiter: str) -> int:
+    """Return about how many columns the header has: Arrow takes seconds and gigabytes for some hundred thousand."""
+    line_end = re.search(rb"[\r\n]", head)
+    line = head[: line_end.start()] if line_end else head
+    if b'"' not in line:
+        return line.count(delimiter.encode()) + 1
+    lines = io.StringIO(head.decode("utf-8", "replace"), newline="")
+    with suppress(csv.Error):  # a name that is too long, which Arrow reads
+        return len(next(csv.reader(lines, delimiter=delimiter), []))
+    return 1
 
 
 def _open(

@@ -36,8 +36,10 @@ SAMPLE_LINES = 100
 """The columns of a file are the keys of this many lines at its beginning."""
 
 _BLANKS = b" \t\r\n"
+_IS_BLANK = np.isin(np.arange(256), list(_BLANKS))
 # Below this, one line after the other costs less than halving again.
 _LEAF_LINES = 16
+_LINES_AT_ONCE = 1024  # of a sample, which ends soon in most files
 _MAX_DEPTH = 8  # of objects whose keys are columns
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what is not UTF-8 is decoded to these
 _TOO_DEEP = "the line is nested too deeply"
@@ -102,10 +104,10 @@ def _types_of(source: Source, _: tuple[int, float]) -> dict[str, pa.DataType]:
 
 def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]:
     for block in read_line_blocks(source, reject):
-        for index in range(block.num_lines):
-            line = block.line(index).strip(_BLANKS)
-            if line:
-                yield line.decode("utf-8-sig", "replace")
+        for begin in range(0, block.num_lines, _LINES_AT_ONCE):
+            filled = _has_text(block.data, block.offsets[begin : begin + _LINES_AT_ONCE + 1])
+            for index in (begin + np.flatnonzero(filled)).tolist():
+                yield block.line(index).strip(_BLANKS).decode("utf-8-sig", "replace")
 
 
 def _arrow_type(seen: set[str]) -> pa.DataType:
@@ -177,6 +179,10 @@ def _documents(
         good[found.rows] = True
         payload = RawLines(*select_lines(data, offsets, good)) if with_payload else None
         yield replace(found, rows=lines[found.rows] + block.first_line, payload=payload)
+    elif bad:  # an empty batch: its reader passes on the rejected rows before it, and need not hold those of a file
+        none = pa.RecordBatch.from_pylist([], pa.schema(_kinds({}, wanted.columns)))
+        payload = RawLines(pa.py_buffer(b""), np.zeros(1, np.int64)) if with_payload else None
+        yield replace(documents_of(none, lines[:0], wanted.columns, "", reject), payload=payload)
 
 
 def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
@@ -187,7 +193,9 @@ def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
     closing = closing - (data[closing] == ord("\n"))
     candidate = (data[begins] == ord("{")) & (data[np.maximum(closing, begins)] == ord("}"))
     bad: dict[int, str] = {}
-    for index in np.flatnonzero(~candidate).tolist():
+    others = np.flatnonzero(~candidate)
+    selected, offsets = select_lines(data, block.offsets, ~candidate)
+    for index in others[_has_text(np.frombuffer(selected, np.uint8), offsets)].tolist():
         mark = BYTE_ORDER_MARK if block.begins_file and index == 0 else b""
         line = block.line(index).removeprefix(mark).strip(_BLANKS)
         if line.startswith(b"{") and line.endswith(b"}"):
@@ -195,6 +203,17 @@ def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
         elif line:
             bad[index] = why_no_object(line)
     return candidate, bad
+
+
+def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return whether each line of some bytes, which begins at its offset, has more than blanks.
+
+    All lines are looked at together: a small compressed file may have millions that are blank.
+    """
+    marks = np.flatnonzero(~_IS_BLANK[data[offsets[0] : offsets[-1]]])
+    before = np.searchsorted(marks, offsets - offsets[0])
+    has_text: np.ndarray = before[1:] > before[:-1]
+    return has_text
 
 
 def why_no_object(line: bytes) -> str:

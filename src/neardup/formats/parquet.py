@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
 from neardup.documents.nested import column_of, with_column
-from neardup.documents.sources import Source, Stretch
+from neardup.documents.sources import Source, Stretch, check_columns
 from neardup.documents.stretches import STRETCH_BYTES, cut
 from neardup.documents.texts import documents_of, replace_column, slices_of
 from neardup.documents.views import without_views
@@ -48,6 +48,7 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
     """Return name and type of each column."""
     with source.open_file() as file:
         schema = pq.read_schema(file)
+    check_columns(len(schema.names))
     return dict(zip(schema.names, schema.types, strict=True))
 
 
@@ -135,6 +136,7 @@ def _decoded_batches(
         buffer_size = _READ_BYTES if source.is_local else 0
         kept = [] if dictionary is None else [dictionary]
         file = pq.ParquetFile(handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept)
+        check_columns(file.metadata.num_columns)
         stretch = source.stretch or cut([], file.metadata.num_row_groups)[0]
         groups = range(stretch.begin, stretch.end)
         if not groups:  # pyarrow 18 reads none as the one before the first.

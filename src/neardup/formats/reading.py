@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +16,15 @@ from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, P
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
-from neardup.documents.sources import CannotOpen, Source, Stretch, compression_of
+from neardup.documents.sources import (
+    FREE_BYTES,
+    FREE_BYTES_OF_TABLE,
+    CannotOpen,
+    Source,
+    Stretch,
+    check_expansion,
+    compression_of,
+)
 from neardup.documents.texts import with_keys
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
@@ -51,8 +59,13 @@ class InputFile(Source):
     def column_types(self) -> dict[str, pa.DataType] | None:
         """Return name and type of each column and of the fields inside it.
 
-        None for plain text, {} when empty or damaged, which `read` reports.
+        None for plain text, {} when empty or damaged, which `read` reports. A file is looked at once, however often
+        this is asked: there may be a hundred thousand of them.
         """
+        return self._column_types
+
+    @cached_property
+    def _column_types(self) -> dict[str, pa.DataType] | None:
         with suppress(*_DAMAGE):
             types = FORMATS[self.format].handler.column_types(self)
             return None if types is None else nested_types(types)
@@ -129,9 +142,8 @@ class UnlistedFolder(InputFile):
         """Return no column, as of a damaged file."""
         return {}
 
-    def num_rows(self) -> int:
-        """Return 0."""
-        return 0
+    def num_rows(self) -> None:
+        """Return nothing, as of a damaged file."""
 
     def stretches(self) -> list[InputFile]:
         """Return itself."""
@@ -157,13 +169,25 @@ MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
 _HEAD_BYTES = 1 << 16  # of a file that is looked at for its encoding
+
+DOCUMENT_BYTES = 64
+"""What a run keeps of a document, however short; a compressed file of empty ones expands by as much."""
+
 _FREQUENT = "的，。"
+_SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _IS_UTF16 = ": it is UTF-16"
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
 _END: _Raw = None, None
+
+
+@dataclass
+class _Ending:
+    """Whether the reading of a part ends early: its readers, which may be far ahead, look here after each batch."""
+
+    is_early: bool = False
 
 
 def ignore(_: Rejected) -> None:
@@ -218,7 +242,7 @@ class Task(NamedTuple):
         """Return the documents if they are in memory."""
         return None if self.cache is None or isinstance(self.part, TablePart) else self.cache.stored(self._key)
 
-    def _decode(self, part: Part, *, with_payload: bool) -> Iterator[_Raw]:
+    def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
         """Yield the documents and the rejected rows of a stretch as they are in it, and None in the end."""
         rejected: list[Rejected] = []
         with_payload = with_payload or (self.cache is not None and self.cache.with_payload and not self.against)
@@ -227,20 +251,22 @@ class Task(NamedTuple):
                 yield from ((part.stretch, row) for row in rejected)
                 rejected.clear()
                 yield part.stretch, batch
+                if ending.is_early:
+                    break
         except CannotOpen as error:
             rejected.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
         yield from ((part.stretch, row) for row in rejected)
         yield part.stretch, None
 
-    def _joined(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
+    def _joined(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
         """Yield the documents and the rejected rows of all stretches as those of the part; keep them in memory."""
-        entries = self._join(raw)
+        entries = self._join(raw, ending)
         return (
             entries if self.cache is None or isinstance(self.part, TablePart) else self.cache.store(self._key, entries)
         )
 
-    def _join(self, raw: Iterator[_Raw]) -> Iterator[Entry]:
-        rows = num_bytes = reached = 0
+    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
+        rows = num_bytes = reached = expanded = 0
         num_documents = num_unreadable = num_excluded = 0
         is_lost = False
         why = ""
@@ -258,6 +284,12 @@ class Task(NamedTuple):
                 batch = replace(entry, rows=entry.rows + rows) if rows else entry
                 fitting = self._without_long(batch, found.append)
                 num_documents += len(fitting.rows)
+                expanded += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
+                reason = self._why_too_large(expanded)
+                if reason is not None:
+                    yield Rejected(self.part.name, None, None, None, reason, rest_of_file=True)
+                    is_lost = ending.is_early = True
+                    continue
             for row in found:
                 if row.excluded:
                     num_excluded += 1
@@ -290,8 +322,28 @@ class Task(NamedTuple):
             return row._replace(reason=row.reason + hint, rest_of_file=True)
         return row._replace(reason=row.reason + hint) if hint else row
 
+    def _why_too_large(self, num_bytes: int) -> str | None:
+        """Return why no more is read of a file whose documents have so many bytes; None if they may be so many.
+
+        The bytes that are decompressed say too little: a dictionary in a table may have a text once for all rows.
+        """
+        part = self.part
+        if isinstance(part, TablePart) or num_bytes <= FREE_BYTES:
+            return None
+        is_table = FORMATS[part.format].contents == "binary"
+        if part.compression is None and not is_table:
+            return None
+        try:
+            if is_table:
+                check_expansion(num_bytes, part.stat()[0], FREE_BYTES_OF_TABLE, advice=_SPLIT_TABLE)
+            else:
+                check_expansion(num_bytes, part.stat()[0], FREE_BYTES)
+        except (OSError, CannotOpen) as error:
+            return f"the rest of the file cannot be read: {error}"
+        return None
+
     def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
-        if batch.text.nbytes <= self.max_document_bytes:
+        if batch.text_bytes <= self.max_document_bytes:
             return batch
         lengths = np.diff(flatten_strings(batch.text)[1])
         fits = lengths <= self.max_document_bytes
@@ -334,11 +386,12 @@ def read_tasks(
     with_payload : whether the documents are to be copied.
     """
     stored = [task._stored() for task in tasks]
+    endings = [_Ending() for _ in tasks]
 
     def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
-        for task, known in zip(tasks, stored, strict=True):
+        for task, known, ending in zip(tasks, stored, endings, strict=True):
             parts = [] if known is not None else task.part.stretches()
-            yield from (partial(task._decode, part, with_payload=with_payload) for part in parts)
+            yield from (partial(task._decode, part, ending, with_payload=with_payload) for part in parts)
             if parts and parts[0].stretch is not None:
                 yield partial(iter, [_END])
 
@@ -346,7 +399,7 @@ def read_tasks(
     readers = threads if threads > 2 else 1
     with closing(chain_ahead(streams(), readers, bytes_of=lambda raw: bytes_of(raw[1]))) as ahead:
         for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
-            entries = task._joined(iter(partial(next, ahead), _END)) if known is None else known
+            entries = task._joined(iter(partial(next, ahead), _END), endings[number]) if known is None else known
             yield from ((number, entry) for entry in entries)
             yield number, None
 

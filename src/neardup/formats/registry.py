@@ -7,6 +7,7 @@ first file of the format is opened, so that finding files and showing help load 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -76,7 +77,9 @@ class Format:
     @property
     def handler(self) -> Handler:
         """The functions of the format; imports its module."""
-        handler: Handler = import_module(self.module).HANDLER
+        # `import_module` takes locks, for each of many files. Another thread may be in the middle of the module.
+        known: Handler | None = getattr(sys.modules.get(self.module), "HANDLER", None)
+        handler: Handler = known or import_module(self.module).HANDLER
         return handler
 
 
@@ -86,10 +89,17 @@ FORMATS: dict[str, Format] = {}
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 """Suffix -> name of the compression of a whole file."""
 
+_BY_SUFFIX: dict[str, Format] = {}
+"""The format of each suffix: a folder of many files asks for all of their names."""
+
 
 def register(new: Format) -> None:
     """Add a format, or replace the one of that name."""
     FORMATS[new.name] = new
+    _BY_SUFFIX.clear()
+    for known in FORMATS.values():
+        for suffix in known.suffixes:
+            _BY_SUFFIX.setdefault(suffix, known)
 
 
 _HERE = "neardup.formats."
@@ -122,14 +132,14 @@ def split_name(name: str) -> tuple[str, str | None, str | None]:
     >>> split_name("notes")
     ('notes', None, None)
     """
-    stem, compression = name, None
-    for suffix, codec in COMPRESSIONS.items():
-        if stem.lower().endswith(suffix):
-            stem, compression = stem[: -len(suffix)], codec
-    for known in FORMATS.values():
-        for suffix in known.suffixes:
-            if stem.lower().endswith(suffix) and (compression is None or known.contents != "binary"):
-                return stem[: -len(suffix)], known.name, compression
+    stem, compression = name, compression_of(name)
+    if compression is not None:
+        stem = name[: name.rfind(".")]
+    last_dot = stem.rfind(".")
+    for dot in (stem.rfind(".", 0, max(0, last_dot)), last_dot):  # a suffix has one dot or two
+        known = _BY_SUFFIX.get(stem[dot:].lower())
+        if dot >= 0 and known is not None and (compression is None or known.contents != "binary"):
+            return stem[:dot], known.name, compression
     return name, None, None
 
 
@@ -141,7 +151,7 @@ def format_of(name: str) -> tuple[str | None, str | None]:
 
 def compression_of(name: str) -> str | None:
     """Return the compression by a file's last suffix."""
-    return next((codec for suffix, codec in COMPRESSIONS.items() if name.lower().endswith(suffix)), None)
+    return COMPRESSIONS.get(name[name.rfind(".") :].lower()) if "." in name else None
 
 
 def format_of_bytes(head: bytes) -> str | None:

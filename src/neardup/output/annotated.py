@@ -72,7 +72,7 @@ def write_annotated(
                     if sinks is shared:
                         stack.callback(own.close)
                 own.write(rows)
-                progress.advance(len(batch.rows), batch.text.nbytes)
+                progress.advance(len(batch.rows), batch.text_bytes)
                 first = stop
             if own is not None and sinks is not shared:
                 own.close()

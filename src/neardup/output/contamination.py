@@ -194,7 +194,7 @@ class ItemTables:
                         assert batch.payload is not None  # read with payload
                         numbers = np.arange(first, first + len(batch.rows))
                         writer.write(batch.payload, np.isin(numbers, left_out, invert=True))
-                        progress.advance(len(numbers), batch.text.nbytes)
+                        progress.advance(len(numbers), batch.text_bytes)
                         first += len(numbers)
 
     def examples(self) -> list[Example]:

@@ -124,7 +124,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         self._sink: Sink | None = None
         self._selected = InOrder[Payload](lambda selected: self._open().write(selected), _SHARE)
         self._selected.encoders = self._encoders = encoders
-        if self.path.exists() and not overwrite:
+        if not overwrite and os.path.exists(self.path):
             raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
         try:
             self._make_sink = part.make_sink()
@@ -175,8 +175,11 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     def _open(self) -> Sink:
         if self._sink is None:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._sink = self._make_sink(str(self._file.partial))
+                try:
+                    self._sink = self._make_sink(str(self._file.partial))
+                except FileNotFoundError:  # the folder is made once, not for each of its files
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    self._sink = self._make_sink(str(self._file.partial))
                 if self._encoders is not None and isinstance(self._sink, ParallelSink):
                     self._sink.encode_on(self._encoders)
             except _DAMAGE as error:

@@ -136,7 +136,7 @@ def _write_parts(
                 if shown is not None:
                     shown.texts.update(_texts_in(batch, start, shown.documents))
                 start += len(batch.rows)
-                yield len(kept), batch.text.nbytes
+                yield len(kept), batch.text_bytes
 
 
 def read_texts(

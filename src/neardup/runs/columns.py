@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -63,7 +63,7 @@ def choose_columns(
     if vector_length is not None:
         _refuse_without_vectors(parts)
     types = _types_of(parts)
-    _refuse_without_columns([part for part in parts if part.name not in types])
+    _refuse_without_columns([part for part in parts if part.column_types() == {}])
     ids: list[Any] = [] if id_column is None else _several(id_column)
     has_paths = all(part.unit == "file" for part in parts) and ids in ([], [FILE_COLUMN])
     ids = [FILE_COLUMN] if has_paths else ids
@@ -90,8 +90,8 @@ def choose_columns(
         ids = [named] if named and all(is_identifier(columns[named]) for columns in types.values()) else []
     for column in () if id_column is None else ids:
         _fitting(types, column, is_identifier, "the id", "of strings or numbers")
-    keys = {part.name: dict.fromkeys(part.keys, pa.string()) for part in parts}
-    types = {part: keys[part] | columns for part, columns in types.items()}
+    if ranks or values:
+        types = _types_of(parts, with_keys=True)
     for column in ranks:
         _fitting(types, column, is_rank, "the rank", "of numbers or dates")
         _refuse_plain(parts, column, "rank")
@@ -102,9 +102,27 @@ def choose_columns(
     return Columns(texts[0], id, ranks, values, tuple(texts[1:]), vector_length, more_ids)
 
 
-def _types_of(parts: Sequence[Part]) -> dict[str, _Types]:
-    """Return the columns of the parts that show some."""
-    return {part.name: shown for part in parts if (shown := part.column_types())}
+def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, _Types]:
+    """Return the columns of the parts that show some, by the name of the part.
+
+    Of parts that are alike only the first is listed: a hundred thousand small files have few kinds of columns, and
+    each check below asks every one that is listed.
+
+    with_keys : whether the keys of the folders of a part are columns, too.
+    """
+    listed: dict[str, _Types] = {}
+    seen: set[Hashable] = set()
+    for part in parts:
+        columns = part.column_types()
+        if not columns:
+            continue
+        if with_keys:
+            columns = dict.fromkeys(part.keys, pa.string()) | columns
+        kind = part.is_pages, tuple(columns.items())
+        if kind not in seen:
+            seen.add(kind)
+            listed[part.name] = columns
+    return listed
 
 
 def names_of(vector_length: int | None) -> tuple[str, ...]:
@@ -147,7 +165,7 @@ def choose_item_columns(
         If a column is missing or weighs nothing, none is recognised, or no column of an item is of strings.
     """
     types, advice = _types_of(parts), "Name columns of the items (item_columns, --item-columns)."
-    _refuse_without_columns([part for part in parts if part.name not in types])
+    _refuse_without_columns([part for part in parts if part.column_types() == {}])
     if benchmark_column is not None:
         _refuse_plain(parts, benchmark_column, "benchmark")
         _named(types, benchmark_column, "Name one of these (benchmark_column, --benchmark-column).")

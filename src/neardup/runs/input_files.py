@@ -86,7 +86,9 @@ def _piped(unit: str, requested: str | None) -> InputFile:
 
 
 def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
-    below = posixpath.relpath(file.path, root) if is_remote(file.location) else os.path.relpath(file.path, root)
+    # `relpath` asks for the working directory, and makes both paths absolute, once more for each file.
+    separator = "/" if is_remote(file.location) else os.sep
+    below = file.path.removeprefix(root).lstrip(separator)
     relative_name = below.replace(os.sep, "/")
     if file.problem:
         return UnlistedFolder(
@@ -140,11 +142,11 @@ def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
     taken: set[str] = set()
     named: list[InputFile] = []
     for file in files:
-        stem, _, _ = split_name(file.relative_name)
-        suffix = file.relative_name[len(stem) :]
         name, copy = file.relative_name, 2
         while name in taken:
+            stem, _, _ = split_name(file.relative_name)
+            suffix = file.relative_name[len(stem) :]
             name, copy = f"{stem}-{copy}{suffix}", copy + 1
         taken.add(name)
-        named.append(replace(file, relative_name=name))
+        named.append(file if copy == 2 else replace(file, relative_name=name))
     return named

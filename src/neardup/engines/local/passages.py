@@ -135,14 +135,14 @@ class _Documents(NamedTuple):
                 texts = pc.if_else(kept, texts, pa.scalar("", pa.large_string()))
             return work(texts)
 
-        groups = group_small(numbered(self.tasks, self.corpus, self.threads), lambda one: int(one[1].text.nbytes))
+        groups = group_small(numbered(self.tasks, self.corpus, self.threads), lambda one: one[1].text_bytes)
         mapped = map_ordered(groups, describe, self.threads, bytes_of=_bytes_of)
         for group, found in mapped:
             yield sum(len(batch.rows) for _, batch in group), _bytes_of(group), found
 
 
 def _bytes_of(group: list[tuple[slice, DocumentBatch]]) -> int:
-    return sum(int(batch.text.nbytes) for _, batch in group)
+    return sum(batch.text_bytes for _, batch in group)
 
 
 def _decide(

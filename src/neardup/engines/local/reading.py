@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import schemas
-from neardup.arrays import Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
+from neardup.arrays import Ints, Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import Corpus, DocumentBatch, Rejected, Tally, ValueNames, concatenate, rejecter
 from neardup.engines.base import FirstIds
@@ -33,6 +33,9 @@ from neardup.settings.run import RunSettings, SelectionSettings
 _MOST_REMEMBERED = 10_000  # values of a column that are not stored again when they recur
 MAX_DOCUMENTS = 2**31 - 2  # a slot of a bucket is a position of 31 bits; all ones mark a free slot
 _CHECKPOINT_EVERY = 64
+_MAX_WAITING = 1024  # rejected rows; a file may have nothing else
+_REJECTED_BYTES = 512
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _FREQUENCIES = "idf.parquet"
 T = TypeVar("T")
 
@@ -43,6 +46,13 @@ class Piece(NamedTuple):
     rejected: list[Rejected]
     batch: DocumentBatch | None
     is_end: bool
+
+
+class _PartEnd(NamedTuple):
+    """The documents that are read at the end of a part, and the rejected rows of the part."""
+
+    documents: int
+    rejected: int
 
 
 class Reading:
@@ -84,6 +94,10 @@ class Reading:
         for number, entry in read_tasks(tasks, threads):
             if isinstance(entry, Rejected):
                 reject(entry)
+                if len(rejected) >= _MAX_WAITING:
+                    fresh, old = rejected[old:], max(0, old - len(rejected))
+                    rejected.clear()
+                    yield Piece(fresh, None, False)
             elif entry is None:
                 yield Piece(rejected[old:], None, True)
                 documents = old = seen = 0
@@ -103,18 +117,24 @@ class Reading:
     def store(self, pieces: list[Piece]) -> None:
         """Append pieces to the columns."""
         batches = [piece.batch for piece in pieces if piece.batch is not None]
-        if batches:
-            self._store_documents(batches)
+        offsets = self._store_documents(batches) if batches else np.zeros(1, np.int64)
+        # A column gets the numbers of all pieces at once: each may be a small file.
+        ends: list[_PartEnd] = []
+        first = 0
         for piece in pieces:
-            self._store_rejected(piece.rejected)
+            if piece.rejected:
+                self._store_rejected(piece.rejected)
             if piece.batch is not None:
-                lengths = np.diff(flatten_strings(piece.batch.text)[1])
-                self.scratch.append(schemas.LENGTHS, lengths)
-                self.tally.text_bytes += int(lengths.sum())
-                self.tally.documents += len(piece.batch.rows)
-                self.tally.part_documents += len(piece.batch.rows)
+                count = len(piece.batch.rows)
+                self.tally.text_bytes += int(offsets[first + count] - offsets[first])
+                self.tally.documents += count
+                self.tally.part_documents += count
+                first += count
             if piece.is_end:
-                self._end_part()
+                ends.append(self._end_part())
+        if ends:
+            self.scratch.append(schemas.PART_ENDS, np.array([end.documents for end in ends], np.int64))
+            self.scratch.append(schemas.PART_REJECTED, np.array([end.rejected for end in ends], np.int64))
         if self.tally.documents > MAX_DOCUMENTS:
             raise InputError(
                 f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one "
@@ -137,9 +157,11 @@ class Reading:
         tally.shingles += int(features.sets.offsets[-1])
         tally.without_features += int(np.count_nonzero(~keys.featured))
 
-    def _store_documents(self, batches: list[DocumentBatch]) -> None:
-        """Append the rows, ids and ranks of documents."""
+    def _store_documents(self, batches: list[DocumentBatch]) -> Ints:
+        """Append the rows, lengths, ids and ranks of documents; return the offsets of their texts."""
         scratch, tally = self.scratch, self.tally
+        text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))[1]
+        scratch.append(schemas.LENGTHS, np.diff(text_offsets))
         scratch.append(schemas.ROWS, np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
         if self.has_ids:
             ids = _ids_of(batches, tally.documents)
@@ -153,6 +175,7 @@ class Reading:
             scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
         if self.num_values:
             self._store_values(batches)
+        return text_offsets
 
     def _store_values(self, batches: list[DocumentBatch]) -> None:
         """Append the hash of the counted value of each document, 0 where it is not read, and note the values."""
@@ -179,20 +202,20 @@ class Reading:
 
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
+        lines = "".join(_ENCODER.encode(row._asdict()) + "\n" for row in rejected)
+        self.scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
         for row in rejected:
-            line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
-            self.scratch.append(schemas.REJECTED, np.frombuffer(line.encode("utf-8", "replace"), np.uint8))
             self.tally.losses.add(row)
         self.tally.part_rejected += len(rejected)
 
-    def _end_part(self) -> None:
-        """Record the end of a part."""
-        self.scratch.append(schemas.PART_ENDS, np.array([self.tally.documents], np.int64))
-        self.scratch.append(schemas.PART_REJECTED, np.array([self.tally.part_rejected], np.int64))
+    def _end_part(self) -> _PartEnd:
+        """Note the end of a part; return what the scratch columns record of it."""
+        end = _PartEnd(self.tally.documents, self.tally.part_rejected)
         if self.tasks[self.tally.part].against:
             self.tally.against_bytes = self.tally.text_bytes
         self.tally.part += 1
         self.tally.part_documents = self.tally.part_rejected = 0
+        return end
 
     def corpus(self) -> Corpus:
         """Return the corpus, after all parts are read."""
@@ -246,17 +269,15 @@ def read_all(
         batches = [piece.batch for piece in pieces if piece.batch is not None]
         return describe(batches) if batches else None
 
-    def fits(group: list[Piece], piece: Piece) -> bool:
-        return batch_rows is None or sum(map(_rows_of, group)) + _rows_of(piece) <= batch_rows
-
-    groups = group_small(reading.pieces(threads), _bytes_of, fits=fits)
+    groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, most_rows=batch_rows)
     described = map_ordered(groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
     for number, (pieces, found) in enumerate(described, 1):
         if found is not None:
             use(found)
         reading.store(pieces)
         if found is not None:
-            progress.advance(sum(map(_rows_of, pieces)), sum(map(_bytes_of, pieces)))
+            texts = [piece.batch.text_bytes for piece in pieces if piece.batch is not None]
+            progress.advance(sum(map(_rows_of, pieces)), sum(texts))
         if number % _CHECKPOINT_EVERY == 0:
             reading.checkpoint()
     reading.checkpoint()
@@ -265,7 +286,7 @@ def read_all(
 
 
 def _bytes_of(piece: Piece) -> int:
-    return 0 if piece.batch is None else int(piece.batch.text.nbytes)
+    return _REJECTED_BYTES * len(piece.rejected) + (0 if piece.batch is None else piece.batch.text_bytes)
 
 
 def _rows_of(piece: Piece) -> int:
@@ -312,7 +333,7 @@ def map_batches(
     """
     grouped = map(concatenate, group_small(_batches(tasks, threads, reject), _text_bytes, fits=_same_columns))
     for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes):
-        progress.advance(len(batch.rows), int(batch.text.nbytes))
+        progress.advance(len(batch.rows), batch.text_bytes)
         yield batch, result
 
 
@@ -325,7 +346,7 @@ def _batches(tasks: list[Task], threads: int, reject: Callable[[Rejected], None]
 
 
 def _text_bytes(batch: DocumentBatch) -> int:
-    return int(batch.text.nbytes)
+    return batch.text_bytes
 
 
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
