@@ -145,7 +145,7 @@ def test_a_folder_of_code_is_read_file_by_file(tmp_path):
     assert sorted(result.kept["file"].to_pylist()) == sorted(
         str(tmp_path / name) for name in ("_Private.java", "n.ipynb", "pkg/__init__.py", "pkg/main.rs")
     )
-    assert result.report["counts"]["rejected"] == 1
+    assert result.report["incomplete"]["names"] == [str(tmp_path / "damaged.ipynb")]
 
 
 def test_the_source_of_a_notebook_is_that_of_its_cells():

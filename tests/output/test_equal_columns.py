@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup
+from neardup.errors import ColumnError
 
 HEADER = ["id", "tag", "tag", "text", "", ""]
 LONG = " ".join(f"word{number}" for number in range(60))
@@ -123,3 +125,11 @@ def open_as(path: Path, codec: str | None, mode: str):
 
         return lzma.open(path, f"{mode}b")
     return pa.output_stream(path, codec) if mode == "w" else pa.input_stream(path, codec)
+
+
+def test_kept_rows_of_types_that_no_table_can_have_are_refused_by_name(tmp_path: Path) -> None:
+    for number, value in enumerate(("1", Decimal("1.5"))):
+        pq.write_table(pa.table({"text": ["one two"], "rank": [value]}), tmp_path / f"{number}.parquet")
+    result = neardup.dedup([tmp_path / "0.parquet", tmp_path / "1.parquet"])
+    with pytest.raises(ColumnError, match="columns that cannot be in one table.*Read them from the files"):
+        _ = result.kept

@@ -19,6 +19,7 @@ import pyarrow as pa
 from neardup.arrays import Floats, Ints, arrow_of
 from neardup.decide.outcome import Edited, Edits, Removals
 from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
+from neardup.errors import ColumnError
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
 from neardup.files import json_lines, write_bytes, write_text
@@ -237,7 +238,13 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         tables = [pa.schema(list(names.items())).empty_table() for names in types]
     # Only equal schemas may have a name twice.
     is_same = all(table.schema == tables[0].schema for table in tables)
-    return pa.concat_tables(tables, promote_options="none" if is_same else "permissive")
+    try:
+        return pa.concat_tables(tables, promote_options="none" if is_same else "permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise ColumnError(
+            f"The kept rows of these inputs have columns that cannot be in one table: {error}. Read them from the "
+            "files of an output folder (output), or give the columns the same types."
+        ) from error
 
 
 def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:
