@@ -131,5 +131,5 @@ def test_kept_rows_of_types_that_no_table_can_have_are_refused_by_name(tmp_path:
     for number, value in enumerate(("1", Decimal("1.5"))):
         pq.write_table(pa.table({"text": ["one two"], "rank": [value]}), tmp_path / f"{number}.parquet")
     result = neardup.dedup([tmp_path / "0.parquet", tmp_path / "1.parquet"])
-    with pytest.raises(ColumnError, match="columns that cannot be in one table.*Read them from the files"):
+    with pytest.raises(ColumnError, match=r"columns that cannot be in one table.*Read them from the files"):
         _ = result.kept
