@@ -114,6 +114,17 @@ def test_imports_point_down_only(module):
     assert not wrong
 
 
+@for_every([module for module in MODULES if module.startswith("engines/") and module.count("/") == 2])
+def test_no_engine_imports_another(module):
+    """What several engines need is in runs/, or beside their folders."""
+    engine = module.split("/")[1]
+    others = {name for name in ("local", "spark", "index") if name != engine}
+    wrong = [
+        name for _, name in imports_of(module) if name.startswith("neardup.engines.") and name.split(".")[2] in others
+    ]
+    assert not wrong
+
+
 @for_every([module for module in MODULES if unit_of(module) == "kernels"])
 def test_kernels_know_nothing_of_neardup_or_arrow(module):
     for line, name in imports_of(module):

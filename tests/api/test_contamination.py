@@ -504,7 +504,8 @@ def test_clean_copies_leave_out_what_was_found(files, write, kept):
 
 
 def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
-    from neardup.engines.local import contamination, reading
+    from neardup.engines.local import contamination
+    from neardup.runs import reading
 
     monkeypatch.setattr(reading, "_CHECKPOINT_EVERY", 1)
     corpus = ["one.parquet", "two.parquet"]

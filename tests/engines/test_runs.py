@@ -16,7 +16,7 @@ import pytest
 
 import neardup
 from neardup.methods.registry import method_of
-from neardup.output.directory import OutputDirectory
+from neardup.runs.directory import OutputDirectory
 from neardup.schemas import removed_schema
 from reference.made_up import corpus, texts
 
@@ -277,7 +277,7 @@ def test_a_misspelt_path_among_others_is_no_text(tmp_path: Path) -> None:
 _FEW_FILES = """
 import resource
 import neardup
-from neardup.output.directory import OutputDirectory
+from neardup.runs.directory import OutputDirectory
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 texts = [f"a text of words and the number {number} and {number * 7919}" for number in range(40)]
 result = neardup.dedup([*texts, texts[3]], method=neardup.MinHash(num_bands=400, rows_per_band=5))

@@ -21,7 +21,7 @@ import neardup
 import servers
 from neardup.decide.outcome import Totals
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError
-from neardup.output.directory import OutputDirectory
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Inputs, tasks_of
 from reference.corpora import random_texts
 from reference.places import REPOSITORY, SHARED_DATA

@@ -206,7 +206,7 @@ def test_keep_compares_the_values_of_files_of_different_types_exactly(tmp_path: 
 
 
 def test_every_value_that_a_report_lists_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.engines.local.reading._MOST_REMEMBERED", 3)
+    monkeypatch.setattr("neardup.runs.reading._MOST_REMEMBERED", 3)
     values = [f"site {number // 2}" for number in range(200)]
     table = pa.table({"text": [FOX if number > 150 else f"{number} {FOX}" for number in range(200)], "site": values})
     reports = [neardup.dedup(table, count_by="site", batch_rows=rows).report["by_value"] for rows in (None, 1, 7, 64)]

@@ -18,10 +18,10 @@ from click.testing import CliRunner
 import neardup
 from neardup import Index, MinHash, SimHash
 from neardup.cli.main import cli
-from neardup.engines.local import reading as local_reading
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.index import collection
 from neardup.index.open_index import OpenIndex
+from neardup.runs import reading as local_reading
 from reference.index_cases import METHODS, documents_for, idf_for, make_texts
 
 pytestmark = pytest.mark.slow

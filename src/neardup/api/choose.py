@@ -15,18 +15,20 @@ import numpy as np
 from neardup.arrays import Floats, Ints, Mask, arrow_of_strings
 from neardup.decide.outcome import Pairs
 from neardup.documents.batch import Corpus
-from neardup.engines.local import pipeline, reading
-from neardup.engines.local.scratch import workspace
+from neardup.engines.local import pipeline
 from neardup.errors import InputError
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.formats.reading import Task
 from neardup.methods.registry import method_of
-from neardup.output.tables import DocumentLocations, check_output
+from neardup.output.tables import check_output
 from neardup.output.write import read_texts
 from neardup.progress import Stages
 from neardup.report.items import Marker
 from neardup.report.questions_html import Question
 from neardup.report.wording import plural
+from neardup.runs import reading
+from neardup.runs.locations import DocumentLocations
+from neardup.runs.scratch import workspace
 from neardup.schemas import SIMILARITY
 from neardup.settings.constraints import check_limit
 from neardup.settings.methods import MinHash

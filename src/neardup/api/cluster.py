@@ -14,17 +14,17 @@ from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.engines.base import Decided
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
-from neardup.engines.local.scratch import workspace
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
-from neardup.output.directory import OutputDirectory
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.report.contents import build_report, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.report.wording import visible
 from neardup.results import Clustering
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import CacheOptions, Source, Unpack, run_of, spelled_out
+from neardup.runs.scratch import workspace
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings

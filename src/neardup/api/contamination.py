@@ -13,20 +13,20 @@ from neardup.candidates.items import build_items
 from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
-from neardup.engines.local.scratch import workspace
 from neardup.errors import ColumnError, SettingError
 from neardup.formats.tables import TablePart
 from neardup.output import write as writing
 from neardup.output.contamination import Found, ItemTables
-from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.items import Items, read_items
 from neardup.runs.run import BatchOptions, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.runs.run import Found as FoundInputs
+from neardup.runs.scratch import workspace
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language

@@ -16,12 +16,10 @@ from neardup.api.passages import report_passages
 from neardup.engines.base import Decided, Engine
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
-from neardup.engines.local.scratch import workspace
 from neardup.errors import SettingError
 from neardup.files import write_text
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
-from neardup.output.directory import OutputDirectory
 from neardup.output.passages import examples_of, passage_batches
 from neardup.output.tables import group_table, id_batches, mask_batches, removed_batches
 from neardup.progress import Stages
@@ -31,7 +29,9 @@ from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
+from neardup.runs.scratch import workspace
 from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, passages_schema, removed_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings

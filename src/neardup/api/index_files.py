@@ -24,12 +24,12 @@ from neardup.index import maintenance
 from neardup.index.documents import find, group_batches, read_batches
 from neardup.index.incoming import Incoming
 from neardup.index.open_index import Batch, OpenIndex
-from neardup.output.directory import refuse_address, refuse_stdout
 from neardup.output.kept import KeptWriter
 from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.stages import open_stages
+from neardup.runs.directory import refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema

@@ -14,7 +14,6 @@ from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
 from neardup.engines.base import Engine
 from neardup.engines.choose import open_engine
-from neardup.engines.local.scratch import Scratch, workspace
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
@@ -29,6 +28,7 @@ from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
 from neardup.runs.run import BatchOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.scratch import Scratch, workspace
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import SelectionSettings

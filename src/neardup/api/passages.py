@@ -12,14 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.batch import BatchCache
-from neardup.engines.base import check_ids
+from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
-from neardup.engines.local.passages import Cleaned, find_passages
-from neardup.engines.local.scratch import workspace
+from neardup.engines.local.passages import find_passages
 from neardup.errors import SettingError
 from neardup.formats.reading import Task
 from neardup.output import write as writing
-from neardup.output.directory import OutputDirectory
 from neardup.output.kept import refuse_cuts, try_sinks
 from neardup.output.passages import examples_of, passage_batches
 from neardup.progress import Stages
@@ -27,7 +25,10 @@ from neardup.report.contents import describe_cost, describe_inputs, describe_los
 from neardup.report.passages_html import render_passages
 from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.ids import check_ids
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.scratch import workspace
 from neardup.schemas import ID_HASHES, passages_schema
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings

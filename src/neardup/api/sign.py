@@ -19,9 +19,7 @@ from neardup.documents.batch import Losses, Rejected
 from neardup.documents.texts import is_text
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark
-from neardup.engines.local.reading import count_corpus, count_or_open
-from neardup.engines.local.scratch import workspace
-from neardup.engines.local.sign import Column, Counts, sign_column, sign_corpus
+from neardup.engines.local.sign import Column, sign_column, sign_corpus
 from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
@@ -37,7 +35,10 @@ from neardup.output.tables import TableFile
 from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_losses, warn_if_incomplete
 from neardup.report.stages import open_stages
+from neardup.runs.reading import count_corpus, count_or_open
 from neardup.runs.run import ReadingOptions, Run, Source, TextOptions, looks_like_path, named_paths, run_of, spelled_out
+from neardup.runs.scratch import workspace
+from neardup.runs.signed import SignedCounts
 from neardup.settings.constraints import iterates_over_names, shown
 from neardup.settings.methods import DocumentSettings, MethodSettings, MinHash, SimHash, method_named
 from neardup.version import __version__
@@ -214,7 +215,7 @@ def sign(
 
 def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None) -> Sketches:
     """Sign documents; take : makes one of their batches, of which the first has no rows."""
-    counts = Counts()
+    counts = SignedCounts()
     inputs = run.find()
     tasks, method = inputs.tasks, inputs.method
     threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
@@ -265,7 +266,7 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
     return first._open_later(file.path, first.scheme)
 
 
-def _report(sketcher: Sketcher, counts: Counts, stages: Stages) -> dict[str, Any]:
+def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> dict[str, Any]:
     losses = Losses.of(counts.rejected)
     return {
         "version": __version__,

@@ -14,8 +14,7 @@ import pyarrow as pa
 from neardup.api.choose import choose
 from neardup.decide.outcome import Outcome
 from neardup.documents.batch import Corpus
-from neardup.engines.local import pipeline, reading
-from neardup.engines.local.scratch import Scratch, workspace
+from neardup.engines.local import pipeline
 from neardup.errors import SettingError
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -26,7 +25,9 @@ from neardup.report.contents import describe_cost, describe_losses, warn_if_inco
 from neardup.report.items import Marker
 from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
+from neardup.runs import reading
 from neardup.runs.run import BatchOptions, Source, Unpack, run_of, spelled_out
+from neardup.runs.scratch import Scratch, workspace
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings

@@ -63,7 +63,7 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
 
     resume : whether the interrupted run continues.
     """
-    from neardup.output.directory import is_address, places_of
+    from neardup.runs.directory import is_address, places_of
 
     partial, folder = places_of(output, scratch)
     checkpoint = folder / "checkpoint.json"

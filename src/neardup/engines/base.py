@@ -7,28 +7,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from neardup.arrays import Ints, Mask, Words
-from neardup.candidates.bands import bits_for, pack_keys
-from neardup.decide.outcome import Outcome
-from neardup.documents.batch import Corpus, DocumentBatch
-from neardup.engines.local.scratch import Scratch
-from neardup.errors import InputError, SettingError
-from neardup.features.grouping import NO_ID
+from neardup.arrays import Mask, Words
+from neardup.decide.outcome import Edits, Outcome
+from neardup.documents.batch import Corpus
+from neardup.errors import SettingError
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
-from neardup.output.directory import OutputDirectory
-from neardup.output.tables import DocumentLocations, row_masks
+from neardup.output.tables import row_masks
 from neardup.progress import Stages
 from neardup.report.contents import removed_by_value
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
+from neardup.runs.scratch import Scratch
 
 if TYPE_CHECKING:
-    from neardup.engines.local.passages import Cleaned
+    from neardup.decide.passages import Passages
+    from neardup.kernels.passages import Pieces
 
-_MOST_SHOWN = 1000
-_FIRST_CHECK, _MOST_ID_BYTES = 1000, 64 << 20  # of FirstIds
+
+class Cleaned(NamedTuple):
+    """The repeated passages of a collection. pieces : the text around them. edits : of all documents."""
+
+    tasks: list[Task]
+    corpus: Corpus
+    locations: DocumentLocations
+    passages: Passages
+    pieces: Pieces
+    edits: Edits
 
 
 class Decided(NamedTuple):
@@ -97,108 +104,6 @@ class Engine(ABC):
         """Change what the run is to change besides its output, which is complete."""
 
 
-def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocations) -> list[str]:
-    """Return a warning if ids repeat; raise InputError if the user named the column.
-
-    hashes : uint64 by document, of its id; empty if there is no column of ids.
-    """
-    repeated = None if run.all_pairs else find_repeated_id(hashes, corpus, locations)
-    if repeated is None:
-        return []
-    if run.inputs.id_column is not None:
-        raise _ids_repeat(repeated, run.inputs.id_column)
-    return [f"{repeated} {run.table} distinguishes them by source_file and row."]
-
-
-def _ids_repeat(repeated: str, id_column: object) -> InputError:
-    return InputError(
-        f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), "
-        "or none: documents are then identified by their row numbers."
-    )
-
-
-class FirstIds:
-    """The ids of the first documents of a run: those that repeat end it early. `check_ids` finds all others.
-
-    id_column : as the user named it.
-    """
-
-    def __init__(self, id_column: object) -> None:
-        self._id_column = id_column
-        self._ids: list[pa.Array] = []
-        self._places: list[tuple[str, Ints]] = []
-        self._count, self._limit, self._free_bytes = 0, _FIRST_CHECK, _MOST_ID_BYTES
-
-    def add(self, part: str, batch: DocumentBatch) -> None:
-        """Add the next documents.
-
-        Raises
-        ------
-        InputError
-            If an id repeats. They are compared when they have become four times as many, as long as they are few.
-        """
-        if batch.ids is None or self._free_bytes <= 0:
-            return
-        self._ids.append(batch.ids.cast(pa.large_string()))
-        self._places.append((part, batch.rows))
-        self._count += len(batch.rows)
-        self._free_bytes -= batch.ids.nbytes + batch.rows.nbytes
-        if self._count >= self._limit:
-            self._compare()
-            self._limit = 4 * self._count
-        if self._free_bytes <= 0:
-            self._ids, self._places = [], []
-
-    def _compare(self) -> None:
-        ids = pa.concat_arrays(self._ids)
-        present = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))  # a null repeats nothing
-        encoded = ids.drop_null().dictionary_encode()
-        numbers = encoded.indices.to_numpy(zero_copy_only=False)
-        # Ids are numbered as they come, so that a new one has the number of those before it.
-        second = np.flatnonzero(numbers[1:] <= np.maximum.accumulate(numbers)[:-1])[:1] + 1
-        if len(second):
-            first = np.flatnonzero(numbers == numbers[second])[:1]
-            part, row = self._place(int(present[first[0]]))
-            other_part, other_row = self._place(int(present[second[0]]))
-            raise _ids_repeat(
-                _belongs(encoded[int(second[0])].as_py(), part, row, other_part, other_row), self._id_column
-            )
-
-    def _place(self, document: int) -> tuple[str, int]:
-        for part, rows in self._places:
-            if document < len(rows):
-                return part, int(rows[document])
-            document -= len(rows)
-        raise IndexError(document)
-
-
-def _belongs(id: object, part: object, row: int, other_part: object, other_row: int) -> str:
-    return f"The id {id!r} belongs to two documents, row {row} of {part} and row {other_row} of {other_part}."
-
-
 def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> dict[str, Any] | None:
     """Return the removals for each value of the counted column; hashes : uint64 by document, of its value."""
     return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)
-
-
-def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations) -> str | None:
-    """Return a sentence that names the first id of two new documents; None if there is none, or no id column.
-
-    hashes : uint64 by document, of its id.
-    """
-    hashes = hashes[corpus.num_against :]
-    if len(hashes) == 0:
-        return None
-    mask = (np.uint64(1) << np.uint64(bits_for(len(hashes)))) - np.uint64(1)
-    packed = pack_keys(hashes.copy(), np.arange(len(hashes), dtype=np.uint32), len(hashes))
-    same = np.flatnonzero((packed[1:] ^ packed[:-1]) <= mask)  # others differ above the mask
-    left, right = (packed[same] & mask).astype(np.uint32), (packed[same + 1] & mask).astype(np.uint32)
-    truly = (hashes[left] == hashes[right]) & (hashes[left] != NO_ID)
-    left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
-    for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
-        pair = np.array([first, second], np.uint32)
-        (id, part, row), (other, other_part, other_row) = locations.places(pair)
-        if id == other:
-            both = _belongs(id, part, row, other_part, other_row)
-            return f"{both} {len(left):,} documents repeat an id." if len(left) > 1 else both
-    return None

@@ -16,8 +16,9 @@ from neardup.documents.batch import DocumentBatch, RawLines
 from neardup.documents.sinks import Sink
 from neardup.formats.parquet import ParquetLayout, ParquetSink
 from neardup.formats.reading import Task
-from neardup.output.tables import DocumentLocations, as_rows
+from neardup.output.tables import as_rows
 from neardup.progress import Progress
+from neardup.runs.locations import DocumentLocations
 from neardup.schemas import EXACT, Measures, annotation_schema
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, pick_others
 from neardup.decide.outcome import Removals
-from neardup.output.tables import DocumentLocations
+from neardup.runs.locations import DocumentLocations
 from neardup.schemas import Measures, cluster_summary_schema, clusters_schema
 from neardup.verify.measured import Measured, measured_of_copies
 

@@ -18,12 +18,12 @@ from neardup.documents.batch import Corpus, Losses
 from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task
 from neardup.output import write as writing
-from neardup.output.directory import OutputDirectory
 from neardup.output.kept import KeptWriter
-from neardup.output.tables import DocumentLocations
 from neardup.progress import Stages
 from neardup.report.items import Example, Marker
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.items import Items
+from neardup.runs.locations import DocumentLocations
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
 
 STATUSES = CONTAMINATED, BOILERPLATE, SHORT, CLEAN = "contaminated", "boilerplate", "short", "clean"

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, begins_run
 from neardup.decide.passages import Passages
-from neardup.output.tables import DocumentLocations
 from neardup.report.items import Example, MarkedPair
+from neardup.runs.locations import DocumentLocations
 from neardup.schemas import passages_schema
 from neardup.verify.alignment import Passage
 

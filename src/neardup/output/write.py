@@ -26,9 +26,10 @@ from neardup.files import json_lines, write_bytes, write_text
 from neardup.formats.reading import Task, read_tasks
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
-from neardup.output.tables import DocumentLocations, as_rows, parquet_writer
+from neardup.output.tables import as_rows, parquet_writer
 from neardup.progress import Progress
 from neardup.report.items import Example, Marker
+from neardup.runs.locations import DocumentLocations
 from neardup.schemas import DISTANCE, SIMILARITY
 
 MAX_EXAMPLES = 100

@@ -18,8 +18,6 @@ from neardup.arrays import Mask, Positions, Rows, arrow_of_strings, grow
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Rejected
 from neardup.engines.base import Decided, Engine, count_by_value
-from neardup.engines.local.reading import Reading, locations, read_all
-from neardup.engines.local.scratch import Scratch, prepare
 from neardup.errors import InputError, NeardupError
 from neardup.executor import group_small
 from neardup.files import read_json, write_json
@@ -31,12 +29,14 @@ from neardup.index.incoming import Incoming, decompress, new_prefix, store_setti
 from neardup.index.open_index import Batch, OpenIndex, now
 from neardup.index.overlay import Overlay
 from neardup.output import write as writing
-from neardup.output.directory import OutputDirectory
 from neardup.output.kept import try_sinks
-from neardup.output.tables import LocationsAfter
 from neardup.progress import Progress, Stages
 from neardup.report.contents import drop_near_counts, refuse_incomplete
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.locations import LocationsAfter
+from neardup.runs.reading import Reading, locations, read_all
 from neardup.runs.run import Run
+from neardup.runs.scratch import Scratch, prepare
 from neardup.stores import embedded
 from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.verify.measured import Measured, measured_of_copies

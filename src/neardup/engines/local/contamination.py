@@ -19,17 +19,17 @@ from neardup.arrays import Rows, arrow_of, begins_run, flatten_strings, join_arr
 from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Kept, decide_hits, keep_matches
 from neardup.documents.batch import Corpus, DocumentBatch
-from neardup.engines.local.reading import Reading, locations, read_all
-from neardup.engines.local.scratch import Scratch, prepare
 from neardup.features.shingles import Workspaces, extract_text, shingle_documents
 from neardup.features.spans import word_ranges
 from neardup.files import json_lines
 from neardup.formats.reading import known_total
 from neardup.output.contamination import Found
-from neardup.output.directory import OutputDirectory
 from neardup.progress import Stages
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.reading import Reading, locations, read_all
 from neardup.runs.run import Found as Inputs
 from neardup.runs.run import Run
+from neardup.runs.scratch import Scratch, prepare
 
 _EXCERPTS, _MOST_ITEMS = 2, 5_000  # of an item, of which the report shows the best; and the items with some
 _AROUND, _LONGEST = 200, 2000  # characters

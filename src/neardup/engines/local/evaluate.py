@@ -13,24 +13,25 @@ import pyarrow.compute as pc
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings, find_in
 from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Outcome, Removals
-from neardup.engines.base import find_repeated_id
-from neardup.engines.local import pipeline, reading
+from neardup.engines.local import pipeline
 from neardup.engines.local.pipeline import Search
-from neardup.engines.local.reading import count_or_open
-from neardup.engines.local.scratch import Scratch, workspace
 from neardup.errors import InputError
 from neardup.executor import count_threads
 from neardup.features.described import distinct_lists
 from neardup.formats.reading import Task
 from neardup.methods.base import Described, Method
 from neardup.output import write
-from neardup.output.tables import DocumentLocations
 from neardup.progress import NullProgress, Stages
 from neardup.report.contents import build_report, warn_of_bound
 from neardup.report.dedup_html import Errors
 from neardup.report.items import Example
 from neardup.report.wording import plural
+from neardup.runs import reading
+from neardup.runs.ids import find_repeated_id
 from neardup.runs.labels import Verdicts, read_labels
+from neardup.runs.locations import DocumentLocations
+from neardup.runs.reading import count_or_open
+from neardup.runs.scratch import Scratch, workspace
 from neardup.schemas import ID_HASHES
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify import scores

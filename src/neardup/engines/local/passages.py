@@ -15,22 +15,20 @@ from neardup import kernels, schemas
 from neardup.arrays import Mask, Words, arrow_of, join_arrays, offsets_from_lengths
 from neardup.candidates.passage_units import Units
 from neardup.candidates.passages import Anchoring, Counts, group_anchors
-from neardup.decide.outcome import Edits
 from neardup.decide.passages import Passages, decide_common, decide_passages, decide_units
 from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
-from neardup.engines.base import Decided
-from neardup.engines.local.reading import Reading, locations, read_all
-from neardup.engines.local.scratch import Scratch, prepare
+from neardup.engines.base import Cleaned, Decided
 from neardup.engines.local.sets import numbered
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.shingles import extract_text
 from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
-from neardup.output.directory import OutputDirectory
-from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress, Stages
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.reading import Reading, locations, read_all
 from neardup.runs.run import Run
+from neardup.runs.scratch import Scratch, prepare
 from neardup.settings.methods import Shingling
 from neardup.settings.passages import PassageSettings
 
@@ -43,17 +41,6 @@ _MAX_ANCHORS = 1 << 30  # their numbers, and those of their groups, have 31 bits
 
 _SCRATCH = (schemas.PIECES, schemas.PIECE_TEXTS, schemas.PIECE_ANCHORS, schemas.PIECE_HASHES, schemas.CHARACTERS)
 T = TypeVar("T")
-
-
-class Cleaned(NamedTuple):
-    """The repeated passages of a collection. pieces : the text around them. edits : of all documents."""
-
-    tasks: list[Task]
-    corpus: Corpus
-    locations: DocumentLocations
-    passages: Passages
-    pieces: Pieces
-    edits: Edits
 
 
 def find_passages(

@@ -23,11 +23,9 @@ from neardup.decide.outcome import SHORT, Edits, Outcome, Pairs, Removals, count
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.decide.sieve import NONE, EveryPair, Sifted
 from neardup.documents.batch import BatchCache, Corpus
-from neardup.engines.base import Decided, Engine, FirstIds, check_ids, count_by_value
+from neardup.engines.base import Decided, Engine, count_by_value
 from neardup.engines.local import searches
 from neardup.engines.local.passages import find_among_kept
-from neardup.engines.local.reading import Reading, count_or_open, describe_all, locations
-from neardup.engines.local.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.engines.local.searches import Confirmed, LocalSearch, Queue, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.engines.local.sifting import sift_every
@@ -37,9 +35,12 @@ from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.output.directory import OutputDirectory
 from neardup.output.kept import refuse_cuts, try_sinks
 from neardup.progress import Progress, Stages, trim_heap
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.ids import FirstIds, check_ids
+from neardup.runs.reading import Reading, count_or_open, describe_all, locations
+from neardup.runs.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.measured import measured_of_copies

@@ -20,13 +20,13 @@ from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
 from neardup.candidates.sorted_members import NO_BUCKET, fill_buckets, propose
 from neardup.decide.sieve import Sifted
-from neardup.engines.local.scratch import Scratch
 from neardup.engines.local.sets import stretches
 from neardup.engines.local.sifting import sift
 from neardup.executor import map_ordered
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
 from neardup.progress import Progress
+from neardup.runs.scratch import Scratch
 from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured, Rule
 

@@ -16,12 +16,12 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import Ints, Mask, Words, arrow_of
 from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
-from neardup.engines.local.scratch import Scratch
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspace, Workspaces
 from neardup.formats.reading import Task, changed, read_tasks
 from neardup.methods.base import Method
 from neardup.progress import Progress
+from neardup.runs.scratch import Scratch
 from neardup.schemas import Column
 
 if TYPE_CHECKING:

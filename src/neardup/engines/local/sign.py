@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from neardup.arrays import arrow_of, flatten_strings
 from neardup.documents.batch import Rejected
 from neardup.documents.texts import as_text, is_text
 from neardup.documents.views import num_bytes
-from neardup.engines.local.reading import map_batches
 from neardup.errors import InputError
 from neardup.executor import map_all
 from neardup.features.segmenters import damaged_row, hash_tokens, is_filled, is_weighted, list_element, list_offsets
@@ -22,6 +20,8 @@ from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.sketcher import SketchBuffers, Sketcher
 from neardup.progress import Progress
+from neardup.runs.reading import map_batches
+from neardup.runs.signed import SignedCounts
 
 _LEAST_BYTES, _MOST_BYTES = 1 << 19, 1 << 24  # of a batch; with less, threads wait for each other between batches
 _BATCHES_A_THREAD = 4
@@ -40,22 +40,11 @@ class Column(NamedTuple):
     convert: Callable[[list[Any], int], pa.Array] | None = None
 
 
-@dataclass
-class Counts:
-    """The documents signed so far. short : documents of fewer features than SimHash needs."""
-
-    read: int = 0
-    without_features: int = 0
-    short: int = 0
-    text_bytes: int = 0
-    rejected: list[Rejected] = field(default_factory=list)
-
-
 def sign_corpus(
     tasks: list[Task],
     sketcher: Sketcher,
     threads: int,
-    counts: Counts,
+    counts: SignedCounts,
     progress: Progress,
     reject: Callable[[Rejected], None],
 ) -> Iterator[Sketches]:

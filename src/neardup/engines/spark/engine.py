@@ -20,9 +20,7 @@ from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, Totals, count_decisions
 from neardup.decide.sieve import decide
 from neardup.documents.batch import Rejected, ValueNames
-from neardup.engines.base import Decided, Engine, check_ids, count_by_value
-from neardup.engines.local.scratch import Scratch
-from neardup.engines.local.sign import Counts
+from neardup.engines.base import Decided, Engine, count_by_value
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.blocks import collect
 from neardup.engines.spark.pipeline import LISTED, PLACES, Search
@@ -36,14 +34,18 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.sketcher import Sketcher
 from neardup.output import write
-from neardup.output.directory import OutputDirectory
 from neardup.output.kept import try_sinks
-from neardup.output.tables import DocumentLocations, removed_batches
+from neardup.output.tables import removed_batches
 from neardup.progress import Stages
 from neardup.report.contents import build_report, drop_near_counts, warn_of_losses
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.ids import check_ids
+from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Found, Run
+from neardup.runs.scratch import Scratch
+from neardup.runs.signed import SignedCounts
 from neardup.schemas import CANDIDATES, confirmed_schema
 from neardup.verify.measured import Measured, measured_of_copies
 from neardup.verify.recall import Recall, estimate_recall
@@ -284,7 +286,7 @@ class SparkEngine(Engine):
 
 
 def sign_files(
-    run: Run, master: str | None, found: Found, counts: Counts, stages: Stages
+    run: Run, master: str | None, found: Found, counts: SignedCounts, stages: Stages
 ) -> tuple[Sketcher, Iterator[Sketches]]:
     """Sign the documents of files on a cluster; the driver collects the rows. counts : is updated."""
     with SparkEngine(run, master).open(found.tasks, found.method, stages, None) as (flow, _), flow.named("sign"):

@@ -36,11 +36,12 @@ from neardup.formats.reading import Task, changed
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
-from neardup.output.directory import OutputDirectory, RemoteFolder
 from neardup.output.kept import KeptWriter
-from neardup.output.tables import DocumentLocations, removed_batches
+from neardup.output.tables import removed_batches
 from neardup.report.contents import describe_values, removed_by_input
 from neardup.report.items import Example
+from neardup.runs.directory import OutputDirectory, RemoteFolder
+from neardup.runs.locations import DocumentLocations
 from neardup.schemas import Measures, removed_schema
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, estimate_recall

@@ -14,8 +14,6 @@ from neardup import schemas
 from neardup.arrays import Ints, Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.decide.priority import rank_columns
 from neardup.documents.batch import Corpus, DocumentBatch, Rejected, Tally, ValueNames, concatenate, rejecter
-from neardup.engines.base import FirstIds
-from neardup.engines.local.scratch import Scratch
 from neardup.errors import InputError
 from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
@@ -25,8 +23,10 @@ from neardup.features.shingles import Workspace, Workspaces, shingle_documents
 from neardup.formats.reading import Task, ignore, read_tasks
 from neardup.methods.base import Method
 from neardup.methods.stages import set_apart
-from neardup.output.tables import DocumentLocations
 from neardup.progress import Progress
+from neardup.runs.ids import FirstIds
+from neardup.runs.locations import DocumentLocations
+from neardup.runs.scratch import Scratch
 from neardup.settings.methods import Shingling
 from neardup.settings.run import RunSettings, SelectionSettings
 

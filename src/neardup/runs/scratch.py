@@ -25,7 +25,7 @@ from neardup.arrays import Array
 from neardup.errors import NeardupError, OutputError, ResumeError
 from neardup.files import read_json, write_json
 from neardup.formats.reading import Task
-from neardup.output.directory import OutputDirectory
+from neardup.runs.directory import OutputDirectory
 from neardup.schemas import KEYS, Column
 from neardup.version import __version__
 
