@@ -563,7 +563,7 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
     ("call", "error", "message"),
     [
         (lambda: neardup.evaluate(TEXTS, label=[1, 1, 2]), "SettingError", "label must be the name of a column"),
-        (lambda: neardup.dedup(LABELLED, keep="max:s"), "ColumnError", "neither numbers nor dates: got 'x'"),
+        (lambda: neardup.dedup(LABELLED, keep="max:s", on_error="stop"), "InputError", "neither a number nor a date"),
         (lambda: neardup.dedup(TEXTS, resume=True), "SettingError", "resume=True without output"),
         (lambda: neardup.explain("a b", method="minhsh"), "SettingError", "Did you mean 'minhash'"),
         (lambda: neardup.explain(None), "InputError", "A text is a string"),

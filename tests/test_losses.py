@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -314,3 +317,125 @@ def test_an_unlisted_folder_ends_a_process_with_1(unlistable):
     )
     Path("c/no").chmod(0o700)
     assert done.returncode == 1
+
+
+# What was read before a damage
+def whole_pages(count: int) -> list[bytes]:
+    return [
+        page(f"<p>page {number} has words {number} of its own".encode(), f"http://a.test/{number}")
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("name", ["in.warc", "in.warc.gz"])
+def test_the_pages_before_the_cut_of_an_archive_are_in_the_result(name):
+    records = [info(), *whole_pages(50)]
+    data = members(*records) if name.endswith(".gz") else b"".join(records)
+    Path(name).write_bytes(data[:-20])
+    done = run("dedup", name, "-o", "out", "--method", "structure", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["counts"]["read"] == 49
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
+def test_the_rows_before_the_cut_of_a_compressed_table_are_in_the_result(suffix):
+    rows = [f'{number},"text {number}\nof two lines"\n' for number in range(60_000)]
+    data = ("id,text\n" + "".join(rows)).encode()
+    codecs = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+    compress = codecs.get(suffix, lambda data: pa.Codec("zstd").compress(data, asbytes=True))
+    whole = compress(data)
+    Path(f"in.csv.{suffix}").write_bytes(whole[: len(whole) * 9 // 10])
+    result = neardup.dedup(f"in.csv.{suffix}", on_error="skip", threshold=1.0)
+    texts = [row["text"] for row in result.kept.to_pylist()]
+    assert "the rest of the file cannot be read" in result.report["incomplete"]["message"]
+    assert all(text == f"text {number}\nof two lines" for number, text in enumerate(texts))  # none is cut
+    assert len(texts) > 20_000
+
+
+# Links, files of another kind
+@pytest.mark.parametrize("source", ["c", "c/*.jsonl", "c/**/*.jsonl"])
+def test_a_link_to_nothing_is_lost_and_no_gate_passes_over_it(source):
+    write_lines("c/a.jsonl", 20, 0)
+    Path("c/z.jsonl").symlink_to("/nowhere/z.jsonl")
+    Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + "\n")
+    done = run("dedup", source, "-o", "out", "--quiet")
+    assert (done.exit_code, "c/z.jsonl: it is a link to nothing" in done.stderr) == (1, True)
+    assert run("dedup", source, "-o", "out2", "--on-error", "stop").exit_code == 2
+    gated = run("contamination", "items.jsonl", "--corpus", source, "-o", "out3", "--fail-above", "0", "--quiet")
+    assert gated.exit_code == 4
+
+
+def test_a_pipe_with_the_name_of_an_input_is_lost():
+    write_lines("c/a.jsonl", 20, 0)
+    os.mkfifo("c/b.jsonl")
+    done = run("dedup", "c", "-o", "out", "--quiet")
+    assert (done.exit_code, "c/b.jsonl: it is not a regular file" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("corpus", [b'{"text": null}\n' * 5, b'{"text": ""}\n' * 5])
+def test_a_gate_does_not_pass_over_a_corpus_without_text(corpus):
+    assert gate(corpus, "--fail-above", "0").exit_code == 4
+
+
+def test_a_gate_names_the_files_that_were_left_out_even_if_quiet():
+    Path("more").mkdir()
+    Path("more/a.jsonl").write_bytes(CLEAN)
+    Path("more/b.jsonl.lz4").write_bytes(b"")
+    Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + "\n")
+    done = run("contamination", "items.jsonl", "--corpus", "more", "-o", "out", "--fail-above", "0", "--quiet")
+    assert (done.exit_code, "Left out 1 file whose names have no known suffix: more/b.jsonl.lz4" in done.stderr) == (
+        0,
+        True,
+    )
+
+
+def test_items_may_have_any_name():
+    name = os.fsdecode(b"items\xff.jsonl")
+    Path(name).write_text(json.dumps({"question": QUESTION}) + "\n")
+    assert neardup.find_contamination(Path(name), [QUESTION]).items["benchmark"].to_pylist() == ["items\\xff"]
+
+
+def test_a_closed_standard_input_is_an_error(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="Standard input is closed"):
+        neardup.dedup("-")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["in.txt", "in.jsonl", "in.csv", "texts/in.txt"])
+def test_wide_encodings_are_named_with_and_without_a_mark(encoding, name):
+    Path("texts").mkdir()
+    rows = [f"{number},some words of a text\n" for number in range(20)]
+    text = "id,text\n" + "".join(rows) if name.endswith(".csv") else "".join(GOOD % (n, n) for n in range(20))
+    Path(name).write_bytes(text.encode(encoding))
+    done = run("dedup", name if name != "texts/in.txt" else "texts", "-o", "out", "--quiet")
+    shown = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE"}.get(encoding, encoding.upper())
+    assert (done.exit_code, f"it is {shown}. Convert it to UTF-8" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_binary_file_with_another_name_is_called_what_it_is():
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"text": ["one two"]}), "in.jsonl")
+    done = run("dedup", "in.jsonl", "-o", "out", "--quiet")
+    assert (done.exit_code, "it is a file of parquet. Rename it" in done.stderr) == (1, True)
+
+
+# Folders that are not of a run
+@pytest.mark.parametrize("more", [[], ["--resume"]])
+def test_a_folder_that_is_used_meanwhile_keeps_what_is_not_of_a_run(more):
+    write_lines("out.partial/in.jsonl", 3, 0)
+    done = run("dedup", "out.partial", "-o", "out", *more)
+    assert (done.exit_code, "is not emptied: it has in.jsonl" in done.stderr) == (2, True)
+    assert os.listdir("out.partial") == ["in.jsonl"]
+
+
+def test_an_output_with_files_of_others_is_not_replaced():
+    write_lines("in.jsonl", 3, 0)
+    assert run("dedup", "in.jsonl", "-o", "out").exit_code == 0
+    Path("out/.DS_Store").write_text("")
+    assert run("dedup", "in.jsonl", "-o", "out", "--overwrite").exit_code == 0
+    Path("out/mine.txt").write_text("mine")
+    done = run("dedup", "in.jsonl", "-o", "out", "--overwrite")
+    assert (done.exit_code, "has mine.txt, which no run has written" in done.stderr) == (2, True)
+    assert Path("out/mine.txt").read_text() == "mine"

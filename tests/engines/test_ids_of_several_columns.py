@@ -154,7 +154,7 @@ def test_columns_that_cannot_be_ids_are_named() -> None:
 @pytest.mark.parametrize("first_check", [2, 1000])
 @pytest.mark.parametrize("count", [3, 1200])
 def test_empty_ids_repeat_and_nulls_do_not_in_runs_of_every_size(monkeypatch, first_check: int, count: int) -> None:
-    monkeypatch.setattr("neardup.engines.base._FIRST_CHECK", first_check)
+    monkeypatch.setattr("neardup.runs.ids._FIRST_CHECK", first_check)
     texts = [f"text of the document {number}" for number in range(count)]
     others = [str(number) for number in range(count - 2)]
     message = r"The id '' belongs to two documents, row 0 of source and row 1 of source"

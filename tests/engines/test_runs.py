@@ -94,12 +94,12 @@ def test_an_output_that_exists_is_refused_and_replaced_only_when_asked(tmp_path:
     source = corpus(tmp_path / "in.parquet", 30)
     out = tmp_path / "out"
     neardup.dedup(source, output=out)
-    (out / "mine.txt").write_text("precious")
+    (out / "kept" / "mark.txt").write_text("old")
     with pytest.raises(neardup.errors.OutputError, match="already exists"):
         neardup.dedup(source, output=out)
-    assert (out / "mine.txt").exists()
+    assert (out / "kept" / "mark.txt").exists()
     neardup.dedup(source, output=out, overwrite=True)
-    assert not (out / "mine.txt").exists()
+    assert not (out / "kept" / "mark.txt").exists()
 
 
 def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(

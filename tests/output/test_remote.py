@@ -22,7 +22,7 @@ import servers
 from neardup.cli.main import cli
 from neardup.documents.sources import resolve
 from neardup.errors import MissingExtraError, NeardupError, OutputError
-from neardup.output import directory
+from neardup.runs import directory
 
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text"]
 

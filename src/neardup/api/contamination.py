@@ -127,6 +127,7 @@ def find_contamination(
                         f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
                     )
                 found = _find(run, read, between=corpus is None)
+                read.warnings += [warning for warning in found.warnings if warning not in read.warnings]
                 table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
             folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
             if folder is not None:

@@ -30,7 +30,7 @@ from neardup.settings.run import RunSettings
     "--fail-above RATE",
     "Output",
     "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or with 4 if items or "
-    "documents could not be read, or the corpus has none, unless --on-error skip accepts that.",
+    "documents could not be read, or there is nothing to compare, unless --on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @option(
@@ -87,13 +87,18 @@ def contamination(
     is_incomplete = tell_losses(report, on_error, is_shown=not (quiet or as_json))
     code = INCOMPLETE if is_incomplete else 0
     if fail_above is not None:
-        code = _gate(report, fail_above, on_error) or code
+        code = _gate(report, fail_above, on_error, is_shown=not (quiet or as_json)) or code
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _gate(report: dict[str, Any], fail_above: float, on_error: str) -> int:
-    """Print why a gate does not pass, and return its exit code; 0 if it passes."""
+def _gate(report: dict[str, Any], fail_above: float, on_error: str, *, is_shown: bool) -> int:
+    """Print why a gate does not pass, and return its exit code; 0 if it passes.
+
+    is_shown : whether the summary was printed, with the files that were left out.
+    """
+    for warning in report["warnings"] if not is_shown and on_error != "skip" else ():
+        click.echo(f"neardup: {translated(warning)}", err=True)
     row = report["benchmarks"][0]  # the most contaminated
     if row["rate"] > fail_above:
         counts = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
@@ -105,8 +110,10 @@ def _gate(report: dict[str, Any], fail_above: float, on_error: str) -> int:
     message = ""
     if report["incomplete"] is not None or report["unreadable"] is not None:
         message = "not all items and documents could be read, so --fail-above passes none."
-    elif not report["counts"]["read"]:
-        message = "the corpus has no document, so --fail-above does not pass."
+    elif not report["bytes"]:
+        message = "the corpus has no text, so --fail-above does not pass."
+    elif report["counts"]["short"] == report["counts"]["items"]:
+        message = "all items are too short to be looked for, so --fail-above does not pass."
     if not message:
         return 0
     advice = "Make the inputs readable, or accept this with --on-error skip."

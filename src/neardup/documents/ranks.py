@@ -27,9 +27,14 @@ _MISSING = (float("nan"), 0.0)
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 EXACT_BELOW = 2.0**53  # integers below it are the same as float64
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}")
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9})\d*)?)?)?(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
-)
+_DATE = r"([1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-(\d\d)-(\d\d)"
+_CLOCK = r"(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9})\d*)?)?)?"
+_ZONE = r"(Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)"
+_TIME = re.compile(rf"{_DATE}(?:[T ]{_CLOCK}{_ZONE}?)?", re.ASCII)
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_FORMS = rf"^(?:{_NUMBER}|{_TIME.pattern})$"
+"""The strings that Arrow and this module read as the same rank; others are read one by one."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DECIMALS = Context(prec=100)
 
@@ -80,9 +85,10 @@ def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of strings, and the rows that are no ranks; an empty string has no value."""
     stripped = pc.utf8_trim_whitespace(texts)
     stripped = pc.if_else(pc.equal(stripped, ""), pa.scalar(None, stripped.type), stripped)
-    for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
-        with suppress(pa.ArrowInvalid):
-            return read(stripped), {}
+    if pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py() is not False:  # None if there is no value
+        for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
+            with suppress(pa.ArrowInvalid):
+                return read(stripped), {}
     return ranks_of_each(texts.to_pylist())
 
 

@@ -146,13 +146,20 @@ def check_columns(num_columns: int) -> None:
         )
 
 
+_STEP_BYTES = 1 << 16  # at most lost by an error of a stream that has no read1
+
+
 class BoundedStream(io.RawIOBase):
-    """A decompressed stream that raises an OSError once it is too long for its compressed file."""
+    """A decompressed stream that raises an OSError once it is too long for its compressed file.
+
+    The bytes before an error are returned, and the next call raises it.
+    """
 
     def __init__(self, stream: Any, compressed_bytes: int) -> None:
         self._stream, self._compressed_bytes, self._num_bytes = stream, compressed_bytes, 0
         # read1 returns the bytes before an error; Arrow's streams have no read1.
         self._take = getattr(stream, "read1", stream.read)
+        self._error: Exception | None = None
 
     def _count(self, data: bytes) -> bytes:
         self._num_bytes += len(data)
@@ -161,7 +168,19 @@ class BoundedStream(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         most = max(FREE_BYTES, MAX_EXPANSION * self._compressed_bytes)
-        return self._count(self._stream.read(size if size >= 0 else most + 1))
+        left = size if size >= 0 else most + 1
+        pieces = []
+        if self._error is not None:
+            raise self._error
+        try:
+            while left and (piece := self._take(min(left, _STEP_BYTES))):
+                pieces.append(piece)
+                left -= len(piece)
+        except Exception as error:  # whatever the decompressor raises
+            if not pieces:
+                raise
+            self._error = error
+        return self._count(b"".join(pieces))
 
     def read1(self, size: int = -1) -> bytes:
         return self._count(self._take(size if size >= 0 else BLOCK_BYTES))

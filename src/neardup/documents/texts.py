@@ -187,11 +187,6 @@ def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
         bad |= not_utf8
     else:
         found, bad = ranks.ranks_of_texts(text)
-    if len(bad) > 1 and np.isnan(found[:, 0]).all():
-        raise ColumnError(
-            f"The column to rank by has neither numbers nor dates: got {text[min(bad)].as_py()!r:.80}. Name a column "
-            "of numbers or dates (keep='max:COLUMN', --keep max:COLUMN)."
-        )
     return found, bad
 
 

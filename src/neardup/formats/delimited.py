@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS
+from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
@@ -54,12 +54,17 @@ def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
     options = pa_csv.ReadOptions(use_threads=False, block_size=block_bytes)
     with source.open_stream() as stream:
         beginning = bytes(stream.read(block_bytes)).removeprefix(BYTE_ORDER_MARK)
+    if wide_encoding_of(beginning):
+        raise pa.ArrowInvalid("it is not UTF-8")
     check_columns(_count_columns(beginning.lstrip(b"\r\n"), _DELIMITERS[source.format]))
     num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n"))))
     try:
         with source.open_stream() as file:
-            names = pa_csv.open_csv(file, read_options=options, parse_options=parse).schema.names
+            lines = _UntilError(file)
+            names = pa_csv.open_csv(lines, read_options=options, parse_options=parse).schema.names
     except _ERRORS as error:
+        if lines.error is not None:
+            raise lines.error from error
         if _EMPTY in str(error):  # or a header without a line end
             file = pa.BufferReader(beginning + b"\n")
             names = pa_csv.open_csv(file, read_options=options, parse_options=parse).schema.names
@@ -149,6 +154,47 @@ class _BadRows:
                 reject(Rejected(source.name, row, None, None, self.waiting.pop(row)))
 
 
+class _UntilError(io.RawIOBase):
+    """A stream that ends before its error, after the last whole line.
+
+    Arrow drops the block in which a stream breaks off. error : of the stream, once it was met.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._data = bytearray()
+        self._end = 0  # of the last whole line
+        self._is_done = False
+        self.error: Exception | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = size if size >= 0 else MAX_ROW_BYTES
+        while self._end < wanted and not self._is_done:
+            self._fill()
+        taken = bytes(self._data[: min(wanted, self._end)])
+        del self._data[: len(taken)]
+        self._end -= len(taken)
+        return taken
+
+    def _fill(self) -> None:
+        try:
+            piece = self._stream.read(BLOCK_BYTES)
+        except _ERRORS as error:
+            self.error = error
+            self._is_done = True
+            return
+        line_end = piece.rfind(b"\n") + 1
+        if line_end:
+            self._end = len(self._data) + line_end
+        self._data += piece
+        if not piece or len(self._data) > MAX_ROW_BYTES:
+            self._end = len(self._data)
+        self._is_done = not piece
+
+
 def _record_batches(
     source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Callable[[Rejected], None]
 ) -> Iterator[pa.RecordBatch]:
@@ -156,14 +202,25 @@ def _record_batches(
     block_bytes, done = BLOCK_BYTES, 0
     while True:
         skip = done
+        waiting: pa.RecordBatch | None = None
         try:
             with source.open_stream() as stream:
-                for batch in _open(stream, delimiter, block_bytes, wanted, bad.skip):
+                lines = _UntilError(stream)
+                # What is not compressed has no end of its own to break off from, and is not copied once more.
+                whole = stream if source.is_local and source.compression is None else lines
+                for batch in _open(whole, delimiter, block_bytes, wanted, bad.skip):
                     fresh = batch.slice(min(skip, batch.num_rows))
                     skip -= batch.num_rows - fresh.num_rows
-                    done += fresh.num_rows
-                    if fresh.num_rows:
-                        yield pa.RecordBatch.from_arrays(fresh.columns, schema=wanted.schema)
+                    if waiting is not None:
+                        done += waiting.num_rows
+                        yield waiting
+                    waiting = pa.RecordBatch.from_arrays(fresh.columns, schema=wanted.schema)
+            if waiting is not None and lines.error is not None:
+                waiting = waiting.slice(0, max(0, waiting.num_rows - 1))  # the last row may be cut inside its quotes
+            if waiting is not None:
+                yield waiting
+            if lines.error is not None:
+                raise lines.error
             return
         except _ERRORS as error:
             if _EMPTY in str(error):

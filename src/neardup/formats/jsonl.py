@@ -170,7 +170,7 @@ def _documents(
     for index in sorted(bad):
         row = block.rejected(source, index, bad[index])
         line = block.line(index).strip(_BLANKS)
-        if block.ends_in_line(index) and line.startswith(b"{") and not line.endswith(b"}"):
+        if block.ends_in_line(index) and line.startswith(b"{") and not line.endswith((b"}", b"]", b",")):
             row = row._replace(reason=f"the file is cut short inside this line: {row.reason}", rest_of_file=True)
         reject(row)
     if pieces:

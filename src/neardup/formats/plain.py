@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, replace_lines
-from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks
+from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks, wide_encoding_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import invalid_utf8_rows
 from neardup.formats.registry import Handler
 
+_HEAD_BYTES = 1024
 MAX_FILE_BYTES = 1 << 30
 """A longer file is rejected as one document."""
 
@@ -34,6 +35,9 @@ def read_lines(
 ) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
+        if block.begins_file and wide_encoding_of(block.data[:_HEAD_BYTES].tobytes()):
+            reject(Rejected(source.name, None, None, None, "no row of the file can be read", rest_of_file=True))
+            return
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
         payload = RawLines(pa.py_buffer(block.data), block.offsets) if with_payload else None
         batch = DocumentBatch(_texts(block), rows, payload=payload)
@@ -68,6 +72,9 @@ def read_whole(
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:
         data = source.read_bytes(MAX_FILE_BYTES + 1)
+        if wide_encoding_of(data):
+            reject(Rejected(source.name, 0, None, None, "the file is not valid UTF-8", rest_of_file=True))
+            return
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError:
         reject(Rejected(source.name, 0, None, None, _why_not_utf8(data, "file")))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.arrays import flatten_strings
 from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, Payload, Rejected, bytes_of
-from neardup.documents.lines import STREAM_ERRORS
+from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
 from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import (
@@ -28,7 +28,7 @@ from neardup.documents.sources import (
 from neardup.documents.texts import with_keys
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
-from neardup.formats.registry import COMPRESSIONS, FORMATS
+from neardup.formats.registry import COMPRESSIONS, FORMATS, format_of_bytes
 from neardup.formats.tables import TablePart
 from neardup.settings.run import MAX_UNREADABLE
 
@@ -77,6 +77,13 @@ class InputFile(Source):
             return FORMATS[self.format].handler.num_rows(self)
         return None
 
+    def is_bare(self) -> bool:
+        """Return whether the file is a table without columns. One that is damaged is none, and is rejected."""
+        with suppress(*_DAMAGE):
+            handler = FORMATS[self.format].handler
+            return handler.num_rows(self) is not None and handler.column_types(self) == {}
+        return False
+
     def stretches(self) -> list[InputFile]:
         """Return the stretches in which the file can be read; itself if it is read whole."""
         found: list[Stretch] = []
@@ -124,8 +131,8 @@ class InputFile(Source):
 
 
 @dataclass(frozen=True)
-class UnlistedFolder(InputFile):
-    """A folder that cannot be listed: a part without documents, which is rejected as a file that cannot be read."""
+class UnreachableInput(InputFile):
+    """A folder that cannot be listed, or a link to nothing: a part without documents, rejected as a damaged file is."""
 
     reason: str = ""
 
@@ -135,7 +142,7 @@ class UnlistedFolder(InputFile):
         return False
 
     def identity(self) -> tuple[str, int, float]:
-        """Return the name alone, since the folder may not be reached."""
+        """Return the name alone."""
         return self.name, 0, 0.0
 
     def column_types(self) -> dict[str, pa.DataType]:
@@ -145,6 +152,10 @@ class UnlistedFolder(InputFile):
     def num_rows(self) -> None:
         """Return nothing, as of a damaged file."""
 
+    def is_bare(self) -> bool:
+        """Return False."""
+        return False
+
     def stretches(self) -> list[InputFile]:
         """Return itself."""
         return [self]
@@ -152,7 +163,7 @@ class UnlistedFolder(InputFile):
     def read(
         self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
-        """Reject the folder."""
+        """Reject all of it."""
         reject(Rejected(self.name, None, None, None, self.reason, rest_of_file=True))
         return iter(())
 
@@ -175,8 +186,7 @@ DOCUMENT_BYTES = 64
 
 _FREQUENT = "的，。"
 _SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_IS_UTF16 = ": it is UTF-16"
+_IS_WIDE = ": it is UTF-"
 
 
 _Raw: TypeAlias = tuple[Stretch | None, Entry | None]
@@ -245,17 +255,22 @@ class Task(NamedTuple):
     def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
         """Yield the documents and the rejected rows of a stretch as they are in it, and None in the end."""
         rejected: list[Rejected] = []
+        lost: list[Rejected] = []  # after what could be read: a reader may have found the damage ahead
         with_payload = with_payload or (self.cache is not None and self.cache.with_payload and not self.against)
+
+        def reject(row: Rejected) -> None:
+            (lost if row.rest_of_file else rejected).append(row)
+
         try:
-            for batch in part.read(self.columns, rejected.append, with_payload=with_payload):
+            for batch in part.read(self.columns, reject, with_payload=with_payload):
                 yield from ((part.stretch, row) for row in rejected)
                 rejected.clear()
                 yield part.stretch, batch
                 if ending.is_early:
                     break
         except CannotOpen as error:
-            rejected.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
-        yield from ((part.stretch, row) for row in rejected)
+            lost.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
+        yield from ((part.stretch, row) for row in (*rejected, *lost))
         yield part.stretch, None
 
     def _joined(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
@@ -315,7 +330,7 @@ class Task(NamedTuple):
 
         hint : describes what the file is instead.
         """
-        if _IS_UTF16 in hint and row.byte == 0:  # its other lines would be read as text with zeros
+        if _IS_WIDE in hint and row.byte == 0:  # its other lines would be read as text with zeros
             return _lost(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
         if row.rest_of_file or is_document:
@@ -417,8 +432,12 @@ def _hint(part: Part) -> str:
     if compression is not None:
         suffix = next(suffix for suffix, name in COMPRESSIONS.items() if name == compression)
         return f": it is compressed. Add {suffix} to its name"
-    if head.startswith(_UTF16):
-        return f"{_IS_UTF16}. Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8"
+    encoding = wide_encoding_of(head)
+    if encoding is not None:
+        return why_wide(encoding)
+    kind = format_of_bytes(head)
+    if kind is not None and FORMATS[kind].contents == "binary":
+        return f": it is a file of {kind}. Rename it, or name its format with in_format (--in-format {kind})"
     if part.format == "jsonl" and head.lstrip().startswith(b"["):
         return ": it is a JSON array, not JSON lines. Convert it, for example by jq -c '.[]'"
     if b"\r" in head and b"\n" not in head:

@@ -195,6 +195,10 @@ class TablePart:
         """Return the number of rows."""
         return int(self.table.num_rows)
 
+    def is_bare(self) -> bool:
+        """Return whether the table has no columns."""
+        return bool(self.table.num_columns == 0)
+
     stretch, keys = None, MappingProxyType[str, str | None]({})
 
     def stretches(self) -> list[TablePart]:

@@ -63,7 +63,7 @@ def choose_columns(
     if vector_length is not None:
         _refuse_without_vectors(parts)
     types = _types_of(parts)
-    _refuse_without_columns([part for part in parts if part.column_types() == {}])
+    _refuse_bare(parts)
     ids: list[Any] = [] if id_column is None else _several(id_column)
     has_paths = all(part.unit == "file" for part in parts) and ids in ([], [FILE_COLUMN])
     ids = [FILE_COLUMN] if has_paths else ids
@@ -165,7 +165,7 @@ def choose_item_columns(
         If a column is missing or weighs nothing, none is recognised, or no column of an item is of strings.
     """
     types, advice = _types_of(parts), "Name columns of the items (item_columns, --item-columns)."
-    _refuse_without_columns([part for part in parts if part.column_types() == {}])
+    _refuse_bare(parts)
     if benchmark_column is not None:
         _refuse_plain(parts, benchmark_column, "benchmark")
         _named(types, benchmark_column, "Name one of these (benchmark_column, --benchmark-column).")
@@ -279,12 +279,9 @@ def _refuse_plain(
         raise ColumnError(f"No {role} column '{column}': {plain} is plain text, which has no columns. {advice}")
 
 
-def _refuse_without_columns(parts: Sequence[Part]) -> None:
-    """Raise ColumnError if a part is a table, whose rows are known without reading it, but has no columns.
-
-    parts : those that show no columns, as plain text and damaged files do.
-    """
-    bare = next((part.name for part in parts if part.num_rows() is not None), None)
+def _refuse_bare(parts: Sequence[Part]) -> None:
+    """Raise ColumnError if a part is a table without columns."""
+    bare = next((part.name for part in parts if part.column_types() == {} and part.is_bare()), None)
     if bare is not None:
         raise ColumnError(
             f"{bare} is a table without columns. Pass one with a column of texts (text_column, --text-column)."

@@ -237,6 +237,16 @@ def refuse_stdout(path: str | os.PathLike[str]) -> None:
 
 _LOCK = "lock"
 _LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
+_TABLES = (
+    *("removed", "mask", "ids", "passages", "groups", "clusters", "cluster_summary", "hits", "items", "boilerplate"),
+)
+_OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
+_OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
+
+
+def _is_of_output(name: str) -> bool:
+    """Return whether a run writes a file of this name, or the system of the user does, such as .DS_Store."""
+    return name in _OUTPUTS or name.startswith(".")
 
 
 class OutputDirectory:
@@ -260,6 +270,7 @@ class OutputDirectory:
         self.result = self.partial / "result"
         try:
             self._refuse_existing(overwrite)
+            self._refuse_foreign()
             self.unlock = self._lock()
             if not resume:
                 self._clear()
@@ -290,16 +301,25 @@ class OutputDirectory:
         except (ImportError, OSError):  # neither Windows nor every shared file system has locks
             return lambda: None
 
-    def _clear(self) -> None:
-        """Delete what an interrupted run has left, but not the lock. Raises OutputError if there is anything else."""
-        left = list(self.partial.iterdir())
-        foreign = sorted(path.name for path in left if path.name not in _LEFT)
+    def _refuse_foreign(self) -> None:
+        """Raise OutputError if the temporary folder has anything but what a run leaves there."""
+        if self.partial.is_symlink():
+            raise OutputError(
+                f"The folder {self.partial} is used while the output is written: it is a link. Use another output, or "
+                "delete the link."
+            )
+        if not self.partial.exists():
+            return
+        foreign = sorted(path.name for path in self.partial.iterdir() if path.name not in _LEFT)
         if foreign:
             raise OutputError(
                 f"The folder {self.partial} is used while the output is written, and is not emptied: it has "
                 f"{foreign[0]}, which is not of a run. Use another output, or rename that folder."
             )
-        for path in left:
+
+    def _clear(self) -> None:
+        """Delete what an interrupted run has left, but not the lock."""
+        for path in self.partial.iterdir():
             if path.name != _LOCK:
                 shutil.rmtree(path, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -317,6 +337,12 @@ class OutputDirectory:
             )
         if path.exists() and not path.is_dir():
             raise OutputError(f"The output {path} is a file. Use a folder.")
+        foreign = sorted(each.name for each in path.iterdir() if not _is_of_output(each.name)) if path.exists() else []
+        if foreign and (path / "report.json").exists():
+            raise OutputError(
+                f"The folder {path} is not replaced: it has {foreign[0]}, which no run has written. Use another "
+                "folder, or move that elsewhere."
+            )
         if path.exists() and any(path.iterdir()) and not (path / "report.json").exists():
             raise OutputError(
                 f"The folder {path} is not replaced: it has no report.json, so it is not the output of a run. Use "

@@ -22,8 +22,8 @@ _MAGIC = re.compile(r"[*?\[]")
 Skip = Callable[[str, str], None]
 """Called for each file that a search leaves out, with its name and the reason."""
 
-Fail = Callable[[str, OSError], None]
-"""Called for each path that cannot be listed, with the error."""
+Fail = Callable[[str, str], None]
+"""Called for each path that cannot be reached, with the reason."""
 
 HIDDEN = "whose names begin with . or _"
 UNKNOWN = "whose names have no known suffix"
@@ -35,7 +35,7 @@ class FoundFile(NamedTuple):
 
     name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or address to open; path :
     normal and absolute; base : the folder named, above it; is_direct : whether the file itself was named; problem : why
-    it cannot be listed, if it is a folder, else "".
+    the path cannot be reached, else "".
     """
 
     name: str
@@ -52,7 +52,7 @@ class FoundFile(NamedTuple):
 
 
 def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[FoundFile]:
-    """Return the files of a path, folder, pattern or address, sorted; then the folders that cannot be listed.
+    """Return the files of a path, folder, pattern or address, sorted; then the paths that cannot be reached.
 
     format_name : the format of all files; None to go by the suffix, and leave out files with an unknown one.
     skip : called for each file of a folder or pattern that is left out.
@@ -68,11 +68,8 @@ def find(path: str, format_name: str | None = None, skip: Skip = lambda name, re
 
 
 def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> list[FoundFile]:
-    unlisted: dict[str, str] = {}
-
-    def fail(folder: str, error: OSError) -> None:
-        unlisted[folder] = f"the folder cannot be listed: {error.strerror or error}"
-
+    unreachable: dict[str, str] = {}
+    fail = unreachable.__setitem__
     if os.path.isdir(path):
         base = os.path.abspath(path)
         found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip, fail, _refuse_tables)]
@@ -86,12 +83,12 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
         found = _matching(path, fixed, skip, fail)
     else:
         raise _missing(name, _neighbours(path))
-    problems = [f"{shown(folder)}: {problem}" for folder, problem in unlisted.items()]
+    problems = [f"{shown(path)}: {problem}" for path, problem in unreachable.items()]
     readable = _readable(name, found, format_name, skip, problems)
     files = [FoundFile(shown(file), file, os.path.abspath(file), base, False) for file in readable]
     return files + [
-        FoundFile(shown(folder), folder, os.path.abspath(folder), base, False, problem)
-        for folder, problem in sorted(unlisted.items())
+        FoundFile(shown(path), path, os.path.abspath(path), base, False, problem)
+        for path, problem in sorted(unreachable.items())
     ]
 
 
@@ -100,7 +97,7 @@ def _readable(
 ) -> list[str]:
     """Return the files whose format is known.
 
-    name : of the folder or pattern. problems : sentences about the folders that cannot be listed.
+    name : of the folder or pattern. problems : sentences about the paths that cannot be reached.
 
     Raises
     ------
@@ -160,7 +157,7 @@ def _walk(
                 continue
             entries = _entries(current)
         except OSError as error:
-            fail(current, error)
+            fail(current, _unlisted(error))
             continue
         entered.add((here.st_dev, here.st_ino))
         check(current, {entry.name for entry in entries})
@@ -169,7 +166,7 @@ def _walk(
             try:
                 is_folder, is_file = entry.is_dir(), entry.is_file()
             except OSError as error:  # of what a link leads to
-                fail(entry.path, error)
+                fail(entry.path, _unlisted(error))
                 continue
             if is_folder:
                 if not is_hidden(entry.name):
@@ -177,10 +174,24 @@ def _walk(
             elif is_hidden(entry.name):
                 skip(shown(entry.path), HIDDEN)
             elif not is_file:
-                skip(shown(entry.path), NOT_REGULAR)
+                _leave_out(entry.path, skip, fail)
             else:
                 files.append(path)
     return [os.path.join(*path) for path in sorted(files)]
+
+
+def _unlisted(error: OSError) -> str:
+    return f"the folder cannot be listed: {error.strerror or error}"
+
+
+def _leave_out(path: str, skip: Skip, fail: Fail) -> None:
+    """Leave out a path that is neither a file nor a folder; one that looks like an input is lost, not skipped."""
+    if os.path.islink(path):
+        fail(path, "it is a link to nothing that is there")
+    elif format_of(path)[0] is not None:
+        fail(path, "it is not a regular file")
+    else:
+        skip(shown(path), NOT_REGULAR)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -226,7 +237,7 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
         if os.path.isfile(path):
             found.append(path)
         elif not os.path.isdir(path):
-            skip(shown(path), NOT_REGULAR)
+            _leave_out(path, skip, fail)
     return sorted(found)
 
 
@@ -248,7 +259,7 @@ def _children(folder: str, part: str, fail: Fail) -> list[str]:
     try:
         names = [entry.name for entry in _entries(folder or ".")]
     except OSError as error:
-        fail(folder or ".", error)
+        fail(folder or ".", _unlisted(error))
         return []
     is_shown = part.startswith(".")
     matches = re.compile(fnmatch.translate(os.path.normcase(part))).match

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError, SettingError
-from neardup.formats.reading import InputFile, UnlistedFolder
+from neardup.formats.reading import InputFile, UnreachableInput
 from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
 from neardup.runs.find import FoundFile, Skip, find
 from neardup.runs.spool import spool
@@ -91,10 +91,10 @@ def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | Non
     below = file.path.removeprefix(root).lstrip(separator)
     relative_name = below.replace(os.sep, "/")
     if file.problem:
-        return UnlistedFolder(
+        return UnreachableInput(
             name=file.name,
             location=file.location,
-            format="folder",
+            format="unreachable",
             unit="file",
             relative_name=relative_name,
             reason=file.problem,

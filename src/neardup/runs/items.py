@@ -21,6 +21,7 @@ from neardup.documents.nested import value_of
 from neardup.errors import InputError
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns
+from neardup.runs.find import shown
 from neardup.runs.run import Inputs, parts_of, tasks_of
 from neardup.settings.run import MAX_UNREADABLE
 
@@ -101,7 +102,7 @@ def read_items(
 def _benchmarks(tasks: Sequence[Task]) -> list[str]:
     """Return the benchmark of each input: its name up to a point, or all of the name if another begins so, too."""
     parts = [task.part for task in tasks]
-    short = [part.relative_name.split("/")[-1].split(".")[0] for part in parts]
+    short = [shown(part.relative_name).split("/")[-1].split(".")[0] for part in parts]
     shared, has_name = Counter(short), [part.unit != "file" and part.name != "source" for part in parts]
     names = [name if shared[name] == 1 else part.name for name, part in zip(short, parts, strict=True)]
     return [name if named else "items" for named, name in zip(has_name, names, strict=True)]

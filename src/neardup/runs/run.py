@@ -20,7 +20,7 @@ from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, InputFile, Part, Task, UnlistedFolder
+from neardup.formats.reading import MAX_DOCUMENT_BYTES, InputFile, Part, Task, UnreachableInput
 from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
@@ -151,7 +151,7 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     InputError
         If some inputs are pages and others texts, and the method does not read all as pages.
     """
-    tasks = [task for task in tasks if not isinstance(task.part, UnlistedFolder)]
+    tasks = [task for task in tasks if not isinstance(task.part, UnreachableInput)]
     pages = [task.part for task in tasks if has_pages(task)]
     paged = method.of_pages() if pages else method
     if paged is method:

@@ -36,9 +36,11 @@ def spool(format_name: str | None) -> tuple[Source, str, float]:
     Raises
     ------
     InputError
-        If the format is ambiguous, or the input is compressed as a whole in a format that does not allow it; or if it
-        was read to its end before.
+        If it is closed, or was read to its end before; if the format is ambiguous, or the input is compressed as a
+        whole in a format that does not allow it.
     """
+    if sys.stdin is None:
+        raise InputError("Standard input is closed: got - as an input. Pipe a file in, or name it.")
     handle, path = tempfile.mkstemp(prefix="neardup-stdin-")
     atexit.register(_remove, path)
     digest = hashlib.blake2b(digest_size=6)
