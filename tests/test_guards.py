@@ -149,7 +149,6 @@ FILE_EXCEPTIONS = {
     ("cli/settings", "write_text"): "click's formatter of help has a method of this name",
     ("report/contents", "except OSError: pass"): "a system without /proc reports the peak memory in another way",
     ("stores/embedded/store", "except OSError: pass"): "the disk was full, and the compaction that follows makes room",
-    ("runs/find", "except OSError: continue"): "folders that cannot be listed are reported by another change",
 }
 
 

@@ -58,7 +58,7 @@ def wide_encoding_of(data: bytes) -> str | None:
 
 
 def why_wide(encoding: str) -> str:
-    """Return what to do with text in another encoding, as the end of a sentence."""
+    """Return the advice about text in another encoding, as the end of a sentence."""
     return f": it is {encoding}. Convert it to UTF-8, for example by iconv -f {encoding} -t UTF-8"
 
 

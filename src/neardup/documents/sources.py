@@ -176,7 +176,7 @@ class BoundedStream(io.RawIOBase):
             while left and (piece := self._take(min(left, _STEP_BYTES))):
                 pieces.append(piece)
                 left -= len(piece)
-        except Exception as error:  # whatever the decompressor raises
+        except Exception as error:  # decompressors have many
             if not pieces:
                 raise
             self._error = error

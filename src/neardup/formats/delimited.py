@@ -58,20 +58,19 @@ def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
         raise pa.ArrowInvalid("it is not UTF-8")
     check_columns(_count_columns(beginning.lstrip(b"\r\n"), _DELIMITERS[source.format]))
     num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n"))))
-    try:
-        with source.open_stream() as file:
-            lines = _UntilError(file)
-            names = pa_csv.open_csv(lines, read_options=options, parse_options=parse).schema.names
-    except _ERRORS as error:
-        if lines.error is not None:
-            raise lines.error from error
-        if _EMPTY in str(error):  # or a header without a line end
-            file = pa.BufferReader(beginning + b"\n")
+    with source.open_stream() as whole:
+        stream = _UntilError(whole)
+        try:
+            names = pa_csv.open_csv(stream, read_options=options, parse_options=parse).schema.names
+        except _ERRORS as error:
+            if stream.error is not None:
+                raise stream.error from error
+            if _STRADDLES in str(error) and block_bytes < MAX_ROW_BYTES:
+                return _header(source, MAX_ROW_BYTES)
+            if _EMPTY not in str(error):
+                raise
+            file = pa.BufferReader(beginning + b"\n")  # a header without a line end, or nothing
             names = pa_csv.open_csv(file, read_options=options, parse_options=parse).schema.names
-        elif _STRADDLES in str(error) and block_bytes < MAX_ROW_BYTES:
-            return _header(source, MAX_ROW_BYTES)
-        else:
-            raise
     return _Header(list(names), num_blank)
 
 
