@@ -29,7 +29,7 @@ from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.stages import open_stages
-from neardup.runs.directory import refuse_address, refuse_stdout
+from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
@@ -290,9 +290,9 @@ class FileJobs:
         InputError, StoreError
             As in `add_many_if_new`.
         """
-        kept = None if output is None else os.fspath(output)
+        kept = None if output is None else name_of(output)
         reading = _Reading(self.opened, source, options, payload_column, with_payload=kept is not None)
-        file = None if answers is None else TableFile(Path(answers), overwrite=overwrite)
+        file = None if answers is None else TableFile(answers, overwrite=overwrite)
         _refuse_replacing([] if file is None else [file.path], reading.tasks)
         counts = dict.fromkeys(_COUNTS, 0)
 
@@ -333,7 +333,7 @@ class FileJobs:
         overwrite : whether it may replace a file.
         """
         limit, reading = check_limit(limit), _Reading(self.opened, source, options)
-        file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+        file = None if output is None else TableFile(output, overwrite=overwrite)
         _refuse_replacing([] if file is None else [file.path], reading.tasks)
         meaning = {"meaning": "The id of the query: its id column, else its number."}
         query_id = pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning)
@@ -417,7 +417,7 @@ class FileJobs:
         overwrite : whether it may replace a file.
         progress : as in `dedup`.
         """
-        file = TableFile(Path(output), overwrite=overwrite)
+        file = TableFile(output, overwrite=overwrite)
         plain: Callable[[pa.Table], pa.Table] = _with_hex if file.is_text else lambda table: table
 
         def tables() -> Iterator[pa.Table]:

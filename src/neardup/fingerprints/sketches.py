@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
 from neardup.files import AtomicFile
+from neardup.settings.constraints import check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -145,7 +146,7 @@ def _number_ids(rows: Ints) -> pa.Array:
 
 def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
     """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from those written."""
-    metadata, seal = _metadata_of(Path(path))
+    metadata, seal = _metadata_of(Path(check_path("path", path)))
     if seal.startswith(_SEAL) and seal != _seal(metadata):
         raise OSError("its metadata are damaged. Restore the file from a backup, or create it again")
     # A buffer would keep all columns read until the end.
@@ -176,8 +177,8 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     OutputError
         If the file exists and is not to be replaced, or cannot be written.
     """
-    target = Path(path)
-    if target.exists() and not overwrite:
+    target = Path(check_path("path", path, OutputError))
+    if not check_flag("overwrite", overwrite) and target.exists():
         raise OutputError(f"The output {target} already exists. Use another file, or pass overwrite=True.")
     rows = iter(tables)
     first = next(rows)
@@ -328,6 +329,7 @@ class Sketches(ABC):
         InputError
             If there are not as many ids as rows.
         """
+        with_hex = check_flag("with_hex", with_hex)
         in_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
         names = self.ids if ids is None else large_ids(ids if in_arrow else pa.array(ids))
         if len(names) != len(self):
@@ -387,6 +389,7 @@ class Sketches(ABC):
 
     def _num_paired(self, other: Self) -> int:
         """Return how many pairs of rows are compared, or raise as `similarity` does."""
+        check_kind("other", other, Sketches, self.kind)
         require_same(self._actual_scheme(), other._actual_scheme(), "the first", "the second", kind=self.kind)
         if len(self) != len(other) and 1 not in (len(self), len(other)):
             raise InputError(
