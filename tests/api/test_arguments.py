@@ -1,4 +1,4 @@
-"""Every argument is checked where it enters: a wrong one is an error of neardup that names it, and nothing is written."""
+"""Every argument is checked where it enters: a wrong one is an error that says so, and nothing is written."""
 
 from __future__ import annotations
 

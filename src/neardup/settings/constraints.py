@@ -185,7 +185,7 @@ def check_flag(name: str, value: object) -> bool:
     return flag
 
 
-def check_kind(name: str, value: object, kind: type, accepted: str) -> None:
+def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:
     """Raise InputError if the value of a parameter is no instance of a type; accepted : the type in words."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be {accepted}: got {type(value).__name__} {shown(value)}. Change {name}.")

@@ -110,8 +110,8 @@ def _sign_texts(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffe
     if lengths.max(initial=0) > max_bytes:
         row = int(np.argmax(lengths > max_bytes))
         raise InputError(
-            f"The text in row {first + row:,} has {lengths[row]} bytes, more than max_document_bytes={max_bytes}. Leave "
-            "it out, or raise max_document_bytes (--max-document-bytes)."
+            f"The text in row {first + row:,} has {lengths[row]} bytes, more than max_document_bytes={max_bytes}. "
+            "Leave it out, or raise max_document_bytes (--max-document-bytes)."
         )
     sketcher.sign_texts(texts, out)
 
