@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.errors import InputError, OutputError, SettingError
+from neardup.errors import ColumnError, InputError, OutputError, SettingError
 
 TEXTS = [
     "one two three four five six seven eight nine ten",
@@ -68,14 +68,14 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("path", [5, b"x.parquet", "", ["x"]], ids=repr)
+@pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", ["x"]], ids=ascii)
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_that_is_no_path_is_refused(name, path):
     with pytest.raises(InputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."):
         INPUTS[name](path)
 
 
-@pytest.mark.parametrize("path", [5, b"x.parquet", "", ["x"]], ids=repr)
+@pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", ["x"]], ids=ascii)
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_an_output_that_is_no_path_is_refused_and_nothing_is_written(name, path, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -96,6 +96,7 @@ FLAGS = {
 FLAGS_OF_METHODS = {
     "Index.open": lambda flag: neardup.Index.open("x.index", read_only=flag),
     "Index.add_files": lambda flag: index().add_files(TEXTS, if_new=flag),
+    "Index.add_batches": lambda flag: list(index().add_batches(TEXTS, if_new=flag)),
     "Index.export": lambda flag: index().export("x.jsonl", overwrite=flag),
     "HammingIndex.save": lambda flag: neardup.HammingIndex().save("x.parquet", overwrite=flag),
     "Signatures.save": lambda flag: SIGNATURES.save("x.parquet", overwrite=flag),
@@ -149,12 +150,38 @@ READERS = {
         ("in_format", ["csv"], "in_format must be one of"),
         ("text_unit", "zz", "text_unit must be one of 'auto', 'line', 'file': got 'zz'"),
         ("text_unit", None, "text_unit must be one of"),
+        ("text_column", 5, "name of a column must be a string: got 5"),
+        ("text_column", ["text", None], "name of a column must be a string: got None"),
+        ("text_column", np.array(["a", "b"]), "name of a column must be a string: got array"),
     ],
 )
 @pytest.mark.parametrize("name", READERS)
 def test_an_option_of_reading_is_checked_also_for_texts_in_memory(name, option, value, message):
-    with pytest.raises(SettingError, match=message):
+    with pytest.raises((SettingError, ColumnError), match=message):
         READERS[name](TEXTS, **{option: value})
+
+
+@pytest.mark.parametrize("columns", [5, ["a", 5], np.array(["a", "b"])], ids=repr)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda columns: neardup.dedup(TEXTS, id_column=columns),
+        lambda columns: neardup.find_contamination(TEXTS, TEXTS, item_columns=columns),
+        lambda columns: index().add_many_if_new(TEXTS, payload_column=columns),
+        lambda columns: index().add_files(TEXTS, payload_column=columns),
+        lambda columns: index().answer_lines([[b"{}"]], text_column=columns),
+        lambda columns: index().answer_lines([[b"{}"]], payload_column=columns),
+    ],
+)
+def test_the_name_of_a_column_is_a_string(read, columns):
+    with pytest.raises(ColumnError, match=r"The name of a column must be a string: got .*\. Name a column, or several"):
+        read(columns)
+
+
+@pytest.mark.parametrize("limit", [0, "x", 1.5], ids=repr)
+def test_the_limit_of_lines_is_a_number(limit):
+    with pytest.raises(SettingError, match="max_document_bytes must be a whole number of 1 or more"):
+        index().answer_lines([[b"{}"]], max_document_bytes=limit)
 
 
 @pytest.mark.parametrize("texts", [["ab", "abc", "abcd"], pa.array(["ab", None, "abcd"])], ids=["list", "column"])
@@ -186,6 +213,16 @@ def test_the_limit_of_a_text_counts_bytes_of_utf8():
         (lambda: FINGERPRINTS.similarity(5), InputError, "other must be Fingerprints"),
         (lambda: FINGERPRINTS.distance("x"), InputError, "other must be Fingerprints"),
         (lambda: neardup.document_frequencies(TEXTS, method=neardup.MinHash), SettingError, "Use MinHash\\(...\\)"),
+        (lambda: neardup.Signatures.from_table(5), InputError, "table must be an Arrow table: got int 5"),
+        (lambda: neardup.Fingerprints.from_table([]), InputError, "table must be an Arrow table"),
+        (lambda: SIGNATURES.save("x.parquet", ids=5), InputError, "ids must be a list or an Arrow column: got int 5"),
+        (lambda: neardup.explain("a", idf=5), InputError, "idf must be an IdfTable"),
+        (lambda: neardup.lsh.keywords("a", 5), InputError, "idf must be an IdfTable"),
+        (lambda: neardup.IdfTable.from_counts({"a": 1}, num_documents=2, method=5), InputError, "method must be"),
+        (lambda: neardup.method(noise=np.array([1, 2])), SettingError, "noise must be"),
+        (lambda: SIGNATURES.to_table(["a", 5, "c"]), InputError, "ids must be all strings, or all integers"),
+        (lambda: list(index().answer_lines(["x"])), InputError, "A line must be bytes: got str 'x'"),
+        (lambda: index().answer_lines(5), InputError, "groups must be"),
         (lambda: neardup.document_frequencies(TEXTS, method=5), SettingError, "got 5"),
         (lambda: neardup.find_pairs(TEXTS, method={}), SettingError, "got {}"),
         (lambda: neardup.compare("a", "b", method=""), SettingError, "got ''"),

@@ -285,7 +285,7 @@ class Index(FileJobs):
         source, import_name, threads, options : as in `add_many_if_new`.
         if_new : whether similar documents are removed.
         """
-        index = self.opened
+        index, if_new = self.opened, check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
         if threads == 1:  # no other thread: handing over a few documents takes longer than describing them

@@ -33,7 +33,7 @@ from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
-from neardup.settings.constraints import check_limit
+from neardup.settings.constraints import check_kind, check_limit
 from neardup.settings.run import OnError, RunSettings
 from neardup.version import __version__
 
@@ -400,6 +400,7 @@ class FileJobs:
         iterator of list of (line, dict): the columns of `schemas.answers_schema`; or `error`, for a line without a
         document.
         """
+        check_kind("groups", groups, Iterable, "lists of lines, which are bytes")
         settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
         return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
 

@@ -17,6 +17,7 @@ from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
+from neardup.settings.constraints import check_columns, check_kind, check_limit
 
 MAX_LINE_BYTES = 256 << 20
 
@@ -53,7 +54,8 @@ class LineAnswers:
 
     def __init__(self, index: OpenIndex, options: LineOptions) -> None:
         self._index, self._import_name = index, options.get("import_name")
-        self._max_bytes = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
+        limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
+        self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
         columns = options.get("text_column"), options.get("id_column"), options.get("payload_column")
         self._text_names, self._id_names, self._payload_names = map(_several, columns)
         self._has_chosen = False
@@ -86,6 +88,7 @@ class LineAnswers:
 
     def _read(self, line: bytes) -> _Line:
         """Return the document of a line."""
+        check_kind("A line", line, bytes, "bytes")
         if len(line) > MAX_LINE_BYTES:
             return _Line(error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read")
         try:
@@ -138,7 +141,7 @@ class LineAnswers:
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of one field or of several."""
-    return (names,) if isinstance(names, str) else tuple(names or ())
+    return () if names is None else tuple(check_columns(names))
 
 
 def _kind(value: Any) -> str:

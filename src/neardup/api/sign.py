@@ -190,7 +190,7 @@ def sign(
     chosen = method_of(method_named(method))
     file = None if output is None else TableFile(output, overwrite=overwrite)
     is_read = chosen.settings.vector_length is not None
-    is_read |= any(options.get(name) for name in ("text_column", "id_column", "in_format"))
+    is_read |= any(options.get(name) is not None for name in ("text_column", "id_column", "in_format"))
     documents, column = (source, None) if is_read else _as_column(source)
     run = run_of(documents, options, method=chosen.settings, outputs=() if file is None else (file.path,))
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)

@@ -25,7 +25,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
 from neardup.files import AtomicFile
-from neardup.settings.constraints import check_limit, check_path, check_text, shown
+from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
 MAX_FEATURES = 10_000_000
@@ -290,7 +290,8 @@ class IdfTable(IdfSource):
         SettingError
             If num_documents is no whole number of 0 or more.
         """
-        method = method or SimHash()
+        method = SimHash() if method is None else method
+        check_kind("method", method, Shingling, "settings such as SimHash(), or None")
         num_documents = check_limit(num_documents, "num_documents", least=0)
         if not isinstance(counts, Mapping):
             raise InputError(f"counts maps words to document counts: got {type(counts).__name__} {shown(counts)}.")

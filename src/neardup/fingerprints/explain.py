@@ -18,7 +18,7 @@ from neardup.features.shingles import extract_text, shingle_documents
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.simhash import Sums, to_integers
-from neardup.settings.constraints import check_text, constraints_of
+from neardup.settings.constraints import check_kind, check_text, constraints_of
 from neardup.settings.methods import PAGE_TOKENS, MinHash, SimHash, named_as
 
 WeightedFeature = tuple[str, float]
@@ -106,6 +106,7 @@ def keywords(
     >>> [word for word, weight in keywords("The cat is the one", table, top=4)][-2:]
     ['cat', 'the']
     """
+    _check_idf(idf)
     method = named_as(SimHash, _method_of(idf) if method is None else method)
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     weighed = replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False)
@@ -115,6 +116,11 @@ def keywords(
     assert summands.strings is not None
     features = summands.strings.to_list()
     return [(features[index], float(weights[index])) for index in order.tolist()]
+
+
+def _check_idf(idf: object) -> None:
+    if idf is not None:
+        check_kind("idf", idf, IdfTable, "an IdfTable, as document_frequencies returns it, or None")
 
 
 def _method_of(idf: IdfTable | None) -> SimHash:
@@ -128,6 +134,7 @@ def explain_fingerprint(
     text: str | Iterable[str] | Iterable[WeightedFeature], method: SimHash, idf: IdfTable | None = None
 ) -> Explanation:
     """Return the computation of a SimHash fingerprint; arguments and errors as of `neardup.explain`."""
+    _check_idf(idf)
     summands, sums = _work(text, method, idf)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]

@@ -102,6 +102,17 @@ def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
     return one_chunk(ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids)
 
 
+def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
+    """Return ids as an Arrow column. Raises InputError if they are none."""
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        return ids
+    check_kind("ids", ids, Iterable, "a list or an Arrow column")
+    try:
+        return pa.array(ids)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"ids must be all strings, or all integers: {error}. Change ids.") from error
+
+
 def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
     """Return the JSON object under a key of the metadata, None if there is none, and the beginning of its text."""
     text = (schema.metadata or {}).get(key, b"nothing")
@@ -330,8 +341,7 @@ class Sketches(ABC):
             If there are not as many ids as rows.
         """
         with_hex = check_flag("with_hex", with_hex)
-        in_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
-        names = self.ids if ids is None else large_ids(ids if in_arrow else pa.array(ids))
+        names = self.ids if ids is None else large_ids(_in_arrow(ids))
         if len(names) != len(self):
             raise InputError(
                 f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id for each."
@@ -341,6 +351,7 @@ class Sketches(ABC):
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
         """Return the rows of a table as `to_table` makes it; errors as of `open`."""
+        check_kind("table", table, pa.Table, "an Arrow table")
         return cls._from_table(table, "the table")
 
     def save(self, path: str | os.PathLike[str], ids: Ids | None = None, *, overwrite: bool = False) -> None:

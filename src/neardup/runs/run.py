@@ -29,7 +29,7 @@ from neardup.progress import Progress, check_progress
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import check_reading, list_inputs
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import check_flag, check_limit
+from neardup.settings.constraints import check_columns, check_flag, check_limit
 from neardup.settings.methods import DocumentSettings, MinHash
 from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
 
@@ -319,6 +319,9 @@ class Run:
     progress: bool | Progress = False
 
     def __post_init__(self) -> None:
+        for columns in (self.inputs.text_column, self.inputs.id_column):
+            if columns is not None:
+                check_columns(columns)
         check_reading(self.inputs.text_unit, self.inputs.in_format)
         check_limit(self.inputs.max_document_bytes, "max_document_bytes", option="--max-document-bytes")
         check_progress(self.progress)

@@ -13,7 +13,7 @@ from numbers import Integral
 from reprlib import Repr
 from typing import Any
 
-from neardup.errors import InputError, NeardupError, SettingError
+from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
@@ -82,8 +82,9 @@ class Constraint:
         value = plain(value)
         if not self.accepts(value):
             option, choices = "--" + name.replace("_", "-"), (*self.choices, *self.python_only)
+            shown_value = value if given is None else given
             raise SettingError(
-                f"{name} must be {self.describe()}: got {given or value!r}.{suggestion(value, choices)} "
+                f"{name} must be {self.describe()}: got {shown_value!r}.{suggestion(value, choices)} "
                 f"{self.help} Change {name} ({option})."
             )
         return value
@@ -172,9 +173,12 @@ def check_text(name: str, value: object, advice: str = "") -> str:
 def check_path(name: str, path: object, error: type[NeardupError] = InputError) -> str:
     """Return a path or an address as a string. Raises the error if it is neither a str nor a path, or is empty."""
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-    if not isinstance(text, str) or not text:
-        raise error(f"{name} must be a str or a pathlib.Path: got {shown(path)}. Name a file or a folder.")
-    return text
+    try:
+        if isinstance(text, str) and os.fsencode(text):  # raises if no file can have the name
+            return text
+    except UnicodeEncodeError:
+        pass
+    raise error(f"{name} must be a str or a pathlib.Path: got {shown(path)}. Name a file or a folder.")
 
 
 def check_flag(name: str, value: object) -> bool:
@@ -183,6 +187,15 @@ def check_flag(name: str, value: object) -> bool:
     if not isinstance(flag, bool):
         raise SettingError(f"{name} must be True or False: got {shown(value)}. Change {name}.")
     return flag
+
+
+def check_columns(names: Any) -> list[str]:
+    """Return the name of a column, or several, as a list. Raises ColumnError if one is no string, or there is none."""
+    several = list(names) if isinstance(names, (list, tuple)) and names else [names]
+    for name in several:
+        if not isinstance(name, str):
+            raise ColumnError(f"The name of a column must be a string: got {shown(name)}. Name a column, or several.")
+    return several
 
 
 def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:

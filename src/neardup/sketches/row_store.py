@@ -218,9 +218,7 @@ class RowStore(ABC):
 
     def __init__(self, width: int | None, dtype: type, scheme: Mapping[str, Any] | None) -> None:
         if scheme is not None:
-            check_kind(
-                "scheme", scheme, Mapping, "a mapping, such as that of Signatures.scheme, or None"
-            )
+            check_kind("scheme", scheme, Mapping, "a mapping, such as that of Signatures.scheme, or None")
         self.width, self.scheme = width, None if scheme is None else dict(scheme)
         self.values: Array = np.zeros((0, width or 0), dtype)
         self._ids = IdTable()
