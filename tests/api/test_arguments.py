@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.errors import ColumnError, InputError, OutputError, SettingError
+from neardup.errors import ColumnError, InputError, OutputError, SettingError, StoreError
 
 TEXTS = [
     "one two three four five six seven eight nine ten",
@@ -68,20 +68,38 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", ["x"]], ids=ascii)
+@pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", "a\0b.svg", ["x"]], ids=ascii)
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_that_is_no_path_is_refused(name, path):
     with pytest.raises(InputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."):
         INPUTS[name](path)
 
 
-@pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", ["x"]], ids=ascii)
+@pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", "a\0b.svg", ["x"]], ids=ascii)
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_an_output_that_is_no_path_is_refused_and_nothing_is_written(name, path, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OutputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."):
         OUTPUTS[name](path)
     assert not list(tmp_path.iterdir())
+
+
+LONG = "x" * 300
+FILES = {
+    "Signatures.save": SIGNATURES.save,
+    "HammingIndex.save": lambda path: neardup.HammingIndex().save(path),
+    "Index.create": neardup.Index.create,
+    "Index.rebuild": lambda path: index().rebuild(path, method=neardup.MinHash()),
+    "Index.add_files": lambda path: index().add_files(TEXTS, output=path),
+    "dedup": lambda path: neardup.dedup(TEXTS, output=path),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_name_that_is_too_long_for_a_file_is_an_error_with_the_reason(name, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((OutputError, StoreError), match="File name too long"):
+        FILES[name](LONG)
 
 
 # Flags.
@@ -221,6 +239,7 @@ def test_the_limit_of_a_text_counts_bytes_of_utf8():
         (lambda: neardup.IdfTable.from_counts({"a": 1}, num_documents=2, method=5), InputError, "method must be"),
         (lambda: neardup.method(noise=np.array([1, 2])), SettingError, "noise must be"),
         (lambda: SIGNATURES.to_table(["a", 5, "c"]), InputError, "ids must be all strings, or all integers"),
+        (lambda: list(index().answer_lines(b"x")), InputError, "A group of lines must be a list of bytes: got int"),
         (lambda: list(index().answer_lines(["x"])), InputError, "A line must be bytes: got str 'x'"),
         (lambda: index().answer_lines(5), InputError, "groups must be"),
         (lambda: neardup.document_frequencies(TEXTS, method=5), SettingError, "got 5"),

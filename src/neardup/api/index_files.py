@@ -18,6 +18,7 @@ from neardup.arrays import Mask, flatten_strings
 from neardup.documents.batch import DocumentBatch, Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
+from neardup.files import writing_to
 from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
@@ -197,7 +198,9 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
     refuse_address(output, "file or folder")
     refuse_stdout(output)
     path, wanted = Path(output), format_of(output)
-    if path.exists() and not overwrite:
+    with writing_to(path):  # its name may be longer than that of any file
+        is_there = path.exists()
+    if is_there and not overwrite:
         raise OutputError(f"The output {output} already exists. Use another name, or pass --overwrite.")
     if wanted[0] is None:
         return path

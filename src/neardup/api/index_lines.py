@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
@@ -68,6 +68,7 @@ class LineAnswers:
         lines : of JSON, each an object.
         stop_at_error : whether to leave out the lines after one that has no document.
         """
+        check_kind("A group of lines", lines, Iterable, "a list of bytes")
         read = [self._read(line) for line in lines]
         if stop_at_error:
             bad = next((number for number, line in enumerate(read) if line.error is not None), len(read))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
-from neardup.files import AtomicFile
+from neardup.files import AtomicFile, writing_to
 from neardup.settings.constraints import check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
@@ -188,8 +188,10 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     OutputError
         If the file exists and is not to be replaced, or cannot be written.
     """
-    target = Path(check_path("path", path, OutputError))
-    if not check_flag("overwrite", overwrite) and target.exists():
+    target, may_replace = Path(check_path("path", path, OutputError)), check_flag("overwrite", overwrite)
+    with writing_to(target):  # its name may be longer than that of any file
+        is_there = target.exists()
+    if is_there and not may_replace:
         raise OutputError(f"The output {target} already exists. Use another file, or pass overwrite=True.")
     rows = iter(tables)
     first = next(rows)

@@ -171,10 +171,10 @@ def check_text(name: str, value: object, advice: str = "") -> str:
 
 
 def check_path(name: str, path: object, error: type[NeardupError] = InputError) -> str:
-    """Return a path or an address as a string. Raises the error if it is neither a str nor a path, or is empty."""
+    """Return a path or an address as a string. Raises the error if it is none that a file can have."""
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     try:
-        if isinstance(text, str) and os.fsencode(text):  # raises if no file can have the name
+        if isinstance(text, str) and "\0" not in text and os.fsencode(text):  # raises if no file can have the name
             return text
     except UnicodeEncodeError:
         pass
