@@ -128,7 +128,7 @@ FLAGS_OF_METHODS = {
 def test_a_flag_of_a_function_is_true_or_false_also_where_it_changes_nothing(name, flag):
     function, parameter = FLAGS[name]
     needed = {key: NEEDED[key] for key in inspect.signature(getattr(neardup, function)).parameters if key in NEEDED}
-    with pytest.raises(SettingError, match=rf"{parameter} must be True or False: got {flag!r}\. Change {parameter}\."):
+    with pytest.raises(SettingError, match=rf"{parameter} must be True or False: got {flag!r}\. (Change|Pass) "):
         getattr(neardup, function)(**needed, **{parameter: flag})
 
 

@@ -244,6 +244,8 @@ class CacheOptions(BatchOptions, total=False):
 
 
 _DEFAULTS = Inputs._field_defaults | {field.name: field.default for field in fields(RunSettings)} | {"progress": False}
+_ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
+"""What to do about a flag that is neither True nor False, besides changing it."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -268,7 +270,7 @@ def spelled_out(options: type) -> Callable[[_Function], _Function]:
             for name in keywords.keys() - known:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
             for name in flags & keywords.keys():
-                keywords[name] = check_flag(name, keywords[name])
+                keywords[name] = check_flag(name, keywords[name], _ADVICE.get(name, ""))
             return function(*args, **keywords)
 
         call.__signature__ = signature.replace(parameters=[*kept, *spelled])  # type: ignore[attr-defined]

@@ -181,11 +181,11 @@ def check_path(name: str, path: object, error: type[NeardupError] = InputError) 
     raise error(f"{name} must be a str or a pathlib.Path: got {shown(path)}. Name a file or a folder.")
 
 
-def check_flag(name: str, value: object) -> bool:
+def check_flag(name: str, value: object, advice: str = "") -> bool:
     """Return the value of a parameter. Raises SettingError if it is neither True nor False."""
     flag = plain(value)
     if not isinstance(flag, bool):
-        raise SettingError(f"{name} must be True or False: got {shown(value)}. Change {name}.")
+        raise SettingError(f"{name} must be True or False: got {shown(value)}. {advice or f'Change {name}.'}")
     return flag
 
 
