@@ -90,7 +90,7 @@ def test_a_named_format_holds_whatever_the_suffix():
     assert counts()["read"] == 3
     Path("data.dat.gz").write_bytes(gzip.compress(CSV))
     assert neardup.dedup("data.dat.gz", in_format="csv").report["counts"]["read"] == 3
-    with pytest.raises(neardup.SettingError, match=r"in_format must be one of parquet, .*got 'excel'"):
+    with pytest.raises(neardup.SettingError, match=r"in_format must be one of 'parquet', .*got 'excel'"):
         neardup.dedup("data.dat", in_format="excel")
 
 

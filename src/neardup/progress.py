@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from neardup.errors import SettingError
+
 
 class Progress(Protocol):
     """An object that follows a run: a progress bar, a log. Any class with these three methods is one.
@@ -45,6 +47,19 @@ class NullProgress:
 
     def end(self, stage: str, seconds: float) -> None:
         """Do nothing."""
+
+
+_METHODS = ("begin", "advance", "end")
+
+
+def check_progress(progress: object) -> None:
+    """Raise SettingError if a value is neither True or False nor has the methods of Progress."""
+    if isinstance(progress, bool) or all(callable(getattr(progress, name, None)) for name in _METHODS):
+        return
+    raise SettingError(
+        "progress must be True, False or an object with the methods begin, advance and end: got "
+        f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents the methods."
+    )
 
 
 @dataclass

@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup import answers
 from neardup.arrays import Mask
 from neardup.candidates.bands import Bands
-from neardup.errors import InputError, SettingError
+from neardup.errors import InputError, OutputError, SettingError
 from neardup.files import write_text, writing_to
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.output.tables import check_output
@@ -27,6 +27,7 @@ from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
 from neardup.report.sections import headline_losses
 from neardup.report.wording import escape_text, percent, plural, speaking
+from neardup.settings.constraints import check_path
 from neardup.verify.alignment import Outlines, Passage, align_outlines
 from neardup.verify.scores import Score
 
@@ -51,6 +52,11 @@ def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: 
     if path is not None:
         charts.save_drawing(chart, check_output(path, (".svg",), overwrite=True))
     return charts.standalone(chart)
+
+
+def _file_of(answers: str | os.PathLike[str] | None) -> Path | None:
+    """Return the file of answers. Raises OutputError if it is no path."""
+    return None if answers is None else Path(check_path("answers", answers, OutputError))
 
 
 class _OneLine:
@@ -408,7 +414,7 @@ class Sweep(_Reported):
             If an answer is none of these, a line of the file is no answer, or the file does not end in .jsonl or cannot
             be written.
         """
-        asked: Suggestion = self._asker().ask(answer, count, None if answers is None else Path(answers), min_precision)
+        asked: Suggestion = self._asker().ask(answer, count, _file_of(answers), min_precision)
         return asked
 
     def write_questions(
@@ -421,7 +427,7 @@ class Sweep(_Reported):
         path : an HTML file. An existing file is replaced.
         count, answers : as in `ask`.
         """
-        questions, known = self._asker().questions(count, None if answers is None else Path(answers))
+        questions, known = self._asker().questions(count, _file_of(answers))
         file = check_output(path, (".html",), overwrite=True)
         with writing_to(file):
             write_text(file, render_questions(self.report, questions, known))

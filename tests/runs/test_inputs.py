@@ -178,7 +178,7 @@ def test_storage_that_needs_a_package_names_the_install_command() -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(SettingError, match="unit must be one of auto, line, file: got 'word'"):
+    with pytest.raises(SettingError, match="text_unit must be one of 'auto', 'line', 'file': got 'word'"):
         list_inputs(["-"], unit="word")
     with pytest.raises(InputError, match="at least one path"):
         list_inputs([])

@@ -30,7 +30,7 @@ from neardup.runs import reading
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.scratch import workspace
 from neardup.schemas import SIMILARITY
-from neardup.settings.constraints import check_limit
+from neardup.settings.constraints import check_kind, check_limit
 from neardup.settings.methods import MinHash
 from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
 from neardup.suggestion import Suggestion, SweepPair
@@ -250,7 +250,8 @@ class _Chooser:
         """Ask until there are enough answers, and again where they contradict each other; return the settings that
         they favour.
         """
-        MIN_PRECISION.check("min_precision", min_precision)
+        check_kind("answer", answer, Callable, "a function")
+        min_precision = MIN_PRECISION.check("min_precision", min_precision)
         answers, waiting = self._begin(count, file)
         is_open = file is not None and file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
         end = "\n" if is_open else ""  # of the last line, which has none

@@ -35,11 +35,6 @@ _DECIDED = (
 
 def refuse_rethreshold(run: Run) -> None:
     """Raise SettingError if the pairs of a run do not answer at other limits."""
-    if run.rethreshold is not True:
-        raise SettingError(
-            f"rethreshold must be True or False: got {run.rethreshold!r:.80}. Pass the other thresholds to "
-            "result.rethreshold."
-        )
     selection, directed = run.selection, method_of(run.method).directed
     groups = run.groups.group_by
     if selection.linkage != "sieve" or run.passages is not None or groups is not None or directed:

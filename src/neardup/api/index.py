@@ -22,7 +22,16 @@ from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
-from neardup.settings.constraints import check_age, check_import_name, check_limit, check_text, shown
+from neardup.settings.constraints import (
+    check_age,
+    check_flag,
+    check_import_name,
+    check_kind,
+    check_limit,
+    check_path,
+    check_text,
+    shown,
+)
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import IndexSettings, Storage
 from neardup.stores.base import Import
@@ -110,7 +119,7 @@ class Index(FileJobs):
         """
         made = IndexSettings(storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents)
         prepared = meta.prepare(method_named(method, threshold, max_distance), made, idf)
-        return cls(OpenIndex.create(os.fspath(address), prepared, made))
+        return cls(OpenIndex.create(check_path("address", address), prepared, made))
 
     @classmethod
     def open(
@@ -131,7 +140,8 @@ class Index(FileJobs):
         SchemeError
             If it was created with another method, or by a version that computes other fingerprints.
         """
-        return cls(OpenIndex.open(os.fspath(address), read_only=read_only, method=method))
+        place, only_read = check_path("address", address), check_flag("read_only", read_only)
+        return cls(OpenIndex.open(place, read_only=only_read, method=method))
 
     @classmethod
     def from_run(
@@ -153,7 +163,8 @@ class Index(FileJobs):
         """
         from neardup.index.from_run import make_index
 
-        return cls(make_index(os.fspath(address), Path(folder), idf, payload_column, settings))
+        place, run = check_path("address", address), Path(check_path("folder", folder))
+        return cls(make_index(place, run, idf, payload_column, settings))
 
     def __enter__(self) -> Index:
         """Return the index."""
@@ -274,7 +285,7 @@ class Index(FileJobs):
         source, import_name, threads, options : as in `add_many_if_new`.
         if_new : whether similar documents are removed.
         """
-        index = self.opened
+        index, if_new = self.opened, check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
         if threads == 1:  # no other thread: handing over a few documents takes longer than describing them
@@ -418,7 +429,7 @@ class Index(FileJobs):
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder, while it is in use. Raises StoreError if the folder exists."""
-        self.opened.store.backup(os.fspath(path))
+        self.opened.store.backup(check_path("path", path))
 
     def merge(self, other: Index) -> pa.Table:
         """Add the kept documents of another index that are new here; return the answers.
@@ -428,6 +439,7 @@ class Index(FileJobs):
         SchemeError
             If the other index was made with another method.
         """
+        check_kind("other", other, Index, "an Index")
         return self.opened.merge(other.opened)
 
     def documents(self) -> Iterator[pa.Table]:
@@ -454,7 +466,7 @@ class Index(FileJobs):
         Index
             The new index, open.
         """
-        return Index(self.opened.rebuild(os.fspath(address), method_of(method)))
+        return Index(self.opened.rebuild(check_path("address", address), method_of(method)))
 
 
 def array_of_ids(ids: Any) -> pa.Array:

@@ -18,6 +18,7 @@ from neardup.arrays import Mask, flatten_strings
 from neardup.documents.batch import DocumentBatch, Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
+from neardup.files import writing_to
 from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
@@ -29,11 +30,11 @@ from neardup.output.tables import TableFile
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.stages import open_stages
-from neardup.runs.directory import refuse_address, refuse_stdout
+from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
-from neardup.settings.constraints import check_limit
+from neardup.settings.constraints import check_kind, check_limit
 from neardup.settings.run import OnError, RunSettings
 from neardup.version import __version__
 
@@ -197,7 +198,9 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
     refuse_address(output, "file or folder")
     refuse_stdout(output)
     path, wanted = Path(output), format_of(output)
-    if path.exists() and not overwrite:
+    with writing_to(path):  # its name may be longer than that of any file
+        is_there = path.exists()
+    if is_there and not overwrite:
         raise OutputError(f"The output {output} already exists. Use another name, or pass --overwrite.")
     if wanted[0] is None:
         return path
@@ -290,9 +293,9 @@ class FileJobs:
         InputError, StoreError
             As in `add_many_if_new`.
         """
-        kept = None if output is None else os.fspath(output)
+        kept = None if output is None else name_of(output)
         reading = _Reading(self.opened, source, options, payload_column, with_payload=kept is not None)
-        file = None if answers is None else TableFile(Path(answers), overwrite=overwrite)
+        file = None if answers is None else TableFile(answers, overwrite=overwrite)
         _refuse_replacing([] if file is None else [file.path], reading.tasks)
         counts = dict.fromkeys(_COUNTS, 0)
 
@@ -333,7 +336,7 @@ class FileJobs:
         overwrite : whether it may replace a file.
         """
         limit, reading = check_limit(limit), _Reading(self.opened, source, options)
-        file = None if output is None else TableFile(Path(output), overwrite=overwrite)
+        file = None if output is None else TableFile(output, overwrite=overwrite)
         _refuse_replacing([] if file is None else [file.path], reading.tasks)
         meaning = {"meaning": "The id of the query: its id column, else its number."}
         query_id = pa.field("query_id", pa.large_string(), nullable=False, metadata=meaning)
@@ -400,6 +403,7 @@ class FileJobs:
         iterator of list of (line, dict): the columns of `schemas.answers_schema`; or `error`, for a line without a
         document.
         """
+        check_kind("groups", groups, Iterable, "lists of lines, which are bytes")
         settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
         return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
 
@@ -417,7 +421,7 @@ class FileJobs:
         overwrite : whether it may replace a file.
         progress : as in `dedup`.
         """
-        file = TableFile(Path(output), overwrite=overwrite)
+        file = TableFile(output, overwrite=overwrite)
         plain: Callable[[pa.Table], pa.Table] = _with_hex if file.is_text else lambda table: table
 
         def tables() -> Iterator[pa.Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
+from neardup.settings.constraints import check_columns, check_kind, check_limit
 
 MAX_LINE_BYTES = 256 << 20
 
@@ -53,7 +54,8 @@ class LineAnswers:
 
     def __init__(self, index: OpenIndex, options: LineOptions) -> None:
         self._index, self._import_name = index, options.get("import_name")
-        self._max_bytes = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
+        limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
+        self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
         columns = options.get("text_column"), options.get("id_column"), options.get("payload_column")
         self._text_names, self._id_names, self._payload_names = map(_several, columns)
         self._has_chosen = False
@@ -66,6 +68,7 @@ class LineAnswers:
         lines : of JSON, each an object.
         stop_at_error : whether to leave out the lines after one that has no document.
         """
+        check_kind("A group of lines", lines, Iterable, "a list of bytes")
         read = [self._read(line) for line in lines]
         if stop_at_error:
             bad = next((number for number, line in enumerate(read) if line.error is not None), len(read))
@@ -86,6 +89,7 @@ class LineAnswers:
 
     def _read(self, line: bytes) -> _Line:
         """Return the document of a line."""
+        check_kind("A line", line, bytes, "bytes")
         if len(line) > MAX_LINE_BYTES:
             return _Line(error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read")
         try:
@@ -138,7 +142,7 @@ class LineAnswers:
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of one field or of several."""
-    return (names,) if isinstance(names, str) else tuple(names or ())
+    return () if names is None else tuple(check_columns(names))
 
 
 def _kind(value: Any) -> str:

@@ -85,7 +85,8 @@ def find_pairs(
     """
     file = None if output is None else TableFile(output, overwrite=overwrite)
     found, files = _Pairs(file, tables), fingerprints_of(source)
-    chosen = method_named(method or ("simhash" if files else "minhash"), threshold, max_distance)
+    default = "simhash" if files else "minhash"
+    chosen = method_named(default if method is None else method, threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(
         source,

@@ -170,7 +170,8 @@ def plan(
     )
     count, settings = int(documents), method_named(method, threshold, max_distance)
     if engine == "index":
-        return _plan_index(settings, storage or IndexSettings().storage, count, document_bytes, document_features)
+        stored = IndexSettings().storage if storage is None else storage
+        return _plan_index(settings, stored, count, document_bytes, document_features)
     if engine == "memory":
         return _plan_memory(named_as(SimHash, settings), count, document_bytes, memory_bytes)
     chosen = named_as(MinHash, settings)

@@ -82,11 +82,11 @@ def document_frequencies(
     'cat'
     """
     named: DocumentSettings = method_named(method) if isinstance(method, str) else method
-    settings = getattr(named, "of_structure", None) or getattr(named, "shingling", None)
-    if settings is None:
+    if not isinstance(named, DocumentSettings):
         raise SettingError(
             f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) or SimHash(...)."
         )
+    settings = getattr(named, "of_structure", None) or named.shingling
     run = run_of(source, options, method=settings)
     rejected: list[Rejected] = []
     tasks, found, _ = run.find()
@@ -190,7 +190,7 @@ def sign(
     chosen = method_of(method_named(method))
     file = None if output is None else TableFile(output, overwrite=overwrite)
     is_read = chosen.settings.vector_length is not None
-    is_read |= any(options.get(name) for name in ("text_column", "id_column", "in_format"))
+    is_read |= any(options.get(name) is not None for name in ("text_column", "id_column", "in_format"))
     documents, column = (source, None) if is_read else _as_column(source)
     run = run_of(documents, options, method=chosen.settings, outputs=() if file is None else (file.path,))
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
@@ -205,7 +205,7 @@ def sign(
     if column is not None:
         in_memory = file is None and chosen.counted is None and not on_spark
         if in_memory or not is_text(column.dtype):
-            return take(iter([sign_column(column, chosen.sketcher, run.threads)]))
+            return take(iter([sign_column(column, chosen.sketcher, run.threads, run.inputs.max_document_bytes)]))
         run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
     sketches = _perform(run, take, on_spark, master)
     assert sketches.report is not None

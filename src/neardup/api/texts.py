@@ -56,7 +56,7 @@ def compare(
     0.75
     """
     _warn_of_names(left, right)
-    method = method_named(method or default_method(left, right), threshold, max_distance)
+    method = method_named(default_method(left, right) if method is None else method, threshold, max_distance)
     texts = text_of(left, method.vector_length), text_of(right, method.vector_length)
     chosen = method_of(method).resolve()
     measures = chosen.compare(*texts)

@@ -22,6 +22,7 @@ from neardup.features.normalise import normalise
 from neardup.features.segmenters import cut_documents, cutter_of
 from neardup.features.shingles import Scan, scan_flagged, scan_strings
 from neardup.kernels.token_arrays import TokenStrings, longest_of, make_buffers
+from neardup.settings.constraints import check_text
 from neardup.settings.methods import FeatureHash, Shingling, SimHash
 
 
@@ -148,7 +149,8 @@ def split_pairs(lists: Sequence[Sequence[Any]], source: object) -> tuple[list[li
 def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     try:
         feature, weight = pair
-        if isinstance(feature, str) and isinstance(weight, Real) and math.isfinite(weight):
+        if isinstance(weight, Real) and math.isfinite(weight):
+            check_text("A feature", feature)
             return feature, float(weight)
     except (TypeError, ValueError, OverflowError):
         pass

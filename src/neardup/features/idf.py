@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 from neardup import kernels
 from neardup.arrays import Floats, Ints, Mask, Words, arrow_file, arrow_of
 from neardup.documents.batch import Rejected
-from neardup.errors import InputError, SchemeError, SettingError
+from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
 from neardup.files import AtomicFile
-from neardup.settings.constraints import check_limit, check_text, shown
+from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
 MAX_FEATURES = 10_000_000
@@ -241,7 +241,7 @@ class IdfTable(IdfSource):
         fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
-        with AtomicFile(path) as partial, arrow_file(partial, "wb") as file:
+        with AtomicFile(check_path("path", path, OutputError)) as partial, arrow_file(partial, "wb") as file:
             pq.write_table(table, file, compression="zstd")
 
     @classmethod
@@ -253,6 +253,7 @@ class IdfTable(IdfSource):
         InputError
             If there is no such file, or it is not such a table, or a later format, or damaged.
         """
+        path = check_path("path", path)
         try:
             with arrow_file(path) as file:
                 table = pq.read_table(file)
@@ -266,7 +267,7 @@ class IdfTable(IdfSource):
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else error
             raise InputError(
-                f"{os.fspath(path)} is not a table of document frequencies in format {_FORMAT} {_FORMAT_VERSION}: "
+                f"{path} is not a table of document frequencies in format {_FORMAT} {_FORMAT_VERSION}: "
                 f"{reason}. Create one with neardup document-frequencies."
             ) from error
         return loaded
@@ -289,7 +290,8 @@ class IdfTable(IdfSource):
         SettingError
             If num_documents is no whole number of 0 or more.
         """
-        method = method or SimHash()
+        method = SimHash() if method is None else method
+        check_kind("method", method, Shingling, "settings such as SimHash(), or None")
         num_documents = check_limit(num_documents, "num_documents", least=0)
         if not isinstance(counts, Mapping):
             raise InputError(f"counts maps words to document counts: got {type(counts).__name__} {shown(counts)}.")

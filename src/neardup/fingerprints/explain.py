@@ -18,7 +18,7 @@ from neardup.features.shingles import extract_text, shingle_documents
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.minhash import band_keys, sign
 from neardup.fingerprints.simhash import Sums, to_integers
-from neardup.settings.constraints import constraints_of
+from neardup.settings.constraints import check_kind, check_text, constraints_of
 from neardup.settings.methods import PAGE_TOKENS, MinHash, SimHash, named_as
 
 WeightedFeature = tuple[str, float]
@@ -106,7 +106,8 @@ def keywords(
     >>> [word for word, weight in keywords("The cat is the one", table, top=4)][-2:]
     ['cat', 'the']
     """
-    method = named_as(SimHash, method or _method_of(idf))
+    _check_idf(idf)
+    method = named_as(SimHash, _method_of(idf) if method is None else method)
     source = idf or ("lines" if method.idf == "corpus" else method.idf)
     weighed = replace(method, weights="tfidf", idf=source, max_features=top, weight_levels=False)
     summands, _ = _work(text, weighed, None, may_be_empty=True)
@@ -115,6 +116,11 @@ def keywords(
     assert summands.strings is not None
     features = summands.strings.to_list()
     return [(features[index], float(weights[index])) for index in order.tolist()]
+
+
+def _check_idf(idf: object) -> None:
+    if idf is not None:
+        check_kind("idf", idf, IdfTable, "an IdfTable, as document_frequencies returns it, or None")
 
 
 def _method_of(idf: IdfTable | None) -> SimHash:
@@ -128,6 +134,7 @@ def explain_fingerprint(
     text: str | Iterable[str] | Iterable[WeightedFeature], method: SimHash, idf: IdfTable | None = None
 ) -> Explanation:
     """Return the computation of a SimHash fingerprint; arguments and errors as of `neardup.explain`."""
+    _check_idf(idf)
     summands, sums = _work(text, method, idf)
     order = np.argsort(summands.features.firsts)
     weights = summands.weighed.weights[order]
@@ -163,6 +170,7 @@ def explain_signature(
         method = replace(method, html=None)
         tokens, shingles = token_strings(texts, method), shingle_documents(texts, method)
     else:
+        _check_features(given)
         tokens, method = pack_tokens([given]), replace(method, ngram=1)
         shingles = shingle_strings(tokens, 1)
     if not len(shingles.hashes):
@@ -215,7 +223,13 @@ def _checked(text: object, tokens: object) -> str | list[Any]:
             f"A text is a string; features are strings, or pairs of a string and its weight: got {text!r:.80}. Decode "
             "bytes first."
         )
-    return text if isinstance(text, str) else list(text)
+    return check_text("text", text) if isinstance(text, str) else list(text)
+
+
+def _check_features(features: list[Any]) -> None:
+    """Raise InputError unless all features are strings of Unicode text."""
+    for feature in features:
+        check_text("A feature", feature, " Weighted features go with SimHash.")
 
 
 def _no_features(text: object) -> InputError:
@@ -230,6 +244,7 @@ def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> f
                 f"Features without weights and without lines cannot be weighted with weights={method.weights!r}, "
                 f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
             )
+        _check_features(features)
         return fingerprinting.describe_tokens(pack_tokens([features]), None, method)
     return fingerprinting.describe_weighted(*split_pairs([features], "the features given"), method)
 

@@ -99,7 +99,8 @@ class Fingerprints(Sketches):
         Charikar (2002), section 3: unbiased for 1 - angle / pi, the angle between the two vectors of feature weights;
         about 0.5 for unrelated documents.
         """
-        return np.where(self.empty | other.empty, 0.0, 1.0 - self.distance(other) / self.bits)
+        distance = self.distance(other)
+        return np.where(self.empty | other.empty, 0.0, 1.0 - distance / self.bits)
 
     def to_integers(self) -> list[int]:
         """Return each fingerprint as one integer, 0 for an empty document."""

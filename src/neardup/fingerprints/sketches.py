@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
-from neardup.files import AtomicFile
+from neardup.files import AtomicFile, writing_to
+from neardup.settings.constraints import check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -101,6 +102,17 @@ def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
     return one_chunk(ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids)
 
 
+def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
+    """Return ids as an Arrow column. Raises InputError if they are none."""
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        return ids
+    check_kind("ids", ids, Iterable, "a list or an Arrow column")
+    try:
+        return pa.array(ids)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"ids must be all strings, or all integers: {error}. Change ids.") from error
+
+
 def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
     """Return the JSON object under a key of the metadata, None if there is none, and the beginning of its text."""
     text = (schema.metadata or {}).get(key, b"nothing")
@@ -145,7 +157,7 @@ def _number_ids(rows: Ints) -> pa.Array:
 
 def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
     """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from those written."""
-    metadata, seal = _metadata_of(Path(path))
+    metadata, seal = _metadata_of(Path(check_path("path", path)))
     if seal.startswith(_SEAL) and seal != _seal(metadata):
         raise OSError("its metadata are damaged. Restore the file from a backup, or create it again")
     # A buffer would keep all columns read until the end.
@@ -176,8 +188,10 @@ def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overw
     OutputError
         If the file exists and is not to be replaced, or cannot be written.
     """
-    target = Path(path)
-    if target.exists() and not overwrite:
+    target, may_replace = Path(check_path("path", path, OutputError)), check_flag("overwrite", overwrite)
+    with writing_to(target):  # its name may be longer than that of any file
+        is_there = target.exists()
+    if is_there and not may_replace:
         raise OutputError(f"The output {target} already exists. Use another file, or pass overwrite=True.")
     rows = iter(tables)
     first = next(rows)
@@ -328,8 +342,8 @@ class Sketches(ABC):
         InputError
             If there are not as many ids as rows.
         """
-        in_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
-        names = self.ids if ids is None else large_ids(ids if in_arrow else pa.array(ids))
+        with_hex = check_flag("with_hex", with_hex)
+        names = self.ids if ids is None else large_ids(_in_arrow(ids))
         if len(names) != len(self):
             raise InputError(
                 f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id for each."
@@ -339,6 +353,7 @@ class Sketches(ABC):
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
         """Return the rows of a table as `to_table` makes it; errors as of `open`."""
+        check_kind("table", table, pa.Table, "an Arrow table")
         return cls._from_table(table, "the table")
 
     def save(self, path: str | os.PathLike[str], ids: Ids | None = None, *, overwrite: bool = False) -> None:
@@ -387,6 +402,7 @@ class Sketches(ABC):
 
     def _num_paired(self, other: Self) -> int:
         """Return how many pairs of rows are compared, or raise as `similarity` does."""
+        check_kind("other", other, Sketches, self.kind)
         require_same(self._actual_scheme(), other._actual_scheme(), "the first", "the second", kind=self.kind)
         if len(self) != len(other) and 1 not in (len(self), len(other)):
             raise InputError(

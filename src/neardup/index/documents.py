@@ -19,7 +19,7 @@ from neardup.features.vectors import array_of_documents
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
 from neardup.runs.run import Found, Inputs, Run, Source
-from neardup.settings.constraints import check_text
+from neardup.settings.constraints import check_columns, check_text
 from neardup.settings.methods import MethodSettings
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def read_batches(
 def _payload_names(task: Task, payload_column: str | Sequence[str] | None) -> list[str]:
     """Return the columns of the payloads of a part. Raises ColumnError if one is missing."""
     types = task.part.column_types()
-    names = [payload_column] if isinstance(payload_column, str) else list(payload_column or ())
+    names = [] if payload_column is None else check_columns(payload_column)
     missing = next((name for name in names if name not in (types or ())), None)
     if missing is not None and types != {}:  # of an empty or damaged file
         raise ColumnError(

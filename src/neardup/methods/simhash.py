@@ -177,7 +177,7 @@ class SimHashMethod(Method):
         return found._replace(fingerprints=(first, second), distance=(first ^ second).bit_count())
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation:
-        return explain_fingerprint(text, self.settings, idf or self.idf)
+        return explain_fingerprint(text, self.settings, self.idf if idf is None else idf)
 
     def scheme_settings(self) -> dict[str, Any]:
         scheme = scheme_of(self.settings, getattr(self.settings.idf, "version", None))

@@ -25,6 +25,7 @@ from neardup.formats.reading import Task
 from neardup.runs.directory import refuse_address
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import Measures, groups_schema, ids_schema, mask_schema, pairs_schema, removed_schema
+from neardup.settings.constraints import check_flag
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -91,7 +92,7 @@ def check_output(output: str | os.PathLike[str], suffixes: tuple[str, ...], *, o
             f"{path.stem.strip('-.') or 'out'}{suffixes[0]}, for example."
         )
     try:
-        if _is_there(path) and not overwrite:
+        if not check_flag("overwrite", overwrite) and _is_there(path):
             raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")
         _refuse_obstacle(path)
     except NeardupError:

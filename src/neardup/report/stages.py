@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from neardup.errors import SettingError
-from neardup.progress import Progress, Stages
+from neardup.progress import Progress, Stages, check_progress
 from neardup.report.progress_lines import StageLines
 
 
@@ -19,6 +18,7 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
     SettingError
         If it is neither True or False nor has the methods of Progress.
     """
+    check_progress(progress)
     if progress is False:
         yield Stages()
     elif progress is True:
@@ -32,10 +32,5 @@ def open_stages(progress: bool | Progress) -> Iterator[Stages]:
                 yield Stages(bars)
         else:
             yield Stages(StageLines())
-    elif all(callable(getattr(progress, name, None)) for name in ("begin", "advance", "end")):
-        yield Stages(progress)
     else:
-        raise SettingError(
-            "progress must be True, False or an object with the methods begin, advance and end: got "
-            f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents the methods."
-        )
+        yield Stages(progress)

@@ -13,6 +13,7 @@ from neardup.documents.batch import Columns
 from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
 from neardup.errors import ColumnError
 from neardup.formats.reading import Part
+from neardup.settings.constraints import check_columns
 
 TEXT_NAMES = ("text", "content", "body", "raw_content", "html", "正文")
 """The recognised names of a text column; the first that exists is used."""
@@ -64,7 +65,7 @@ def choose_columns(
         _refuse_without_vectors(parts)
     types = _types_of(parts)
     _refuse_bare(parts)
-    ids: list[Any] = [] if id_column is None else _several(id_column)
+    ids: list[Any] = [] if id_column is None else check_columns(id_column)
     has_paths = all(part.unit == "file" for part in parts) and ids in ([], [FILE_COLUMN])
     ids = [FILE_COLUMN] if has_paths else ids
     ranks, values = tuple(rank_columns), tuple(value_columns)
@@ -73,7 +74,7 @@ def choose_columns(
             for role, names in (("id", [] if has_paths else ids), ("rank", ranks), ("value", values)):
                 for column in names:
                     _refuse_plain(parts, column, role)
-        text, *more = _several(text_column or names_of(vector_length)[0])
+        text, *more = check_columns(text_column or names_of(vector_length)[0])
         return Columns(text, next(iter(ids), None), ranks, values, tuple(more), vector_length, tuple(ids[1:]))
     # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
@@ -82,7 +83,7 @@ def choose_columns(
     if text_column is None and guessed is None:
         raise _no_text_column(others, names_of(vector_length))
     fit = (is_text, "text", "of strings") if vector_length is None else (is_vector, "a vector", "of lists of numbers")
-    texts = [_fitting(others, name, *fit) for name in (_several(text_column) if guessed is None else [guessed])]
+    texts = [_fitting(others, name, *fit) for name in (check_columns(text_column) if guessed is None else [guessed])]
     if vector_length is not None and len(texts) > 1:
         raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
     if not ids:
@@ -130,11 +131,6 @@ def names_of(vector_length: int | None) -> tuple[str, ...]:
     return TEXT_NAMES if vector_length is None else VECTOR_NAMES
 
 
-def _several(names: Any) -> list[Any]:
-    """Return one name or several as a list; `_named` refuses what is no string."""
-    return list(names) if names and isinstance(names, (list, tuple)) else [names]
-
-
 def choose_label(parts: Sequence[Part], label: str) -> str:
     """Return the column of labels, if every part has it.
 
@@ -169,8 +165,10 @@ def choose_item_columns(
     if benchmark_column is not None:
         _refuse_plain(parts, benchmark_column, "benchmark")
         _named(types, benchmark_column, "Name one of these (benchmark_column, --benchmark-column).")
-    names: list[str | None] = [name for one in _several(item_columns) for name in str(one).split(",")]
-    if item_columns is None:
+    names: list[str | None]
+    if item_columns is not None:
+        names = [name for one in check_columns(item_columns) for name in one.split(",")]
+    else:
         names = (
             [_guess(types, QUESTION_NAMES), *(_guess(types, (name,)) for name in ANSWER_NAMES)] if types else ["text"]
         )

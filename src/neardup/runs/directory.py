@@ -24,6 +24,7 @@ from neardup.executor import map_all
 from neardup.files import advice_on, reason_of, write_bytes, writing_to
 from neardup.locks import lock_file
 from neardup.runs.overlap import contains, local_of
+from neardup.settings.constraints import check_path
 
 _LAST, _REPORTS = "report.json", ("report.html", "report.json")
 _MARK = "incomplete.txt"
@@ -205,10 +206,7 @@ def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | 
 
 def name_of(output: str | os.PathLike[str]) -> str:
     """Return the path or the address of an output. Raises OutputError if it is neither a str nor a path, or empty."""
-    name = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-    if not isinstance(name, str) or not name:
-        raise OutputError(f"An output is a str or a pathlib.Path: got {output!r:.80}. Name a file or a folder.")
-    return name
+    return check_path("An output", output, OutputError)
 
 
 def is_address(output: str | os.PathLike[str]) -> bool:

@@ -25,11 +25,11 @@ from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
-from neardup.progress import Progress
+from neardup.progress import Progress, check_progress
 from neardup.runs.columns import choose_columns
-from neardup.runs.input_files import list_inputs
+from neardup.runs.input_files import check_reading, list_inputs
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import check_limit
+from neardup.settings.constraints import check_columns, check_flag, check_limit
 from neardup.settings.methods import DocumentSettings, MinHash
 from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
 
@@ -65,7 +65,6 @@ class Inputs(NamedTuple):
 def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
     """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
     skipped: dict[str, list[str]] = {}
-    check_limit(inputs.max_document_bytes, "max_document_bytes", option="--max-document-bytes")
     ranks = rank_columns(keep)
     values = {False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]}
     values[True] = [name for name in values[False] if name == within]
@@ -245,11 +244,16 @@ class CacheOptions(BatchOptions, total=False):
 
 
 _DEFAULTS = Inputs._field_defaults | {field.name: field.default for field in fields(RunSettings)} | {"progress": False}
+_ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
+"""What to do about a flag that is neither True nor False, besides changing it."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def spelled_out(options: type) -> Callable[[_Function], _Function]:
-    """Give a function the signature with its options one by one, for help and completion; refuse other keywords."""
+    """Give a function the signature with its options one by one, for help and completion.
+
+    The function refuses other keywords, and flags that are neither True nor False.
+    """
 
     def decorate(function: _Function) -> _Function:
         signature, kinds = inspect.signature(function), inspect.Parameter
@@ -259,11 +263,14 @@ def spelled_out(options: type) -> Callable[[_Function], _Function]:
             for name, annotation in options.__annotations__.items()
         ]
         known = {one.name for one in (*kept, *spelled)}
+        flags = {one.name for one in kept if one.annotation == "bool"}
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
             for name in keywords.keys() - known:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            for name in flags & keywords.keys():
+                keywords[name] = check_flag(name, keywords[name], _ADVICE.get(name, ""))
             return function(*args, **keywords)
 
         call.__signature__ = signature.replace(parameters=[*kept, *spelled])  # type: ignore[attr-defined]
@@ -312,6 +319,14 @@ class Run:
     rethreshold: bool = False
     outputs: tuple[Output, ...] = ()
     progress: bool | Progress = False
+
+    def __post_init__(self) -> None:
+        for columns in (self.inputs.text_column, self.inputs.id_column):
+            if columns is not None:
+                check_columns(columns)
+        check_reading(self.inputs.text_unit, self.inputs.in_format)
+        check_limit(self.inputs.max_document_bytes, "max_document_bytes", option="--max-document-bytes")
+        check_progress(self.progress)
 
     @property
     def threads(self) -> int:

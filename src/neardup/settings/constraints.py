@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from numbers import Integral
 from reprlib import Repr
 from typing import Any
 
-from neardup.errors import InputError, SettingError
+from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
@@ -73,14 +74,20 @@ class Constraint:
         counted = re.fullmatch(rf"((?:.*,)?(?:{'|'.join(self.counted)})):([1-9][0-9]{{0,8}})", value)
         return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
 
-    def check(self, name: str, value: object, given: object = None) -> None:
-        """Raise SettingError if a value of a parameter does not satisfy it; given : what the value was made from."""
+    def check(self, name: str, value: object, given: object = None) -> Any:
+        """Return the value of a parameter, a scalar of NumPy as that of Python.
+
+        given : what the value was made from. Raises SettingError if the value does not satisfy the constraint.
+        """
+        value = plain(value)
         if not self.accepts(value):
             option, choices = "--" + name.replace("_", "-"), (*self.choices, *self.python_only)
+            shown_value = value if given is None else given
             raise SettingError(
-                f"{name} must be {self.describe()}: got {given or value!r}.{suggestion(value, choices)} "
+                f"{name} must be {self.describe()}: got {shown_value!r}.{suggestion(value, choices)} "
                 f"{self.help} Change {name} ({option})."
             )
+        return value
 
     def accepts(self, value: object) -> bool:
         """Return whether a value satisfies the constraint."""
@@ -138,11 +145,12 @@ class Validated:
 
     def __post_init__(self) -> None:
         for name, constraint in constraints_of(type(self)).items():
-            value = getattr(self, name)
-            if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
-                value = value.item()  # a scalar of a sweep over an array
-                object.__setattr__(self, name, value)
-            constraint.check(name, value)
+            object.__setattr__(self, name, constraint.check(name, getattr(self, name)))
+
+
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy, such as one of a sweep over an array, as that of Python; anything else unchanged."""
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
 
 
 def suggestion(value: object, choices: Iterable[str]) -> str:
@@ -160,6 +168,40 @@ def check_text(name: str, value: object, advice: str = "") -> str:
     except UnicodeEncodeError as error:
         raise InputError(f"{name} must be Unicode text: {error}. Replace lone surrogates.") from error
     return value
+
+
+def check_path(name: str, path: object, error: type[NeardupError] = InputError) -> str:
+    """Return a path or an address as a string. Raises the error if it is none that a file can have."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    try:
+        if isinstance(text, str) and "\0" not in text and os.fsencode(text):  # raises if no file can have the name
+            return text
+    except UnicodeEncodeError:
+        pass
+    raise error(f"{name} must be a str or a pathlib.Path: got {shown(path)}. Name a file or a folder.")
+
+
+def check_flag(name: str, value: object, advice: str = "") -> bool:
+    """Return the value of a parameter. Raises SettingError if it is neither True nor False."""
+    flag = plain(value)
+    if not isinstance(flag, bool):
+        raise SettingError(f"{name} must be True or False: got {shown(value)}. {advice or f'Change {name}.'}")
+    return flag
+
+
+def check_columns(names: Any) -> list[str]:
+    """Return the name of a column, or several, as a list. Raises ColumnError if one is no string, or there is none."""
+    several = list(names) if isinstance(names, (list, tuple)) and names else [names]
+    for name in several:
+        if not isinstance(name, str):
+            raise ColumnError(f"The name of a column must be a string: got {shown(name)}. Name a column, or several.")
+    return several
+
+
+def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:
+    """Raise InputError if the value of a parameter is no instance of a type; accepted : the type in words."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be {accepted}: got {type(value).__name__} {shown(value)}. Change {name}.")
 
 
 def shown(value: object) -> str:
@@ -180,7 +222,7 @@ def check_import_name(name: object) -> None:
 
 def check_age(age: timedelta | float) -> int:
     """Return an age, a timedelta or seconds, in microseconds. Raise SettingError if it is neither, or below 0."""
-    seconds = age.total_seconds() if isinstance(age, timedelta) else age
+    seconds = age.total_seconds() if isinstance(age, timedelta) else plain(age)
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e12:
         raise SettingError(f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the age.")
     return int(seconds * 1_000_000)

@@ -47,7 +47,7 @@ def preset_settings(preset: str | None, noise: float | str | None, given: dict[s
     """
     share = _share_of(noise)
     PRESET.check("preset", preset)
-    NOISE.check("noise", share, noise)
+    share = NOISE.check("noise", share, noise)
     if preset is not None and share is not None:
         raise SettingError(f"preset and noise each choose the tokens: got preset={preset!r}, noise={noise!r}. Set one.")
     if share is None:

@@ -125,16 +125,16 @@ class HammingIndex(RowIndex[HammingTables]):
         threads: int | None = None,
     ) -> None:
         check_distance(bits, max_distance)
-        if scheme is not None and scheme.get("bits", bits) != bits:
+        store = FingerprintRows(bits, scheme)
+        if store.scheme is not None and store.scheme.get("bits", bits) != bits:
             raise SchemeError(
-                f"The scheme has {scheme['bits']} bits and the index has {bits}: got bits={bits}. Pass "
-                f"bits={scheme['bits']}."
+                f"The scheme has {store.scheme['bits']} bits and the index has {bits}: got bits={bits}. Pass "
+                f"bits={store.scheme['bits']}."
             )
         is_number = isinstance(memory_bytes, (int, float, np.number)) and not isinstance(memory_bytes, bool)
         if memory_bytes is not None and not (is_number and memory_bytes > 0):
             raise SettingError(f"memory_bytes must be a number above 0 or None: got {memory_bytes!r}. Change it.")
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
-        store = FingerprintRows(bits, scheme)
         super().__init__(store, partial(HammingTables, bits, max_distance, memory_bytes), threads)
 
     def _settings(self) -> dict[str, Any]:

@@ -260,7 +260,8 @@ class LSHIndex(RowIndex[BandTables]):
             signatures = Signatures._from_table(table, os.fspath(path))
             if index is None:
                 scheme = None if signatures.scheme.get("name") == UNKNOWN else signatures.scheme
-                chosen = method or MinHash(**(read_json(table.schema, INDEX_KEY)[0] or {}))
+                saved = read_json(table.schema, INDEX_KEY)[0] or {}
+                chosen = MinHash(**saved) if method is None else named_as(MinHash, method)
                 if scheme is not None and method is not None and method.num_hashes is None:
                     chosen = replace(method, num_hashes=int(scheme["num_hashes"]))
                 index = cls(chosen, scheme=scheme, threads=threads)

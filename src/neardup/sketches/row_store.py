@@ -16,7 +16,7 @@ from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.simhash import num_words
 from neardup.fingerprints.sketches import UNKNOWN, Sketches, require_same
-from neardup.settings.constraints import shown
+from neardup.settings.constraints import check_kind, shown
 
 _LEAST_SLOTS = 1 << 10
 _FREE = 0xFFFFFFFF
@@ -217,6 +217,8 @@ class RowStore(ABC):
     max_rows: ClassVar[int]
 
     def __init__(self, width: int | None, dtype: type, scheme: Mapping[str, Any] | None) -> None:
+        if scheme is not None:
+            check_kind("scheme", scheme, Mapping, "a mapping, such as that of Signatures.scheme, or None")
         self.width, self.scheme = width, None if scheme is None else dict(scheme)
         self.values: Array = np.zeros((0, width or 0), dtype)
         self._ids = IdTable()
@@ -402,6 +404,7 @@ class FingerprintRows(RowStore):
         return fingerprints.values
 
     def _from_integers(self, integers: Iterable[int]) -> Words:
+        check_kind("fingerprints", integers, Iterable, "Fingerprints, integers or a uint64 array")
         values, num_bytes = list(integers), 8 * num_words(self.bits)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << self.bits:

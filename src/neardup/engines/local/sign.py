@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -64,17 +65,18 @@ def sign_corpus(
         yield sketcher.method.sketches(values, scheme, ids.cast(pa.large_string()), empty)
 
 
-def sign_column(column: Column, sketcher: Sketcher, threads: int) -> Sketches:
+def sign_column(column: Column, sketcher: Sketcher, threads: int, max_text_bytes: int) -> Sketches:
     """Return the rows of a column of texts, or of token lists with or without weights.
 
     Raises
     ------
     InputError
-        If it has another type, is damaged, or contains a weight outside the accepted range.
+        If it has another type, is damaged, or contains a text above the limit or a weight outside the accepted range.
     """
     element = list_element(column.dtype)
+    sign: Callable[[Sketcher, pa.Array, int, SketchBuffers], None]
     if is_text(column.dtype):
-        sign, scheme = _sign_texts, sketcher.scheme
+        sign, scheme = partial(_sign_texts, max_bytes=max_text_bytes), sketcher.scheme
     elif element is not None and is_text(element):
         sign, scheme = _sign_tokens, sketcher.of_tokens.scheme_of_tokens(weighted=False)
     elif element is not None and is_weighted(element):
@@ -100,10 +102,17 @@ def sign_column(column: Column, sketcher: Sketcher, threads: int) -> Sketches:
     return sketcher.method.sketches(values, scheme, None, empty)
 
 
-def _sign_texts(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers) -> None:
+def _sign_texts(sketcher: Sketcher, rows: pa.Array, first: int, out: SketchBuffers, max_bytes: int) -> None:
     texts, bad = as_text(rows, "the text")
     if bad:
         raise InputError(f"The text in row {first + min(bad):,} is not UTF-8. Correct it, or leave it out.")
+    lengths = np.diff(flatten_strings(texts)[1])
+    if lengths.max(initial=0) > max_bytes:
+        row = int(np.argmax(lengths > max_bytes))
+        raise InputError(
+            f"The text in row {first + row:,} has {lengths[row]} bytes, more than max_document_bytes={max_bytes}. "
+            "Leave it out, or raise max_document_bytes (--max-document-bytes)."
+        )
     sketcher.sign_texts(texts, out)
 
 

@@ -28,7 +28,9 @@ _ATTEMPTS = 100  # to copy files that are replaced meanwhile
 
 def check_new(path: Path) -> None:
     """Raise StoreError if there is something at a path, except for an empty folder."""
-    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
+    with store_errors(path):
+        is_taken = path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir())))
+    if is_taken:
         raise StoreError(
             f"There is something at {path} already. Name a folder that is not there yet, or remove this one first."
         )
