@@ -205,7 +205,8 @@ def test_the_output_is_that_of_other_runs(make, storage, tmp_path):
 def test_rejected_rows_are_listed(make, tmp_path):
     address = make(table("a", ["one two three four"]))
     (tmp_path / "new.jsonl").write_text('{"text": "one two three four"}\n{broken\n{"text": "five six"}\n')
-    result = neardup.dedup(tmp_path / "new.jsonl", against=address, output=tmp_path / "out")
+    options = {"output": tmp_path / "out", "max_unreadable": 1}
+    result = neardup.dedup(tmp_path / "new.jsonl", against=address, **options)
     assert result.report["counts"]["rejected"] == 1
     assert json.loads((tmp_path / "out" / "rejected.jsonl").read_text())["line"] == 2
     assert (tmp_path / "out" / "kept" / "new.jsonl").read_text() == '{"text": "five six"}\n'
@@ -422,7 +423,7 @@ def two_days(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("after", [5, *(pytest.param(after, marks=pytest.mark.slow) for after in (1, 12))])
 def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(make, tmp_path, monkeypatch, after, update):
     monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
-    days, options = two_days(tmp_path), {"update": update, "batch_rows": 9}
+    days, options = two_days(tmp_path), {"update": update, "batch_rows": 9, "on_error": "skip"}
     address, twin = make(table("d", make_texts(5, 120))), str(tmp_path / "twin.index")
     shutil.copytree(address, twin)
     neardup.dedup(days, against=twin, output=tmp_path / "whole", **options)
@@ -446,7 +447,7 @@ def test_a_run_that_is_resumed_reads_what_it_has_decided_no_more(make, tmp_path,
     interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
     described, describe = [], OpenIndex.describe
     monkeypatch.setattr(OpenIndex, "describe", lambda *args: described.append(len(args[1].texts)) or describe(*args))
-    neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, batch_rows=9)
+    neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, batch_rows=9, on_error="skip")
     assert 40 < sum(described) <= 130 - 6 * 9
 
 
@@ -456,10 +457,11 @@ def test_a_run_whose_index_has_changed_since_begins_again(make, tmp_path, monkey
     interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
     with Index.open(address) as index:
         index.add(make_texts(6, 120)[1], id="other")
-    found = neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, batch_rows=9)
+    options = {"resume": True, "batch_rows": 9, "on_error": "skip"}
+    found = neardup.dedup(days, against=address, output=tmp_path / "out", **options)
     assert "The index has changed since the run was interrupted" in found.report["warnings"][0]
     assert found.removed["kept_id"].to_pylist().count("other") >= 1
-    assert found.mask.tolist() == neardup.dedup(days, against=address).mask.tolist()
+    assert found.mask.tolist() == neardup.dedup(days, against=address, on_error="skip").mask.tolist()
 
 
 GROWING = """

@@ -5,9 +5,11 @@ FAILURES = [
     *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
     *(
         ["dedup", name, "-o", name[:2]]
-        for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "zipped.json", "cut.jsonl.gz")
+        for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "zipped.json", "cut.jsonl.gz", "broken.jsonl")
     ),
     ["dedup", "bad.txt", "array.json", "-o", "two"],
+    ["dedup", "lost.jsonl", "--against", "an.index", "--update", "-o", "new"],
+    *(["dedup", name, "-o", f"of-{name}", "--quiet"] for name in ("latin.txt", "half-gb.txt", "nearly.jsonl")),
     ["dedup", "no.jsonl", "-o", "new", "--method", "vectors"],
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
     *(["dedup", "in.jsonl", "-o", name, "--overwrite"] for name in ("file", "folder")),
@@ -61,7 +63,6 @@ FAILURES = [
             "--config report.json",
             "--group-by id --keep none",
             "--keep none,longest",
-            "--keep max:text",
             "--master local",
             "--passages 50 --write annotated",
             "--jieba-mode full",
@@ -118,6 +119,9 @@ TABLE_COMMANDS = [
     ["evaluate", "one.jsonl", "--label", "one"],
     ["contamination", "items.jsonl", "--corpus", "in.jsonl", "-o", "found", "--fail-above", "0"],
     ["contamination", "many.jsonl", "--benchmark-column", "id", "--corpus", "in.jsonl", "-o", "many"],
+    ["contamination", "items.jsonl", "--corpus", "damaged.jsonl", "-o", "c1", "--fail-above", "1"],
+    ["contamination", "items.jsonl", "--corpus", "none.jsonl", "-o", "c2", "--fail-above", "1"],
+    ["contamination", "q.jsonl", "--corpus", "in.jsonl", "-o", "c3", "--fail-above", "1"],
     ["passages", "in.jsonl", "-o", "cut"],
     ["passages", "damaged.jsonl", "-o", "cut2"],
     ["document-frequencies", "in.jsonl", "-o", "idf.parquet"],

@@ -124,7 +124,7 @@ class ValueNames(NamedTuple):
         return names
 
 
-NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.array([], pa.large_string()))
+NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.nulls(0, pa.large_string()))  # `pa.array` loads pandas
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,10 @@ NO_ID = np.uint64(2**64 - 1)  # 0 is the hash of the empty string
 
 def hash_values(values: pa.Array) -> Words:
     """Return the hash of each value; a null and an empty value are equal."""
-    return hash_strings(*flatten_strings(values.cast(pa.large_string()).fill_null("")))
+    strings = values.cast(pa.large_string())
+    if strings.null_count:  # filling loads pandas
+        strings = strings.fill_null("")
+    return hash_strings(*flatten_strings(strings))
 
 
 def hash_ids(ids: pa.Array) -> Words:

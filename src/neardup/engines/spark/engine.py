@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -131,7 +132,9 @@ def _in_order(rejected: pa.Table) -> list[str]:
 
     def place(number: int) -> list[int]:
         row = json.loads(lines[number])
-        return [documents[number], *(-1 if row[name] is None else row[name] for name in ("row", "line"))]
+        # That a file is lost, which has neither, comes after its rows.
+        numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
+        return [documents[number], *numbers]
 
     lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
     return [lines[number] for number in sorted(range(len(lines)), key=place)]
