@@ -439,3 +439,77 @@ def test_an_output_with_files_of_others_is_not_replaced():
     done = run("dedup", "in.jsonl", "-o", "out", "--overwrite")
     assert (done.exit_code, "has mine.txt, which no run has written" in done.stderr) == (2, True)
     assert Path("out/mine.txt").read_text() == "mine"
+
+
+# What follows a stream, and what a rule leaves out
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
+@pytest.mark.parametrize("between", [b"\0\0\0\0", b"garbage"])
+def test_what_follows_a_stream_and_is_none_is_damage(suffix, between):
+    compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[suffix]
+    parts = [compress("".join(GOOD % (n, n) for n in range(first, first + 50)).encode()) for first in (0, 50)]
+    Path(f"whole.jsonl.{suffix}").write_bytes(b"".join(parts) + b"\0" * 8)
+    assert neardup.dedup(f"whole.jsonl.{suffix}").report["counts"]["read"] == 100
+    Path(f"in.jsonl.{suffix}").write_bytes(between.join(parts))
+    done = run("dedup", f"in.jsonl.{suffix}", "-o", "out", "--quiet")
+    assert (done.exit_code, "begins after the one before it" in done.stderr) == (1, True)
+    assert json.loads(Path("out/report.json").read_text())["counts"]["read"] == 50
+
+
+def test_a_gate_does_not_pass_over_documents_that_are_too_long():
+    corpus = CLEAN + json.dumps({"text": QUESTION + " and more" * 1000}).encode() + b"\n"
+    assert gate(corpus, "--fail-above", "0", "--max-document-bytes", "1000").exit_code == 4
+
+
+def test_a_gate_does_not_pass_over_items_without_text_and_tells_documents_without():
+    Path("corpus.jsonl").write_bytes(CLEAN + b'{"content": "another column"}\n')
+    Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + '\n{"prompt": "another column"}\n')
+    done = run(
+        "contamination", "items.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--fail-above", "0.9", "--quiet"
+    )
+    assert (done.exit_code, "items have no text" in done.stderr) == (4, True)
+    assert "1 of 501 documents have no text in the column that was read" in done.stderr
+
+
+def test_the_rows_before_one_that_is_too_long_stay(monkeypatch):
+    from neardup.formats import delimited
+
+    monkeypatch.setattr(delimited, "MAX_ROW_BYTES", 1 << 16)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
+    rows = [f"{number},a text of its own {number}\n" for number in range(1000)]
+    Path("in.csv").write_text("id,text\n" + "".join(rows) + f"x,{'long ' * 50_000}\n" + "".join(rows[:9]))
+    result = neardup.dedup("in.csv", on_error="skip", threshold=1.0)
+    assert result.report["counts"]["read"] == 1000
+
+
+def test_a_record_without_a_type_is_unreadable_and_one_of_an_unknown_type_is_counted():
+    pages = whole_pages(3)
+    pages[1] = pages[1].replace(b"WARC-Type: response\r\n", b"")
+    pages[2] = pages[2].replace(b"WARC-Type: response", b"WARC-Type: rexponse")
+    Path("in.warc").write_bytes(info() + b"".join(pages))
+    report = neardup.dedup("in.warc", method="structure", on_error="skip").report
+    assert (report["counts"]["read"], report["unreadable"]["rows"], report["excluded"]["rows"]) == (1, 1, 1)
+
+
+def test_a_file_and_a_link_to_it_are_read_once():
+    write_lines("c/a.jsonl", 5, 0)
+    Path("c/b.jsonl").symlink_to("a.jsonl")
+    Path("again").symlink_to("c")
+    assert neardup.dedup([Path("c"), Path("again/a.jsonl")]).report["counts"]["read"] == 5
+
+
+@pytest.mark.parametrize("name", ["out/.git/HEAD", "out/.env"])
+def test_hidden_files_of_others_are_not_deleted_with_an_output(name):
+    write_lines("in.jsonl", 3, 0)
+    assert run("dedup", "in.jsonl", "-o", "out").exit_code == 0
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("mine")
+    assert run("dedup", "in.jsonl", "-o", "out", "--overwrite").exit_code == 2
+    assert Path(name).read_text() == "mine"
+
+
+def test_a_folder_named_as_those_of_a_run_is_of_no_run_without_its_lock():
+    write_lines("in.jsonl", 3, 0)
+    Path("out.partial/result").mkdir(parents=True)
+    Path("out.partial/result/mine.txt").write_text("mine")
+    assert run("dedup", "in.jsonl", "-o", "out").exit_code == 2
+    assert Path("out.partial/result/mine.txt").read_text() == "mine"

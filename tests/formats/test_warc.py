@@ -37,9 +37,9 @@ def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name
 
         with open_compressed(str(path), COMPRESSIONS.get(path.suffix)) as stream:
             stream.write(b"".join(records))
-    found, (left_out,) = read(path)
-    assert left_out.reason == "the record is a conversion: of an archive, records of the type response are read"
-    assert left_out.excluded
+    found, left_out = read(path)
+    assert [row.reason.partition(":")[0] for row in left_out] == ["the record is a conversion", "the record is a new"]
+    assert all(row.excluded for row in left_out)
     assert found == {"http://one.test/": (1, "<p>one"), "http://two.test/": (9, "<p>two")}
 
 

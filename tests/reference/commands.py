@@ -121,6 +121,8 @@ TABLE_COMMANDS = [
     ["contamination", "many.jsonl", "--benchmark-column", "id", "--corpus", "in.jsonl", "-o", "many"],
     ["contamination", "items.jsonl", "--corpus", "damaged.jsonl", "-o", "c1", "--fail-above", "1"],
     ["contamination", "items.jsonl", "--corpus", "none.jsonl", "-o", "c2", "--fail-above", "1"],
+    ["contamination", "z.jsonl", "--corpus", "in.jsonl", "-o", "c4", "--fail-above", "1"],
+    ["contamination", "items.jsonl", "--corpus", "z.jsonl", "in.jsonl", "-o", "c5", "--fail-above", "1"],
     ["contamination", "q.jsonl", "--corpus", "in.jsonl", "-o", "c3", "--fail-above", "1"],
     ["passages", "in.jsonl", "-o", "cut"],
     ["passages", "damaged.jsonl", "-o", "cut2"],

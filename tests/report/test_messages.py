@@ -341,6 +341,7 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     Path("items.jsonl").write_text(json.dumps({"id": "q", "question": texts[0]}) + "\n")
     Path("many.jsonl").write_text("".join(json.dumps({"id": f"b{i}", "question": f"x {i}"}) + "\n" for i in range(14)))
     Path("none.jsonl").touch()
+    Path("z.jsonl").write_text('{"id": "z", "question": null, "text": null}\n{"id": "q", "question": "one two"}\n')
     Path("q.jsonl").write_text(json.dumps({"id": "q", "question": "one"}) + "\n")
     Path("judged.csv").write_text("left_id,right_id,duplicate\n0,1,1\n")
     Path("judged-twice.csv").write_text("left_id,right_id,duplicate\n0,1,1\n0,2,0\n")

@@ -101,18 +101,25 @@ def _gate(report: dict[str, Any], fail_above: float, on_error: str, *, is_shown:
         click.echo(f"neardup: {translated(warning)}", err=True)
     row = report["benchmarks"][0]  # the most contaminated
     if row["rate"] > fail_above:
-        counts = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
-        message = f"contaminated: {counts}, above --fail-above {fail_above:g}."
+        found = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
+        message = f"contaminated: {found}, above --fail-above {fail_above:g}."
         click.echo(f"neardup: {translated(message)}", err=True)
         return ABOVE
     if on_error == "skip":
         return 0
+    counts = report["counts"]
+    if counts["without_text"]:
+        documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
+        click.echo(f"neardup: {translated(f'{documents} have no text in the column that was read.')}", err=True)
     message = ""
-    if report["incomplete"] is not None or report["unreadable"] is not None:
+    is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
+    if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
         message = "not all items and documents could be read, so --fail-above passes none."
     elif not report["bytes"]:
         message = "the corpus has no text, so --fail-above does not pass."
-    elif report["counts"]["short"] == report["counts"]["items"]:
+    elif counts["items_without_text"]:
+        message = "items have no text in the columns that were read, so --fail-above does not pass."
+    elif counts["short"] == counts["items"]:
         message = "all items are too short to be looked for, so --fail-above does not pass."
     if not message:
         return 0

@@ -29,14 +29,15 @@ MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 class Losses:
     """What was left out of a run: files that could not be read completely, and rows.
 
-    unread_files : the number of files, unlisted folders included. unread : the first of them by name, each with the
-    reason. excluded : rows left out by a stated rule. unreadable : rows that could not be read. first : a sentence
-    about the first unreadable row, "" if there is none.
+    unread_files : the number of files, folders included. unread : the first of them by name, each with the reason.
+    excluded : rows left out by a stated rule. too_long : those of them above a limit of length. unreadable : rows that
+    could not be read. first : a sentence about the first unreadable row, "" if there is none.
     """
 
     unread_files: int = 0
     unread: dict[str, str] = field(default_factory=dict)
     excluded: int = 0
+    too_long: int = 0
     unreadable: int = 0
     first: str = ""
 
@@ -61,6 +62,7 @@ class Losses:
                 self.unread[row.file] = row.reason
         elif row.excluded:
             self.excluded += 1
+            self.too_long += row.too_long
         else:
             self.unreadable += 1
             self.first = self.first or describe_rejected(row)
@@ -72,6 +74,7 @@ class Losses:
             unread_files=self.unread_files + other.unread_files,
             unread=dict(unread[:MAX_UNREAD_NAMED]),
             excluded=self.excluded + other.excluded,
+            too_long=self.too_long + other.too_long,
             unreadable=self.unreadable + other.unreadable,
             first=self.first or other.first,
         )
@@ -288,7 +291,8 @@ class Rejected(NamedTuple):
     """A document that was left out: its position, and the reason.
 
     rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a stated rule leaves the
-    document out, such as the status of a response or the longest document; else it could not be read.
+    document out, such as the status of a response; else it could not be read. too_long : whether that rule is a limit
+    of length.
     """
 
     file: str
@@ -298,6 +302,7 @@ class Rejected(NamedTuple):
     reason: str
     rest_of_file: bool = False
     excluded: bool = False
+    too_long: bool = False
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iter
             num_bytes = sum(map(len, pending))
             if num_bytes > MAX_LINE_BYTES:
                 reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
-                reject(Rejected(source.name, line, line + 1, byte, reason, excluded=True))
+                reject(Rejected(source.name, line, line + 1, byte, reason, excluded=True, too_long=True))
                 pending, byte, skips = [], byte + num_bytes, True
     except STREAM_ERRORS as error:
         reason = f"the rest of the file cannot be read: {error}"

@@ -63,6 +63,10 @@ class NotAPage(Exception):
     """These bytes are no page; the message has the reason."""
 
 
+class TooLongPage(NotAPage):
+    """A page is longer than the limit."""
+
+
 class NoElement(NotAPage):
     """There is no HTML element in what no rule leaves out."""
 
@@ -76,9 +80,9 @@ class Page(NamedTuple):
     date: datetime | None = None
 
 
-def too_long() -> NotAPage:
+def too_long() -> TooLongPage:
     """Return the error for content longer than the limit."""
-    return NotAPage(f"the page is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
+    return TooLongPage(f"the page is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
 
 
 def check_media_type(media_type: str) -> None:

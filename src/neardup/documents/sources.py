@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import bz2
 import errno
-import gzip
 import io
 import lzma
 import os
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,17 +37,96 @@ def compression_of(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
-_STANDARD_READERS: dict[str | None, Callable[..., Any]] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+_DECOMPRESSORS: dict[str | None, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(31),
+    "bz2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+}
+_MAGIC_OF = {name: magic for magic, name in _MAGIC.items()}
+_READ_BYTES = 1 << 16
+_DECOMPRESSED_BYTES = 1 << 20  # at most at once: a bomb must meet its limit first
+
+
+class _JoinedStreams(io.RawIOBase):
+    """The bytes inside a file of gzip members, or of bz2 or xz streams, one after the other.
+
+    The readers of the standard library ignore what follows a stream and is none, and with it all that is behind it.
+    Zeros at the end are padding.
+    """
+
+    def __init__(self, raw: Any, compression: str) -> None:
+        self._raw, self._compression = raw, compression
+        self._stream: Any = None  # the decompressor of the stream that is not at its end
+        self._waiting = b""  # compressed bytes
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return as many bytes, or all; fewer before an error, which the next call raises."""
+        pieces = []
+        while size and (piece := self.read1(size)):
+            pieces.append(piece)
+            size -= len(piece) if size > 0 else 0
+        return b"".join(pieces)
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return some bytes, those before an error too; none at the end.
+
+        Raises
+        ------
+        EOFError
+            If the last stream has no end.
+        OSError
+            If something else follows a stream; or what the decompressor raises.
+        """
+        while not self._left:
+            has_more = self._stream is not None and not getattr(self._stream, "needs_input", True)
+            if not self._waiting and not has_more:
+                self._waiting = self._raw.read(_READ_BYTES)
+                if not self._waiting and self._stream is not None:
+                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+                if not self._waiting:
+                    return b""
+            if self._stream is None and not self._begin():
+                continue
+            stream = self._stream
+            self._left = stream.decompress(self._waiting, _DECOMPRESSED_BYTES)
+            self._waiting = stream.unused_data if stream.eof else getattr(stream, "unconsumed_tail", b"")
+            if stream.eof:
+                self._stream = None
+        end = len(self._left) if size < 0 else size
+        taken, self._left = self._left[:end], self._left[end:]
+        return taken
+
+    def _begin(self) -> bool:
+        """Begin the next stream; return False if there is only padding."""
+        magic = _MAGIC_OF[self._compression]
+        while len(self._waiting) < len(magic) and (more := self._raw.read(_READ_BYTES)):
+            self._waiting += more
+        if self._waiting.startswith(magic):
+            self._stream = _DECOMPRESSORS[self._compression]()
+            return True
+        if not self._waiting.strip(b"\0"):
+            self._waiting = self._raw.read(_READ_BYTES)
+            if not self._waiting.strip(b"\0"):
+                return False
+        raise OSError(f"no {self._compression} stream begins after the one before it")
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:
     """Return a stream of the bytes inside a local path or an open file; concatenated members are read as one.
 
-    The standard library reads gzip, bz2 and xz, because its readers yield everything before the cut of a truncated
-    stream; Arrow's readers are as fast, but lose the last buffer.
+    Arrow's readers of gzip and bz2 are as fast, but lose the last buffer before the cut of a truncated stream.
     """
-    if compression in _STANDARD_READERS:
-        return _STANDARD_READERS[compression](raw, "rb")
+    if compression in _DECOMPRESSORS:
+        assert compression is not None
+        return _JoinedStreams(open(raw, "rb", buffering=0) if isinstance(raw, str) else raw, compression)
     if compression == "zstd":
         return pa.CompressedInputStream(arrow_file(raw) if isinstance(raw, str) else raw, "zstd")
     return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw

@@ -214,17 +214,19 @@ def _record_batches(
                         done += waiting.num_rows
                         yield waiting
                     waiting = pa.RecordBatch.from_arrays(fresh.columns, schema=wanted.schema)
-            if waiting is not None and lines.error is not None:
-                waiting = waiting.slice(0, max(0, waiting.num_rows - 1))  # the last row may be cut inside its quotes
+            if lines.error is not None:
+                if waiting is not None:  # the last row may be cut inside its quotes
+                    waiting = waiting.slice(0, max(0, waiting.num_rows - 1))
+                raise lines.error
             if waiting is not None:
                 yield waiting
-            if lines.error is not None:
-                raise lines.error
             return
         except _ERRORS as error:
             if _EMPTY in str(error):
                 return
             if _STRADDLES not in str(error) or block_bytes >= MAX_ROW_BYTES:
+                if waiting is not None:
+                    yield waiting
                 bad.report(source, reject)
                 reason = f"the rest of the file cannot be read: {error}"
                 if _STRADDLES in str(error):

@@ -14,6 +14,7 @@ from neardup.documents.pages import (
     MAX_PAGE_BYTES,
     NoElement,
     NotAPage,
+    TooLongPage,
     page_documents,
     page_of,
     page_rows,
@@ -32,7 +33,8 @@ def read(
         page = page_of(data, source.name)
     except NotAPage as error:
         is_excluded = not isinstance(error, NoElement)
-        reject(Rejected(source.name, 0, None, None, str(error), excluded=is_excluded))
+        is_too_long = isinstance(error, TooLongPage)
+        reject(Rejected(source.name, 0, None, None, str(error), excluded=is_excluded, too_long=is_too_long))
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"

@@ -85,7 +85,7 @@ def read_whole(
         return
     if len(data) > MAX_FILE_BYTES:
         reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
-        reject(Rejected(source.name, 0, None, None, reason, excluded=True))
+        reject(Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True))
         return
     payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
     ids = arrow_of_strings([source.name]) if with_id else None

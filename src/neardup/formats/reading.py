@@ -369,7 +369,7 @@ class Task(NamedTuple):
                 f"the document has {length} bytes, more than max_document_bytes={self.max_document_bytes} "
                 "(--max-document-bytes)"
             )
-            reject(Rejected(self.part.name, row, None, None, reason, excluded=True))
+            reject(Rejected(self.part.name, row, None, None, reason, excluded=True, too_long=True))
         return batch.filter(fits)
 
 

@@ -20,6 +20,7 @@ from neardup.documents.pages import (
     MAX_PAGE_BYTES,
     NotAPage,
     Page,
+    TooLongPage,
     check_media_type,
     looks_like_markup,
     page_documents,
@@ -36,6 +37,7 @@ from neardup.formats.registry import Handler
 from neardup.formats.warc_bytes import GzipBytes, WarcBytes, begins_with_record
 from neardup.formats.warc_records import Fields, Record, read_records
 
+_TYPES = ("response", "warcinfo", "request", "metadata", "revisit", "resource", "conversion", "continuation")
 _GZIP_MAGIC, _BLANK = b"\x1f\x8b", b"\r\n\r\n"
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
 
@@ -83,16 +85,19 @@ def _items(source: Source, reject: Callable[[Rejected], None], with_payload: boo
                 stretch.rows = record.row + 1
             rejected = partial(Rejected, source.name, record.row, None, record.byte)
             if record.problem is not None:
-                reject(rejected(record.problem, record.is_last, excluded=record.is_too_long))
+                reject(rejected(record.problem, record.is_last, record.is_too_long, record.is_too_long))
             elif _is_response(record.fields):
                 try:
                     yield _Item(_page(record), record.row, record.source)
                 except (NotAPage, TooLong) as error:
-                    reject(rejected(str(error), excluded=True))
+                    is_too_long = isinstance(error, TooLongPage | TooLong)
+                    reject(rejected(str(error), excluded=True, too_long=is_too_long))
                 except BadResponse as error:
                     reject(rejected(str(error)))
-            elif _is_text(record.fields):
-                kind = record.fields["warc-type"].lower()
+            elif "warc-type" not in record.fields:
+                reject(rejected("the record has no WARC-Type"))
+            elif _is_text(record.fields) or record.fields["warc-type"].lower() not in _TYPES:
+                kind = record.fields["warc-type"].lower()[:50]
                 reason = f"the record is a {kind}: of an archive, records of the type response are read"
                 reject(rejected(reason, excluded=True))
             elif record.source is not None:

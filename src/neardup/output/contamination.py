@@ -154,6 +154,8 @@ class ItemTables:
         counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._all[:, 0]))}
         rejected = Losses.of(self._items.rejected).rejected
         counts |= {"read": tally.documents, "rejected": tally.losses.rejected, "items_rejected": rejected}
+        counts |= {"without_text": tally.without_features}
+        counts |= {"items_without_text": len(self._items.ids) - len(set(self._items.owners))}
         return counts
 
     def benchmarks(self) -> list[dict[str, Any]]:

@@ -177,7 +177,11 @@ def describe_losses(losses: Losses, num_documents: int) -> dict[str, Any]:
 
     num_documents : of the run, read.
     """
-    return {"incomplete": _incomplete(losses), "unreadable": _unreadable(losses, num_documents)}
+    return {
+        "incomplete": _incomplete(losses),
+        "unreadable": _unreadable(losses, num_documents),
+        "excluded": {"rows": losses.excluded, "too_long": losses.too_long} if losses.excluded else None,
+    }
 
 
 def _incomplete(losses: Losses) -> dict[str, Any] | None:

@@ -240,11 +240,12 @@ _TABLES = (
 )
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
+_OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 def _is_of_output(name: str) -> bool:
-    """Return whether a run writes a file of this name, or the system of the user does, such as .DS_Store."""
-    return name in _OUTPUTS or name.startswith(".")
+    """Return whether a run writes a file of this name, or the system of the user does."""
+    return name in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
 
 
 class OutputDirectory:
@@ -297,6 +298,7 @@ class OutputDirectory:
                 f"ends, or use another folder. If it has ended, on a machine that was lost, delete {self.partial}."
             ) from error
         except (ImportError, OSError):  # neither Windows nor every shared file system has locks
+            (self.partial / _LOCK).touch()
             return lambda: None
 
     def _refuse_foreign(self) -> None:
@@ -308,7 +310,9 @@ class OutputDirectory:
             )
         if not self.partial.exists():
             return
-        foreign = sorted(path.name for path in self.partial.iterdir() if path.name not in _LEFT)
+        left = sorted(path.name for path in self.partial.iterdir())
+        # Each run begins with its lock.
+        foreign = [name for name in left if name not in _LEFT] if _LOCK in left else left
         if foreign:
             raise OutputError(
                 f"The folder {self.partial} is used while the output is written, and is not emptied: it has "

@@ -8,6 +8,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow.fs as pafs
@@ -47,8 +48,19 @@ class FoundFile(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Equal for the same file, however it was named."""
-        return self.location if is_remote(self.location) else self.path
+        """Equal for the same file, however it was named, by links too."""
+        if is_remote(self.location):
+            return self.location
+        if os.path.islink(self.path):
+            return os.path.realpath(self.path)
+        folder, name = os.path.split(self.path)
+        return os.path.join(_real_folder(folder), name)
+
+
+@lru_cache(maxsize=1024)
+def _real_folder(folder: str) -> str:
+    """Return a folder without links; there are few of them for many files."""
+    return os.path.realpath(folder)
 
 
 def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[FoundFile]:

@@ -147,5 +147,6 @@ def find_items(
     search = _Search(table, reading)
     with stages.stage("search", known_total(tasks)) as progress:
         corpus = read_all(reading, progress, search.describe, search.use)
+    corpus.tally.without_features = int(np.count_nonzero(scratch.column(schemas.LENGTHS) == 0))
     with stages.stage("decide"):
         return search.finish(corpus)
