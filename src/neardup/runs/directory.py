@@ -245,7 +245,9 @@ _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 def _is_of_output(name: str) -> bool:
     """Return whether a run writes a file of this name, or the system of the user does."""
-    return name in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
+    # A run that was killed while it wrote a file anew leaves `.report.json.0123456789abcdef.partial`.
+    written = name[1:].rsplit(".", 2)[0] if name.startswith(".") and name.endswith(".partial") else name
+    return written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
 
 
 class OutputDirectory:
