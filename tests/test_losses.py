@@ -506,11 +506,3 @@ def test_hidden_files_of_others_are_not_deleted_with_an_output(name):
     Path(name).write_text("mine")
     assert run("dedup", "in.jsonl", "-o", "out", "--overwrite").exit_code == 2
     assert Path(name).read_text() == "mine"
-
-
-def test_a_folder_named_as_those_of_a_run_is_of_no_run_without_its_lock():
-    write_lines("in.jsonl", 3, 0)
-    Path("out.partial/result").mkdir(parents=True)
-    Path("out.partial/result/mine.txt").write_text("mine")
-    assert run("dedup", "in.jsonl", "-o", "out").exit_code == 2
-    assert Path("out.partial/result/mine.txt").read_text() == "mine"

@@ -300,7 +300,6 @@ class OutputDirectory:
                 f"ends, or use another folder. If it has ended, on a machine that was lost, delete {self.partial}."
             ) from error
         except (ImportError, OSError):  # neither Windows nor every shared file system has locks
-            (self.partial / _LOCK).touch()
             return lambda: None
 
     def _refuse_foreign(self) -> None:
@@ -312,9 +311,7 @@ class OutputDirectory:
             )
         if not self.partial.exists():
             return
-        left = sorted(path.name for path in self.partial.iterdir())
-        # Each run begins with its lock.
-        foreign = [name for name in left if name not in _LEFT] if _LOCK in left else left
+        foreign = sorted(path.name for path in self.partial.iterdir() if path.name not in _LEFT)
         if foreign:
             raise OutputError(
                 f"The folder {self.partial} is used while the output is written, and is not emptied: it has "
