@@ -7,7 +7,6 @@ import gzip
 import json
 import lzma
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -100,11 +99,11 @@ def test_a_folder_of_pages_may_have_one_that_cannot_be_listed(unlistable):
     assert json.loads(Path("out/report.json").read_text())["counts"]["read"] == 1
 
 
-def test_a_link_that_leads_nowhere_one_may_look_is_named(monkeypatch):
+def test_a_link_to_itself_is_named():
     write_lines("c/a.jsonl", 1, 0)
     loop = Path("c/loop")
     loop.symlink_to("loop")  # ELOOP
-    assert run("dedup", "c", "-o", "out").exit_code in (0, 1)  # the system decides whether a loop is an error
+    assert run("dedup", "c", "-o", "out").exit_code == 1
     assert json.loads(Path("out/report.json").read_text())["counts"]["read"] == 1
 
 
@@ -305,18 +304,6 @@ def test_the_files_of_such_a_table_are_read_by_a_pattern(tmp_path):
     Path("lake/_delta_log").mkdir(parents=True)
     pq.write_table(pa.table({"text": ["one two"]}), "lake/a.parquet")
     assert neardup.dedup("lake/**/*.parquet").report["counts"]["read"] == 1
-
-
-def test_an_unlisted_folder_ends_a_process_with_1(unlistable):
-    """Exit codes are those of a process, too."""
-    if os.geteuid() == 0:
-        pytest.skip("root may list every folder")
-    Path("c/no").chmod(0)
-    done = subprocess.run(
-        [sys.executable, "-m", "neardup", "dedup", "c", "-o", "out"], capture_output=True, check=False
-    )
-    Path("c/no").chmod(0o700)
-    assert done.returncode == 1
 
 
 # What was read before a damage

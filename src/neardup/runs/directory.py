@@ -236,7 +236,16 @@ def refuse_stdout(path: str | os.PathLike[str]) -> None:
 _LOCK = "lock"
 _LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
 _TABLES = (
-    *("removed", "mask", "ids", "passages", "groups", "clusters", "cluster_summary", "hits", "items", "boilerplate"),
+    "removed",
+    "mask",
+    "ids",
+    "passages",
+    "groups",
+    "clusters",
+    "cluster_summary",
+    "hits",
+    "items",
+    "boilerplate",
 )
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
