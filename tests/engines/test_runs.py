@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -252,7 +253,8 @@ def test_more_threads_take_no_more_memory_than_planned(tmp_path: Path, threads: 
         json.loads(subprocess.run([*command, "--overwrite"], cwd=tmp_path, capture_output=True, check=True).stdout)
         for _ in range(3)
     ]
-    peak = min(run["peak_memory_bytes"] for run in runs)  # how threads meet differs from run to run, by a tenth
+    # How threads meet differs from run to run, by a tenth.
+    peak = statistics.median(run["peak_memory_bytes"] for run in runs)
     plan = neardup.plan(documents=count, document_bytes=runs[0]["bytes"] / count, threads=threads)
     assert peak <= plan.memory_bytes - plan.cache_bytes < runs[0]["bytes"] + 2.2e9
 

@@ -39,7 +39,7 @@ _BLANKS = b" \t\r\n"
 _IS_BLANK = np.isin(np.arange(256), list(_BLANKS))
 # Below this, one line after the other costs less than halving again.
 _LEAF_LINES = 16
-_LINES_AT_ONCE = 1024  # of a sample, which ends soon in most files
+_LINES_AT_ONCE = 256  # of a sample, which ends soon in most files
 _MAX_DEPTH = 8  # of objects whose keys are columns
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what is not UTF-8 is decoded to these
 _TOO_DEEP = "the line is nested too deeply"
@@ -210,9 +210,11 @@ def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
     All lines are looked at together: a small compressed file may have millions that are blank.
     """
-    marks = np.flatnonzero(~_IS_BLANK[data[offsets[0] : offsets[-1]]])
-    before = np.searchsorted(marks, offsets - offsets[0])
-    has_text: np.ndarray = before[1:] > before[:-1]
+    if len(offsets) < 2:
+        return np.zeros(0, np.bool_)
+    is_text = ~_IS_BLANK[data[offsets[0] : offsets[-1]]]
+    # A line is never empty, which `reduceat` requires: it has a line end, or it is the last.
+    has_text: np.ndarray = np.logical_or.reduceat(is_text, offsets[:-1] - offsets[0])
     return has_text
 
 
