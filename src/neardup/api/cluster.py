@@ -16,9 +16,9 @@ from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
-from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
+from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
-from neardup.report.contents import build_report, warn_if_incomplete
+from neardup.report.contents import cluster_report, warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.report.wording import visible
 from neardup.results import Clustering
@@ -121,11 +121,8 @@ def cluster(
             if folder is not None:
                 with stages.stage("write"):
                     _write(folder, run, clusters, names)
-            report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
             rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
-            report = describe_clusters(report, clusters, rows)
-            report["lang"] = output_settings.lang
-            performer.complete(report)
+            report = cluster_report(run.findings(selection, stages), clusters, rows, output_settings.lang).to_dict()
             if folder is not None:
                 links = links_to_files(run.tasks, rows, folder.path)
                 write.write_report(report, render_clusters(report, rows, links), folder.result)

@@ -20,6 +20,7 @@ from neardup.output.contamination import Found, ItemTables
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, warn_if_incomplete
+from neardup.report.record import ContaminationReport
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.directory import OutputDirectory
@@ -30,7 +31,6 @@ from neardup.runs.scratch import workspace
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
-from neardup.version import __version__
 
 
 @spelled_out(BatchOptions)
@@ -141,7 +141,9 @@ def find_contamination(
                     if folder is not None:
                         made.write(folder, wanted.write, stages, run.threads)
                         writing.write_rejected(scratch.directory, folder.result / "rejected.jsonl")
-                report = _report(run, read, settings, result, made, stages) | {"rejected": rejected, **asdict(wanted)}
+                report = _report(
+                    run, read, settings, result, made, stages=stages, rejected=rejected, **asdict(wanted)
+                ).to_dict()
                 if folder is not None:
                     writing.write_report(report, render_contamination(report, made.examples()), folder.result)
                     folder.finish()
@@ -165,21 +167,27 @@ def _find(run: Run, items: Items, *, between: bool) -> FoundInputs:
 
 
 def _report(
-    run: Run, items: Items, settings: ContaminationSettings, found: Found, made: ItemTables, stages: Stages
-) -> dict[str, Any]:
-    """Return the report, as values for JSON."""
+    run: Run,
+    items: Items,
+    settings: ContaminationSettings,
+    found: Found,
+    made: ItemTables,
+    *,
+    stages: Stages,
+    **others: Any,
+) -> ContaminationReport:
+    """Return the report; others : the language, what is written, and the rejected rows."""
     corpus, tally = found.corpus, found.corpus.tally
     losses = Losses.of(items.rejected) + tally.losses
-    return {
-        "version": __version__,
-        "command": "contamination",
-        "settings": asdict(settings),
-        "columns": {"items": items.columns, "text": run.inputs.text_column},
-        "counts": made.counts(),
-        "benchmarks": made.benchmarks(),
-        "between": made.between(),
-        **describe_inputs(found.tasks, corpus),
-        **describe_losses(losses, len(items.ids) + tally.documents),
-        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
-        "warnings": items.warnings,
-    }
+    return ContaminationReport(
+        settings=asdict(settings),
+        columns={"items": items.columns, "text": run.inputs.text_column},
+        counts=made.counts(),
+        benchmarks=made.benchmarks(),
+        between=made.between(),
+        inputs=describe_inputs(found.tasks, corpus),
+        losses=describe_losses(losses, len(items.ids) + tally.documents),
+        cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        warnings=items.warnings,
+        **others,
+    )

@@ -8,11 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.api.dedup_result import refuse_rethreshold, result_of
-from neardup.api.passages import report_passages
+from neardup.api.passages import passages_report
 from neardup.engines.base import Decided, Engine
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
@@ -23,10 +22,11 @@ from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.passages import examples_of, passage_batches
 from neardup.output.tables import group_table, id_batches, mask_batches, removed_batches
 from neardup.progress import Stages
-from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
+from neardup.report.contents import dedup_report, warn_if_incomplete
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
+from neardup.report.record import PassagesReport
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
 from neardup.runs.directory import OutputDirectory
@@ -202,14 +202,29 @@ def dedup(
         with open_stages(run.progress) as stages, workspace(folder, scratch) as files:
             decided = performer.decide(folder, files, stages)
             shown = None if folder is None else _write(folder, decided, wanted, stages, run.threads)
-            report = _report(run, decided, stages) | {"write": wanted, "lang": lang}
-            cut = _describe_passages(decided, passages, report, stages, folder)
-            listed = _describe_groups(decided, groups, report, folder)
-            performer.complete(report)
+            cut = _passages_report(decided, passages, stages, write=wanted, lang=lang)
+            record = dedup_report(
+                decided.findings(run.selection, stages)._replace(rule=_group_facts(decided, groups)),
+                by_value=None if group_by is not None else decided.by_value,  # groups have a table
+                write=wanted,
+                lang=lang,
+                passages=None if cut is None else {"settings": cut.settings, "counts": cut.counts},
+            )
+            report = record.to_dict()
             if folder is not None and shown is not None:
-                writing.write_report(report, render_report(report, shown), folder.result)
+                page = render_report(report, shown)
+                writing.write_report(record.before_update().to_dict(), page, folder.result)
             path = None if folder is None else folder.path
-            result = result_of(run, decided, report, path, tables=tables, source=source, cut=cut, groups=listed)
+            result = result_of(
+                run,
+                decided,
+                record,
+                path,
+                tables=tables,
+                source=source,
+                cut=_write_passages(decided, cut, folder),
+                groups=_write_groups(decided, folder),
+            )
             if folder is not None:
                 folder.publish()
             performer.commit(report, folder)
@@ -278,50 +293,51 @@ def _performer(
     return open_engine(engine, master, "dedup", run)
 
 
-def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:
-    """Return the report of a run, as values for JSON. Groups are in a table of their own, and are to be removed."""
-    by_value = None if run.groups.group_by is not None else decided.by_value
-    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
-    of_run = decided.tasks, decided.method, run.selection, decided.outcome, stages, warnings
-    return build_report("dedup", *of_run) | {"by_value": by_value}
-
-
-def _describe_passages(
-    run: Decided, min_length: int | None, report: dict[str, Any], stages: Stages, folder: OutputDirectory | None
-) -> pa.Table | None:
-    """Add what was cut from kept documents to the report; write it, and return its table. None without passages."""
-    cleaned = run.cleaned
-    if cleaned is None or min_length is None:
+def _passages_report(
+    run: Decided, min_length: int | None, stages: Stages, *, write: str, lang: str
+) -> PassagesReport | None:
+    """Return the report of the passages that were cut from kept documents; None if none were looked for."""
+    if run.cleaned is None or min_length is None:
         return None
     settings = asdict(PassageSettings(min_length=min_length))
-    of_passages = report_passages(settings, cleaned, stages, []) | {"lang": report["lang"], "write": report["write"]}
-    report["passages"] = {name: of_passages[name] for name in ("settings", "counts")}
+    return passages_report(settings, run.cleaned, stages, [], write=write, lang=lang)
+
+
+def _write_passages(run: Decided, report: PassagesReport | None, folder: OutputDirectory | None) -> pa.Table | None:
+    """Write the passages that were cut from kept documents; return their table. None if none were looked for."""
+    cleaned = run.cleaned
+    if cleaned is None or report is None:
+        return None
     table = pa.Table.from_batches(passage_batches(cleaned.passages, cleaned.locations), passages_schema())
     if folder is not None:
         writing.write_parquet(table.to_batches(), passages_schema(), folder.result / "passages.parquet")
         examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
-        page = render_passages(of_passages, examples)
+        page = render_passages(report.to_dict(), examples)
         write_text(folder.result / "passages.html", page)
     return table
 
 
-def _describe_groups(
-    run: Decided, settings: GroupSettings, report: dict[str, Any], folder: OutputDirectory | None
-) -> pa.Table | None:
-    """Add the groups and what was removed with them to the report; write their table, and return it, if there are."""
+def _group_facts(run: Decided, settings: GroupSettings) -> dict[str, Any]:
+    """Return the groups that were decided about for the report, if there are."""
+    groups = run.outcome.groups
+    if groups is None:
+        return {}
+    facts = {
+        "column": settings.group_by,
+        "share": settings.group_share,
+        "groups": len(groups.values),
+        "removed": int(groups.removed.sum()),
+        "removed_with_group": len(run.outcome.others),
+    }
+    return {"groups": facts}
+
+
+def _write_groups(run: Decided, folder: OutputDirectory | None) -> pa.Table | None:
+    """Write the table of groups; return it, if there are."""
     groups = run.outcome.groups
     if groups is None:
         return None
     table = group_table(groups, run.outcome.corpus)
-    removed = int(groups.removed.sum())
-    others, ends = int((groups.documents - groups.near)[groups.removed].sum()), run.outcome.corpus.part_ends
-    inputs = np.searchsorted(ends, np.flatnonzero(~run.outcome.edits.kept), "right")
-    for row, count in zip(report["inputs"], np.bincount(inputs, minlength=len(ends)).tolist(), strict=False):
-        row["removed"] = count
-    report["groups"] = {"column": settings.group_by, "share": settings.group_share}
-    report["groups"] |= {"groups": len(table), "removed": removed, "removed_with_group": others}
-    report["counts"]["kept"] -= others
-    report["counts"]["removed_with_group"] = others
     if folder is not None:
         writing.write_parquet(table.to_batches(), table.schema, folder.result / "groups.parquet")
     return table

@@ -20,17 +20,12 @@ from neardup.methods.registry import method_of
 from neardup.output import write as writing
 from neardup.output.tables import pair_batches, removed_batches
 from neardup.progress import Stages
-from neardup.report.contents import build_report, warn_of_losses
+from neardup.report.contents import dedup_report
+from neardup.report.record import DedupReport
 from neardup.results import Deduplication
 from neardup.runs.run import Run
 from neardup.schemas import least_similar_schema, pairs_schema, removed_schema
 from neardup.settings.constraints import constraints_of
-
-_DECIDED = (
-    *("settings", "method", "inputs", "removed_by_inputs", "counts", "similarities", "distances", "cluster_sizes"),
-    *("bound", "removed_bytes", "warnings"),
-)
-"""The parts of a report that depend on the limit; the others are of the search."""
 
 
 def refuse_rethreshold(run: Run) -> None:
@@ -49,7 +44,7 @@ def refuse_rethreshold(run: Run) -> None:
 def result_of(
     run: Run,
     decided: Decided,
-    report: dict[str, Any],
+    report: DedupReport,
     output: Path | str | None,
     *,
     tables: bool,
@@ -82,7 +77,7 @@ def result_of(
     edits = outcome.edits.between(corpus.num_against, corpus.num_documents)
     read_kept = partial(writing.kept_table, new, edits)
     return Deduplication(
-        removed, pairs, decided.row_mask(), report, output, read_kept, source, cut, groups, least, again
+        removed, pairs, decided.row_mask(), report.to_dict(), output, read_kept, source, cut, groups, least, again
     )
 
 
@@ -106,9 +101,7 @@ def _least_similar(
     return pa.table([*shown.columns, *columns], least_similar_schema(removed.schema))
 
 
-def _rethreshold(
-    run: Run, decided: Decided, report: dict[str, Any], source: Any, limits: dict[str, Any]
-) -> Deduplication:
+def _rethreshold(run: Run, decided: Decided, report: DedupReport, source: Any, limits: dict[str, Any]) -> Deduplication:
     """Return the result at other limits; those that are None are of the run."""
     method, given = decided.method, {name: value for name, value in limits.items() if value is not None}
     known = constraints_of(type(method.settings))
@@ -128,9 +121,8 @@ def _rethreshold(
     outcome = decide_again(decided.outcome, method, run.selection)
     assert outcome.every is not None
     by_value = count_by_value(run, outcome, outcome.every.values)
-    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, outcome, by_value)]
-    new = build_report("dedup", decided.tasks, method, run.selection, outcome, Stages(), warnings)
-    report = {**report, **{name: new[name] for name in _DECIDED}, "by_value": by_value}
     decided_again = decided._replace(method=method, outcome=outcome)
+    found = decided_again.findings(run.selection, Stages())
+    report = report.at_limit(dedup_report(found, by_value=by_value, write=report.write, lang=report.lang))
     result = result_of(run, decided_again, report, None, tables=True, source=source)
     return replace(result, _again=partial(_rethreshold, run, decided, report, source))  # its pairs reach as far

@@ -23,7 +23,8 @@ from neardup.methods.registry import method_of
 from neardup.output import write
 from neardup.output.tables import TableFile, pair_batches
 from neardup.progress import Stages
-from neardup.report.contents import build_report, fingerprint_pairs_report, warn_if_incomplete
+from neardup.report.contents import fingerprint_pairs_report, search_fields, warn_if_incomplete
+from neardup.report.record import PairsReport
 from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
@@ -128,12 +129,12 @@ def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found:
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
-    report = build_report(
-        "find-pairs", decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
+    report = PairsReport(
+        **search_fields(decided.findings(selection, stages)),
+        rejected=write.read_rejected(scratch.directory),
+        engine=decided.engine.engine,
     )
-    report["rejected"] = write.read_rejected(scratch.directory)
-    engine.complete(report)
-    return report
+    return report.to_dict()
 
 
 def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]:

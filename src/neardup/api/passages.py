@@ -23,6 +23,7 @@ from neardup.output.passages import examples_of, passage_batches
 from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of, warn_if_incomplete
 from neardup.report.passages_html import render_passages
+from neardup.report.record import PassagesReport
 from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
 from neardup.runs.directory import OutputDirectory
@@ -32,7 +33,6 @@ from neardup.runs.scratch import workspace
 from neardup.schemas import ID_HASHES, passages_schema
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings
-from neardup.version import __version__
 
 
 @spelled_out(CacheOptions)
@@ -137,8 +137,14 @@ def remove_passages(
             batches = list(passage_batches(cleaned.passages, cleaned.locations))
             if folder is not None:
                 _write(folder, cleaned, batches, write, stages, run.threads)
-            report = report_passages(asdict(settings) | {"within": within}, cleaned, stages, warnings) | asdict(wanted)
-            report["rejected"] = writing.read_rejected(scratch.directory)
+            report = passages_report(
+                asdict(settings) | {"within": within},
+                cleaned,
+                stages,
+                warnings,
+                **asdict(wanted),
+                rejected=writing.read_rejected(scratch.directory),
+            ).to_dict()
             if folder is not None:
                 examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
                 writing.write_report(report, render_passages(report, examples), folder.result)
@@ -184,33 +190,35 @@ def _refuse(keep: str, within: str | None, against: Source | None) -> None:
         )
 
 
-def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, warnings: list[str]) -> dict[str, Any]:
-    """Return the report, as values for JSON."""
+def passages_report(
+    settings: dict[str, Any], cleaned: Cleaned, stages: Stages, warnings: list[str], **others: Any
+) -> PassagesReport:
+    """Return the report; others : the language, what is written, and the rejected rows."""
     passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally
     characters = cleaned.pieces.characters
     lost = np.bincount(passages.documents, passages.last - passages.first, corpus.num_documents).astype(np.int64)
     lost[passages.dropped] = characters[passages.dropped]  # what is left of them goes, too
     by_part = [int(part.sum()) for part in np.split(lost, corpus.part_ends[:-1])]
     columns = next((task.columns for task in cleaned.tasks if not task.against), None)
-    return {
-        "version": __version__,
-        "command": "passages",
-        "settings": settings,
-        "columns": {"text": columns and columns.text, "id": columns and columns.id},
-        "counts": {
-            "read": corpus.num_documents - corpus.num_against,
-            "changed": len(np.unique(passages.documents)),
-            "dropped": len(passages.dropped),
-            "passages": int(np.count_nonzero(~passages.is_bridge)),
-            "bridges": int(np.count_nonzero(passages.is_bridge)),
-            "characters": int(lost.sum()),
-            "characters_read": int(characters[corpus.num_against :].sum()),
-            "rejected": tally.losses.rejected,
-            "against": corpus.num_against,
-        },
-        "source_bytes": tally.text_bytes - tally.against_bytes,
-        **describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
-        **describe_losses(tally.losses, tally.documents),
-        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
-        "warnings": warnings,
+    counts = {
+        "read": corpus.num_documents - corpus.num_against,
+        "changed": len(np.unique(passages.documents)),
+        "dropped": len(passages.dropped),
+        "passages": int(np.count_nonzero(~passages.is_bridge)),
+        "bridges": int(np.count_nonzero(passages.is_bridge)),
+        "characters": int(lost.sum()),
+        "characters_read": int(characters[corpus.num_against :].sum()),
+        "rejected": tally.losses.rejected,
+        "against": corpus.num_against,
     }
+    return PassagesReport(
+        settings=settings,
+        columns={"text": columns and columns.text, "id": columns and columns.id},
+        counts=counts,
+        source_bytes=tally.text_bytes - tally.against_bytes,
+        inputs=describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
+        losses=describe_losses(tally.losses, tally.documents),
+        cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        warnings=warnings,
+        **others,
+    )

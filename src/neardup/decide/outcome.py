@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Bytes, Ints, Mask, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
+from neardup.arrays import Bytes, Ints, Mask, Positions, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
 from neardup.decide.sieve import EveryPair
 from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
@@ -220,21 +220,23 @@ class Totals:
 
     compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
-    the distinct fingerprints, and the pairs of them within the distance; 0 without fingerprints. recall : the estimate;
-    None if the search cannot miss a pair. audited : the recall measured on a sample. short : documents of fewer than
-    SHORT features.
+    the distinct fingerprints, and the pairs of them within the distance. Counts that an engine does not have are None.
+    recall : the estimate; None if the search cannot miss a pair. audited : the recall measured on a sample. short :
+    documents of fewer than SHORT features. others : uint32, documents that are removed without a keeper, such as the
+    rest of a group.
     """
 
     corpus: Corpus
     counts: Counts
     short: int
-    compared: int = 0
+    compared: int | None = None
     num_bucket_overflows: int = 0
-    collisions: int = 0
-    num_fingerprints: int = 0
-    num_near_pairs: int = 0
+    collisions: int | None = None
+    num_fingerprints: int | None = None
+    num_near_pairs: int | None = None
     recall: Recall | None = None
     audited: Recall | None = None
+    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,8 +244,8 @@ class Outcome(Totals):
     """The decisions and measurements of a run on this machine.
 
     removals : the removed documents. pairs : all pairs measured at or above the threshold. cuts : what is cut from the
-    kept documents besides, or removed with its group; None if nothing was looked for. groups : if groups were decided
-    about. every : all pairs, if other limits are asked for later.
+    kept documents; None if nothing was looked for. groups : if groups were decided about. every : all pairs, if other
+    limits are asked for later.
     """
 
     removals: Removals
@@ -257,4 +259,5 @@ class Outcome(Totals):
         """The edits of all documents: those that are removed lose all of their text."""
         kept = np.ones(self.corpus.num_documents, np.bool_)
         kept[self.removals.documents] = False
+        kept[self.others] = False
         return Edits(kept) if self.cuts is None else self.cuts._replace(kept=kept & self.cuts.kept)

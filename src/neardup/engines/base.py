@@ -16,11 +16,13 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
-from neardup.report.contents import removed_by_value
+from neardup.report.contents import Findings, removed_by_value
+from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
 from neardup.runs.scratch import Scratch
+from neardup.settings.run import SelectionSettings
 
 if TYPE_CHECKING:
     from neardup.decide.passages import Passages
@@ -43,7 +45,8 @@ class Decided(NamedTuple):
 
     method : with the table of document frequencies it names.
     warnings : what the user should know of the inputs. by_value : the removals for each value of a column, if counted.
-    cleaned : the repeated passages of the kept documents, if they were looked for.
+    cleaned : the repeated passages of the kept documents, if they were looked for. engine : the facts for the report
+    that only the engine knows.
     """
 
     tasks: list[Task]
@@ -53,6 +56,11 @@ class Decided(NamedTuple):
     warnings: list[str]
     by_value: dict[str, Any] | None = None
     cleaned: Cleaned | None = None
+    engine: EngineFacts = EngineFacts()
+
+    def findings(self, selection: SelectionSettings, stages: Stages) -> Findings:
+        """Return the findings for the report of a run that ends now."""
+        return Findings(self.tasks, self.method, selection, self.outcome, stages, self.warnings, self.engine)
 
     def row_mask(self) -> Mask:
         """Return for each row of the source whether it is kept; a rejected row is not.
@@ -97,11 +105,8 @@ class Engine(ABC):
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
         """Read the inputs and decide about their documents."""
 
-    def complete(self, report: dict[str, Any]) -> None:  # noqa: B027 - most reports are complete
-        """Correct the report of the run, before it is written."""
-
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:  # noqa: B027
-        """Change what the run is to change besides its output, which is complete."""
+        """Change what the run is to change besides its output, which is complete; report : of the change, too."""
 
 
 def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> dict[str, Any] | None:

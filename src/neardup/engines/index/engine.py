@@ -31,7 +31,8 @@ from neardup.index.overlay import Overlay
 from neardup.output import write as writing
 from neardup.output.kept import try_sinks
 from neardup.progress import Progress, Stages
-from neardup.report.contents import drop_near_counts, refuse_incomplete
+from neardup.report.contents import refuse_incomplete
+from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import LocationsAfter
 from neardup.runs.reading import Reading, locations, read_all
@@ -101,7 +102,13 @@ class IndexEngine(Engine):
         return [*super().paths(), self.index.address]
 
     def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
-        """Read the inputs and decide about their documents."""
+        """Read the inputs and decide about their documents.
+
+        Raises
+        ------
+        InputError
+            If the index is to be updated, and inputs could not be read completely.
+        """
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
         if self.run.copies:
@@ -123,7 +130,9 @@ class IndexEngine(Engine):
             corpus = read_all(self._reading, progress, self._describe, self._decide)
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
-        self._seen, self._num_repeated = decisions.seen, decisions.num_repeated
+        if self._updates:
+            refuse_incomplete(corpus.tally.losses, self.run.settings.on_error)
+        self._seen = decisions.seen
         return self._run(tasks, corpus, decisions, warnings)
 
     def _open(self, scratch: Scratch) -> None:
@@ -253,26 +262,13 @@ class IndexEngine(Engine):
             LocationsAfter(names, corpus, nodes, node_ids, located),
             warnings,
             count_by_value(self.run, outcome, np.append(np.zeros(len(nodes), np.uint64), values)),
+            engine=EngineFacts(
+                against=self._snapshot.count().kept, repeated=decisions.num_repeated, updated=self._updates
+            ),
         )
 
-    def complete(self, report: dict[str, Any]) -> None:
-        """Replace the partial counts of the index in the report by its totals.
-
-        Raises
-        ------
-        InputError
-            If the index was to be updated, and inputs could not be read completely.
-        """
-        kept = self._snapshot.count().kept
-        report["inputs"][0]["documents"] = report["counts"]["against"] = kept
-        report["counts"] |= {"compared": None, "repeated": self._num_repeated}
-        drop_near_counts(report)
-        report["updated"] = False
-        if self._updates:
-            refuse_incomplete(report, self.run.settings.on_error)
-
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
-        """Add the documents of the run to the index, if it was opened to be updated, and note it in the report."""
+        """Add the documents of the run to the index, if it was opened to be updated, and write the report of that."""
         if not isinstance(self._snapshot, Writer):
             return
         try:
@@ -283,7 +279,6 @@ class IndexEngine(Engine):
                 f"{where}{error} After that, repeat the run{' with overwrite=True (--overwrite)' if where else ''}: it "
                 "decides as before."
             ) from error
-        report["updated"] = True
         if folder is not None:
             folder.replace(writing.REPORT, writing.report_bytes(report))
 

@@ -19,7 +19,7 @@ from neardup.candidates.sorted_members import find_copies
 from neardup.decide.clusters import first_members
 from neardup.decide.copies import keep_copies
 from neardup.decide.groups import Groups, decide_groups, order_by_group
-from neardup.decide.outcome import SHORT, Edits, Outcome, Pairs, Removals, count_decisions
+from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
 from neardup.decide.priority import priority_order, rank_columns
 from neardup.decide.sieve import NONE, EveryPair, Sifted
 from neardup.documents.batch import BatchCache, Corpus
@@ -158,14 +158,15 @@ def _decide(
     with stages.stage("confirm", corpus.num_documents) as progress:
         confirmed = search.sieve(compared, progress)
     trim_heap()
-    queue, every, cuts, groups = search.queue, None, None, None
+    queue, every, groups = search.queue, None, None
+    others = np.empty(0, np.uint32)
     if keeps_pairs:
         every = _every_pair(queue, confirmed, method, scratch)
         sifted = sift_every(method, every, queue.num_against)
         left_out = every.left_out & sifted.kept
         confirmed = Confirmed(*sifted, left_out, confirmed.compared, confirmed.collisions)
     if share is not None:
-        removals, cuts, groups = _group_removals(scratch, method, queue, confirmed, share)
+        removals, others, groups = _group_removals(scratch, method, queue, confirmed, share)
     elif connected:
         first = _first_connected(queue, confirmed)
         if confirmed.left_out.any():
@@ -188,7 +189,7 @@ def _decide(
         num_near_pairs=0 if near is None else near.num_pairs,
         recall=_recall(confirmed, method, queue, compared),
         audited=audited,
-        cuts=cuts,
+        others=others,
         groups=groups,
         every=every,
         **_counted(removals, confirmed, queue.order, selection, corpus, scratch.column(schemas.LENGTHS)),
@@ -354,21 +355,20 @@ def _connected_removals(scratch: Scratch, method: Method, queue: Queue, first: P
 
 def _group_removals(
     scratch: Scratch, method: Method, queue: Queue, confirmed: Confirmed, share: float
-) -> tuple[Removals, Edits, Groups]:
-    """Remove whole groups: the documents with a near-duplicate in a kept group, and as an edit the others."""
+) -> tuple[Removals, Positions, Groups]:
+    """Remove whole groups: the documents with a near-duplicate in a kept group, and the others of the group."""
     order, strength = queue.order, method.strength(confirmed.measured)
     values = scratch.column(schemas.VALUES)[order[queue.num_against :]]
     pairs = confirmed.left, confirmed.right, strength
     decided = decide_groups(*pairs, queue.representative, values, share)
-    kept = np.ones(len(order), np.bool_)
-    kept[order[decided.removed & (decided.keeper == NONE)]] = False
+    others = order[decided.removed & (decided.keeper == NONE)]
     removed = np.flatnonzero(decided.removed & (decided.keeper != NONE))
     removed = removed[np.argsort(order[removed], kind="stable")]
     pair = decided.pair[removed]
     measured = measured_of_copies(len(removed), method.measures)
     for name, column in measured.columns.items():
         column[pair >= 0] = confirmed.measured[name][pair[pair >= 0]]
-    return Removals(order[removed], order[decided.keeper[removed]], measured), Edits(kept), decided.groups
+    return Removals(order[removed], order[decided.keeper[removed]], measured), others, decided.groups
 
 
 def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:

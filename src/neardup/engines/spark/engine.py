@@ -38,9 +38,10 @@ from neardup.output import write
 from neardup.output.kept import try_sinks
 from neardup.output.tables import removed_batches
 from neardup.progress import Stages
-from neardup.report.contents import build_report, drop_near_counts, warn_of_losses
+from neardup.report.contents import Findings, dedup_report
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
+from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import check_ids
 from neardup.runs.locations import DocumentLocations
@@ -241,7 +242,7 @@ class SparkEngine(Engine):
 
     def __init__(self, run: Run, master: str | None) -> None:
         super().__init__(run)
-        self.master, self.rounds = master, 0
+        self.master = master
 
     @contextmanager
     def open(
@@ -280,12 +281,11 @@ class SparkEngine(Engine):
                 scratch.close_columns()
         warnings += check_ids(run, made.id_hashes, made.outcome.corpus, made.locations)
         by_value = count_by_value(run, made.outcome, made.value_hashes)
-        return Decided(tasks, method, made.outcome, made.locations, warnings, by_value)
+        return Decided(tasks, method, made.outcome, made.locations, warnings, by_value, engine=_facts(rounds=0))
 
-    def complete(self, report: dict[str, Any]) -> None:
-        """Name the engine in the report, which has no counts of near fingerprints."""
-        report["engine"] = {"name": "spark", "rounds": self.rounds}
-        drop_near_counts(report)
+
+def _facts(rounds: int) -> EngineFacts:
+    return EngineFacts(engine={"name": "spark", "rounds": rounds})
 
 
 def sign_files(
@@ -347,12 +347,11 @@ def dedup_files(
         with engine.open(tasks, method, stages, shared) as (flow, corpus):
             search = flow.search()
             finish = _finish_here if search.fits_driver else _finish_on_workers
-            totals, by_value, shown = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
-        warnings += warn_of_losses(tasks, totals, by_value)
-        report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
-        report |= {"write": wanted, "by_value": by_value, "lang": lang}
-        engine.complete(report)
-        write.write_report(report, render_report(report, shown), folder.result)
+            done = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
+        facts = _facts(done.rounds)
+        findings = Findings(tasks, method, engine.run.selection, done.totals, stages, warnings, facts)
+        report = dedup_report(findings, by_value=done.by_value, write=wanted, lang=lang).to_dict()
+        write.write_report(report, render_report(report, done.shown), folder.result)
         folder.finish()
     except BaseException:
         folder.discard()
@@ -364,7 +363,13 @@ def dedup_files(
     return report
 
 
-Finished = tuple[Totals, dict[str, Any] | None, list[Example]]
+class _Finished(NamedTuple):
+    """The totals of a run whose output is written. shown : the examples of its page. rounds : of the sieve."""
+
+    totals: Totals
+    by_value: dict[str, Any] | None
+    shown: list[Example]
+    rounds: int = 0
 
 
 class _Output(NamedTuple):
@@ -377,7 +382,7 @@ class _Output(NamedTuple):
 
 def _finish_here(
     engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
-) -> Finished:
+) -> _Finished:
     """Decide on the driver, and write the output; workers write the kept documents."""
     tasks, method = corpus.tasks.value, flow.method.value
     with flow.named("decide"):
@@ -392,12 +397,13 @@ def _finish_here(
             output.write_kept(corpus, output.lists_of_removed(corpus, keys), found.outcome, to.folder)
     with flow.named("report"):
         shown = output.show_examples(corpus, removals, found.locations, found.outcome, method)
-    return found.outcome, count_by_value(engine.run, found.outcome, found.value_hashes), shown
+    by_value = count_by_value(engine.run, found.outcome, found.value_hashes)
+    return _Finished(found.outcome, by_value, shown)
 
 
 def _finish_on_workers(
     engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
-) -> Finished:
+) -> _Finished:
     """Decide about more documents than the driver can collect, and write the output."""
     tasks, method = corpus.tasks.value, flow.method.value
     outcome = flow.decide(search)
@@ -410,8 +416,7 @@ def _finish_on_workers(
     with flow.named("report"):
         by_value = output.count_by_value(outcome, engine.run.counted)
         shown = output.show_examples(corpus, *output.sample_removals(outcome, totals, tasks, method), totals, method)
-    engine.rounds = outcome.rounds
-    return totals, by_value, shown
+    return _Finished(totals, by_value, shown, outcome.rounds)
 
 
 def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:
