@@ -12,7 +12,7 @@ import pyarrow as pa
 from neardup.arrays import arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
-from neardup.engines.base import Engine
+from neardup.engines.base import Engine, decide
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
@@ -124,7 +124,7 @@ class _Pairs:
 
 def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found: _Pairs) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
-    decided = engine.decide(None, scratch, stages)
+    decided = decide(engine.run, engine.find(None, scratch, stages))
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))

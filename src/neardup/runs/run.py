@@ -7,6 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -14,6 +15,8 @@ import pyarrow as pa
 
 from neardup.arrays import flatten_strings
 from neardup.decide.priority import rank_columns
+from neardup.decide.rule import Rule
+from neardup.decide.rules import Every, rule_of
 from neardup.documents.batch import Columns, Rejected, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
@@ -340,6 +343,11 @@ class Run:
         others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
         of_output = {"passages": self.passages, "group_by": self.groups.group_by, "rethreshold": self.rethreshold}
         return asdict(self.selection) | asdict(self.settings) | others | of_output
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The rule that decides."""
+        return Every() if self.all_pairs else rule_of(self.selection, self.groups, keeps_pairs=self.rethreshold)
 
     @property
     def counted(self) -> str | None:
