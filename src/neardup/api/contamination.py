@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any, Literal
+from typing import Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import build_items
@@ -20,7 +20,7 @@ from neardup.output.contamination import Found, ItemTables
 from neardup.progress import Stages
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, warn_if_incomplete
-from neardup.report.record import ContaminationReport
+from neardup.report.record import ContaminationReport, Rows
 from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.directory import OutputDirectory
@@ -141,9 +141,8 @@ def find_contamination(
                     if folder is not None:
                         made.write(folder, wanted.write, stages, run.threads)
                         writing.write_rejected(scratch.directory, folder.result / "rejected.jsonl")
-                report = _report(
-                    run, read, settings, result, made, stages=stages, rejected=rejected, **asdict(wanted)
-                ).to_dict()
+                complete = _report(run, read, settings, result, made, stages=stages, rejected=rejected, output=wanted)
+                report = complete.to_dict()
                 if folder is not None:
                     writing.write_report(report, render_contamination(report, made.examples()), folder.result)
                     folder.finish()
@@ -174,9 +173,10 @@ def _report(
     made: ItemTables,
     *,
     stages: Stages,
-    **others: Any,
+    rejected: Rows,
+    output: ContaminationOutput,
 ) -> ContaminationReport:
-    """Return the report; others : the language, what is written, and the rejected rows."""
+    """Return the report of what was found."""
     corpus, tally = found.corpus, found.corpus.tally
     losses = Losses.of(items.rejected) + tally.losses
     return ContaminationReport(
@@ -189,5 +189,7 @@ def _report(
         losses=describe_losses(losses, len(items.ids) + tally.documents),
         cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
         warnings=items.warnings,
-        **others,
+        rejected=rejected,
+        write=output.write,
+        lang=output.lang,
     )

@@ -23,7 +23,7 @@ from neardup.output.passages import examples_of, passage_batches
 from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of, warn_if_incomplete
 from neardup.report.passages_html import render_passages
-from neardup.report.record import PassagesReport
+from neardup.report.record import Object, PassagesReport, Rows
 from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
 from neardup.runs.directory import OutputDirectory
@@ -137,14 +137,9 @@ def remove_passages(
             batches = list(passage_batches(cleaned.passages, cleaned.locations))
             if folder is not None:
                 _write(folder, cleaned, batches, write, stages, run.threads)
-            report = passages_report(
-                asdict(settings) | {"within": within},
-                cleaned,
-                stages,
-                warnings,
-                **asdict(wanted),
-                rejected=writing.read_rejected(scratch.directory),
-            ).to_dict()
+            rejected, chosen = writing.read_rejected(scratch.directory), asdict(settings) | {"within": within}
+            made = passages_report(chosen, cleaned, stages, warnings, rejected=rejected, **asdict(wanted))
+            report = made.to_dict()
             if folder is not None:
                 examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
                 writing.write_report(report, render_passages(report, examples), folder.result)
@@ -191,9 +186,16 @@ def _refuse(keep: str, within: str | None, against: Source | None) -> None:
 
 
 def passages_report(
-    settings: dict[str, Any], cleaned: Cleaned, stages: Stages, warnings: list[str], **others: Any
+    settings: Object,
+    cleaned: Cleaned,
+    stages: Stages,
+    warnings: list[str],
+    *,
+    write: str,
+    lang: str,
+    rejected: Rows | None = None,
 ) -> PassagesReport:
-    """Return the report; others : the language, what is written, and the rejected rows."""
+    """Return the report; rejected : the rows that could not be read, if it lists them."""
     passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally
     characters = cleaned.pieces.characters
     lost = np.bincount(passages.documents, passages.last - passages.first, corpus.num_documents).astype(np.int64)
@@ -220,5 +222,7 @@ def passages_report(
         losses=describe_losses(tally.losses, tally.documents),
         cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
         warnings=warnings,
-        **others,
+        write=write,
+        lang=lang,
+        rejected=rejected,
     )

@@ -23,7 +23,7 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import settings_or_none
 from neardup.progress import Stages
-from neardup.report.record import ClusterReport, DedupReport, EngineFacts, Part, SearchCounts
+from neardup.report.record import NO_FACTS, ClusterReport, DedupReport, EngineFacts, Part, SearchCounts
 from neardup.report.wording import plural, shortened, visible
 from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
@@ -142,7 +142,7 @@ class Findings(NamedTuple):
     outcome: Totals
     stages: Stages
     warnings: list[str]
-    engine: EngineFacts = EngineFacts()
+    engine: EngineFacts = NO_FACTS
     rule: Mapping[str, Any] = {}
 
 

@@ -45,6 +45,10 @@ class EngineFacts(NamedTuple):
     updated: bool | None = None
 
 
+NO_FACTS = EngineFacts()
+"""The facts of an engine on this machine."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchCounts(Record):
     """The documents and pairs of a search: kept and removed documents, or clusters.
@@ -79,6 +83,10 @@ class Report(Record):
 
     version: str = __version__
     command: str
+
+    def before_update(self) -> Report:
+        """Return the report of an output that is complete, before the run changes anything besides it."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +132,7 @@ class DedupReport(SearchReport):
     updated: bool | None = None
 
     def before_update(self) -> DedupReport:
-        """Return the report of an output that is complete before the index is updated."""
+        """Return the report of an output that is complete, before the index is updated."""
         return self if self.updated is None else replace(self, updated=False)
 
     def at_limit(self, other: DedupReport) -> DedupReport:
