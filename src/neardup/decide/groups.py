@@ -105,6 +105,7 @@ class ByGroup(Rule):
     column : its name. share : of the documents of a group; it is removed if as many are similar to kept ones.
     """
 
+    tables = ("groups",)
     counts_values = False
 
     def __init__(self, column: str, share: float) -> None:

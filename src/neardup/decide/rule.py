@@ -169,6 +169,8 @@ class Rule(ABC):
     pairs: PairsNeeded = "distinct"
     compares_more: bool = False
     """Whether `decide` measures pairs that are not among the confirmed ones."""
+    tables: ClassVar[tuple[str, ...]] = ()
+    """The names of its tables, which become files of the output."""
     counts_values: bool = True
     """Whether removals are counted by the values of a column; a rule may have a table of its own."""
     both_ways: tuple[str, Any] | None = None

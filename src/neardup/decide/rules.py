@@ -31,6 +31,11 @@ def register(linkage: str, rule: type[Rule]) -> None:
         LINKAGES.append(linkage)
 
 
+def table_names() -> list[str]:
+    """Return the names of the tables of all rules."""
+    return [name for rule in (ByGroup, *RULES.values()) for name in rule.tables]
+
+
 def rule_of(selection: SelectionSettings, groups: GroupSettings | None = None, *, keeps_pairs: bool = False) -> Rule:
     """Return the rule that settings name: first what a cluster is, then the copies that stay, or whole groups.
 
