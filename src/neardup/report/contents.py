@@ -60,12 +60,11 @@ _MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
 def removed_by_input(outcome: Totals) -> list[int]:
     """Return the number of removed documents of each input."""
     removed, _, documents, _ = outcome.counts.by_inputs.T
-    num_inputs = len(outcome.corpus.part_ends)
-    without_keeper = np.searchsorted(outcome.corpus.part_ends, outcome.others, "right")
-    counts = np.bincount(removed, documents, num_inputs).astype(np.int64)
-    counts += np.bincount(without_keeper, minlength=num_inputs)
-    total: list[int] = counts.tolist()
-    return total
+    ends = outcome.corpus.part_ends
+    with_keeper = np.bincount(removed, documents, len(ends)).astype(np.int64)
+    without_keeper = np.bincount(np.searchsorted(ends, outcome.others, "right"), minlength=len(ends))
+    counts: list[int] = (with_keeper + without_keeper).tolist()
+    return counts
 
 
 def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> dict[str, Any]:
@@ -146,6 +145,12 @@ class Findings(NamedTuple):
     engine: EngineFacts = NO_FACTS
     rule: Mapping[str, Any] = {}
 
+    @property
+    def bound(self) -> dict[str, int]:
+        """The limit of a bucket, and the number of documents for which it hid others."""
+        own, chosen = self.method.max_bucket_size, self.selection.max_bucket_size
+        return {"max_bucket_size": own if chosen is None else chosen, "documents": self.outcome.num_bucket_overflows}
+
 
 def dedup_report(
     found: Findings, *, by_value: dict[str, Any] | None, write: str, lang: str, passages: dict[str, Any] | None = None
@@ -198,13 +203,11 @@ def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[dict[str,
 
 def search_fields(found: Findings, counts: SearchCounts | None = None) -> dict[str, Any]:
     """Return the fields of a `SearchReport`; counts : instead of those of kept and removed documents."""
-    tasks, method, selection, outcome, stages = found[:5]
-    corpus, overflows = outcome.corpus, outcome.num_bucket_overflows
-    tally = corpus.tally
-    max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
+    tasks, method, outcome = found.tasks, found.method, found.outcome
+    num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
     return {
         "scheme": method.scheme(),
-        "settings": method.other_settings(selection),
+        "settings": method.other_settings(found.selection),
         "method": settings_or_none(method.settings),
         "columns": _columns(tasks),
         "max_document_bytes": min((task.max_document_bytes for task in tasks), default=None),
@@ -214,13 +217,13 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> dict[s
         "losses": describe_losses(tally.losses, tally.documents),
         "search": Part(method.describe_search(outcome)),
         "recall": _recall(outcome.recall),
-        "audit": _audit(outcome.audited, selection.audit_sample),
-        "bound": {"max_bucket_size": max_bucket_size, "documents": overflows},
+        "audit": _audit(outcome.audited, found.selection.audit_sample),
+        "bound": found.bound,
         "histogram": Part(method.histogram(outcome.counts)),
         "cluster_sizes": outcome.counts.cluster_sizes,
-        "cost": describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        "cost": describe_cost(found.stages, num_documents, tally.text_bytes),
         "source_bytes": tally.text_bytes - tally.against_bytes,
-        "warnings": [*warn_of_bound(overflows, max_bucket_size), *method.warnings(outcome), *found.warnings],
+        "warnings": [*warn_of_bound(**found.bound), *method.warnings(outcome), *found.warnings],
     }
 
 
@@ -371,13 +374,13 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
     return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
 
 
-def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
+def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
     """Return a warning if a full bucket hid earlier documents from others."""
-    if not num_documents:
+    if not documents:
         return []
-    shares, were = ("shares", "was") if num_documents == 1 else ("share", "were")
+    shares, were = ("shares", "was") if documents == 1 else ("share", "were")
     return [
-        f"{plural(num_documents, 'document')} {shares} a bucket with more than "
+        f"{plural(documents, 'document')} {shares} a bucket with more than "
         f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first {max_bucket_size:,}. "
         "Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]

@@ -165,7 +165,7 @@ def _score_curve(
     rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
     curve = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
     most = wide.max_bucket_size or method.max_bucket_size
-    warnings = warn_of_bound(outcome.num_bucket_overflows, most)
+    warnings = warn_of_bound(documents=outcome.num_bucket_overflows, max_bucket_size=most)
     return curve, [f"In the search for the curve, {warning}" for warning in warnings]
 
 
