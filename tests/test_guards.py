@@ -297,7 +297,8 @@ OPTIONS = {kind.__name__: kind for kind in DECLARED}
 def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    spelled = [re.fullmatch(r"spelled_out\((\w+)\)", ast.unparse(decorator)) for decorator in function.decorator_list]
+    decorators = map(ast.unparse, function.decorator_list)
+    spelled = [re.fullmatch(r"spelled_out\((\w+)(, is_reported=True)?\)", decorator) for decorator in decorators]
     options = [name for match in spelled if match for name in OPTIONS[match[1]].__annotations__]
     return [*(one.arg for one in named if one is not None and one.arg not in ("self", "cls")), *options]
 

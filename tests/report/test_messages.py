@@ -295,7 +295,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "p.csv": "",
         "broken.jsonl": documents + "{\n",
         "empty.jsonl": "",
-        "report.json": json.dumps({"version": "1", "command": "contamination", "settings": {}}),
+        "report.json": json.dumps({"version": "1", "command": "contamination", "options": {"corpus": None}}),
         "other.csv": "a,b\n1,2\n",
         "none.csv": "left_id,right_id,duplicate\n",
         "odd.csv": "left_id,right_id,duplicate\n1,1,maybe\n",

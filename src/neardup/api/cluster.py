@@ -30,7 +30,7 @@ from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def cluster(
     source: Source,
     *,
@@ -121,7 +121,8 @@ def cluster(
             if folder is not None:
                 with stages.stage("write"):
                     _write(folder, run, clusters, names)
-            report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
+            of_run = run.tasks, run.method, selection, run.outcome, stages, run.warnings
+            report = build_report("cluster", *of_run, options=wanted.given)
             rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
             report = describe_clusters(report, clusters, rows)
             report["lang"] = output_settings.lang

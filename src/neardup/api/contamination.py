@@ -33,7 +33,7 @@ from neardup.settings.run import Language
 from neardup.version import __version__
 
 
-@spelled_out(BatchOptions)
+@spelled_out(BatchOptions, is_reported=True)
 def find_contamination(
     items: Source,
     corpus: Source | None = None,
@@ -173,6 +173,7 @@ def _report(
     return {
         "version": __version__,
         "command": "contamination",
+        "options": run.given,
         "settings": asdict(settings),
         "columns": {"items": items.columns, "text": run.inputs.text_column},
         "counts": made.counts(),

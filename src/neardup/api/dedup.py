@@ -38,7 +38,7 @@ from neardup.settings.passages import PassageSettings
 from neardup.settings.run import GroupSettings, Keep, Language, Linkage, OutputKind, OutputSettings, SelectionSettings
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def dedup(
     source: Source,
     *,
@@ -283,7 +283,7 @@ def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:
     by_value = None if run.groups.group_by is not None else decided.by_value
     warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
     of_run = decided.tasks, decided.method, run.selection, decided.outcome, stages, warnings
-    return build_report("dedup", *of_run) | {"by_value": by_value}
+    return build_report("dedup", *of_run, options=run.given) | {"by_value": by_value}
 
 
 def _describe_passages(

@@ -131,6 +131,7 @@ def _rethreshold(
     warnings = [*decided.warnings, *warn_of_losses(decided.tasks, outcome, by_value)]
     new = build_report("dedup", decided.tasks, method, run.selection, outcome, Stages(), warnings)
     report = {**report, **{name: new[name] for name in _DECIDED}, "by_value": by_value}
+    report["options"] = report["options"] | given
     decided_again = decided._replace(method=method, outcome=outcome)
     result = result_of(run, decided_again, report, None, tables=True, source=source)
     return replace(result, _again=partial(_rethreshold, run, decided, report, source))  # its pairs reach as far

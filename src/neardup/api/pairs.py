@@ -35,7 +35,7 @@ from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
 
 
-@spelled_out(BatchOptions)
+@spelled_out(BatchOptions, is_reported=True)
 def find_pairs(
     source: Source,
     *,
@@ -128,9 +128,8 @@ def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found:
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
-    report = build_report(
-        "find-pairs", decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
-    )
+    of_run = decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
+    report = build_report("find-pairs", *of_run, options=engine.run.given)
     report["rejected"] = write.read_rejected(scratch.directory)
     engine.complete(report)
     return report
@@ -189,4 +188,5 @@ def _pairs_of_fingerprints(
         ids = gathered.ids(positions)
         batches = pair_batches(Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))
         found.take(batches, pairs_schema((DISTANCE,)))
-    return fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)
+    report = fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)
+    return report | {"options": run.given}

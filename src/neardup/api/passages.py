@@ -35,7 +35,7 @@ from neardup.settings.run import Language, SelectionSettings
 from neardup.version import __version__
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def remove_passages(
     source: Source,
     *,
@@ -138,6 +138,7 @@ def remove_passages(
             if folder is not None:
                 _write(folder, cleaned, batches, write, stages, run.threads)
             report = report_passages(asdict(settings) | {"within": within}, cleaned, stages, warnings) | asdict(wanted)
+            report["options"] = run.given
             report["rejected"] = writing.read_rejected(scratch.directory)
             if folder is not None:
                 examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)

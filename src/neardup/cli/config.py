@@ -15,14 +15,9 @@ from click.core import ParameterSource
 from neardup.cli.settings import option
 from neardup.errors import SettingError
 from neardup.files import read_text
-from neardup.settings.jieba import JIEBA
-from neardup.settings.methods import name_of
 from neardup.version import __version__
 
 _REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
-_OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
-_SHAPE = {"settings": dict, "columns": dict, "inputs": list, "num_inputs": int, "warnings": list}  # what repeats a run
-_SHAPE_OF_INPUT = {"name": str, "format": str, "role": str}
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
@@ -117,80 +112,22 @@ def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
 
 
 def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
-    """Return the values of the report of a run, but for its output and how it used the machine."""
+    """Return the options of a run from its report: those that change its result."""
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
             f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the report.json of such a run."
         )
-    if ctx.command.name == "contamination":
+    options = report.get("options")
+    if not isinstance(options, dict):
         raise SettingError(
-            f"--config {name} does not repeat a run: a report of neardup contamination does not name its items and "
-            "their columns. Write the options to a TOML file."
-        )
-    from neardup.formats.registry import FORMATS, format_of
-    from neardup.runs.columns import FILE_COLUMN, ID_NAMES
-
-    has_method = ctx.command.name != "passages"
-    if has_method and report.get("method", {}) is None:
-        raise SettingError(
-            f"The run of {name} used a Python function, which a file cannot contain. Repeat it in Python."
-        )
-    _refuse_other_shape(report, name, has_method)
-    method, settings = report["method"] if has_method else {}, report["settings"]
-    values = {key: value for key, value in method.items() if value is not None and key != "method"}
-    if has_method:
-        values["method"] = name_of(method["method"])
-    jieba = _section(_section(method, "tokens"), "jieba")
-    if jieba:
-        values |= {option: jieba.get(field) for option, field in JIEBA.items()}
-        values["tokens"] = "jieba"
-    values |= {key: settings[key] for key in (_OF_REPORT if has_method else settings) if settings.get(key) is not None}
-    values["passages"] = _section(_section(report, "passages"), "settings").get("min_length")
-    values["write"] = report.get("write")
-    values["count_by"] = _section(report, "by_value").get("column")
-    groups = _section(report, "groups")
-    values |= {"group_by": groups.get("column"), "group_share": groups.get("share")}
-    values["text_column"] = report["columns"]["text"]
-    # The first of the names is found without being named, and a named column whose ids repeat is refused.
-    repeats = any(str(warning).startswith("The id ") for warning in report["warnings"])
-    if not repeats and report["columns"]["id"] not in (ID_NAMES[0], FILE_COLUMN):
-        values["id_column"] = report["columns"]["id"]
-    values["max_document_bytes"] = report.get("max_document_bytes")
-    units = {str(part.get("unit")) for part in report["inputs"] if part["format"] == "text"}
-    values["text_unit"] = units.pop() if len(units) == 1 and "None" not in units else None
-    formats = {part["format"] for part in report["inputs"]}
-    by_suffix = {format_of(part["name"])[0] for part in report["inputs"]}
-    if len(formats) == 1 and formats != by_suffix and formats <= FORMATS.keys():
-        values["in_format"] = formats.pop()
-    for role, param in (("source", "inputs"), ("against", "against")):
-        named = [part["name"] for part in report["inputs"] if part["role"] == role and part["format"] != "table"]
-        if report["num_inputs"] == len(report["inputs"]):
-            values[param] = named
-    return values
-
-
-def _section(values: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return a section of a report, {} if it has none."""
-    section = values.get(key)
-    return section if isinstance(section, dict) else {}
-
-
-def _refuse_other_shape(report: dict[str, Any], name: str, has_method: bool) -> None:
-    """Raise SettingError if a report lacks what repeats a run, as one of another version or of another program may."""
-    wanted = _SHAPE | ({"method": dict} if has_method else {})
-    missing = [key for key, kind in wanted.items() if not isinstance(report.get(key), kind)]
-    missing += [f"columns.{key}" for key in ("text", "id") if key not in _section(report, "columns")]
-    if has_method and not isinstance(_section(report, "method").get("method"), str):
-        missing.append("method.method")
-    inputs = report.get("inputs")
-    for number, part in enumerate(inputs if isinstance(inputs, list) else []):
-        values = part if isinstance(part, dict) else {}
-        wrong = [key for key, kind in _SHAPE_OF_INPUT.items() if not isinstance(values.get(key), kind)]
-        missing += [f"inputs[{number}].{key}" for key in wrong]
-    if missing:
-        raise SettingError(
-            f"--config {name} does not repeat a run: the report has no {missing[0]!r} of the kind that neardup "
+            f"--config {name} does not repeat a run: the report has no 'options' of the kind that neardup "
             f"{__version__} writes (it is of version {report.get('version')}). Name a complete report.json of this "
             "version, or write the options to a TOML file."
         )
+    lost = next((key for key, value in options.items() if value is None and key != "inputs"), None)
+    if lost is not None:  # other inputs can be named beside the report
+        raise SettingError(
+            f"The run of {name} used a Python object as {lost}, which a file cannot contain. Repeat it in Python."
+        )
+    return options

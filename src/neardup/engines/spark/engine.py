@@ -349,7 +349,8 @@ def dedup_files(
             finish = _finish_here if search.fits_driver else _finish_on_workers
             totals, by_value, shown = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
         warnings += warn_of_losses(tasks, totals, by_value)
-        report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
+        of_run = tasks, method, engine.run.selection, totals, stages, warnings
+        report = build_report("dedup", *of_run, options=engine.run.given)
         report |= {"write": wanted, "by_value": by_value, "lang": lang}
         engine.complete(report)
         write.write_report(report, render_report(report, shown), folder.result)
