@@ -27,21 +27,26 @@ class Named(os.PathLike[str]):
         return self.name
 
 
-def named(names: Iterable[str]) -> list[Named] | None:
-    """Return names as the paths they are; None if there are none."""
-    return [Named(name) for name in names] or None
-
-
-def refuse_inputs_at(output: str | os.PathLike[str], inputs: Iterable[str], options: Mapping[str, Any]) -> None:
+def refuse_inputs_at(output: str | os.PathLike[str], inputs: Iterable[Named], options: Mapping[str, Any]) -> None:
     """Raise OutputError if a file that a command writes would replace one of its inputs."""
     from neardup.runs.input_files import list_inputs
     from neardup.runs.overlap import refuse_replacing
 
-    files = [name for name in inputs if name != "-"]  # standard input can be read only once
+    files = [path.name for path in inputs if path.name != "-"]  # standard input can be read only once
     refuse_replacing([output], list_inputs(files, format_name=options.get("in_format")) if files else [])
 
 
-inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+def _named(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> list[Named] | None:
+    """Return names as the paths they are; None if there are none."""
+    return [Named(name) for name in names] or None
+
+
+inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, callback=_named)
+
+
+def collection_option(flag: str, help: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option for the paths of a collection, besides those of the inputs."""
+    return option(f"{flag} PATH...", "Input", help, callback=_named)
 
 
 def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:

@@ -304,7 +304,7 @@ def reported_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) 
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            options |= _options_of(value)
+            options |= {key: other for key, other in _options_of(value).items() if other != defaults.get(key)}
         elif name in _SOURCES and value is not None:
             options[_SOURCES[name]] = _reported_names(value)
         elif (type(value), value) != (type(defaults[name]), defaults[name]):
