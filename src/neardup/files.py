@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -171,6 +172,15 @@ def read_json(path: _Readable) -> Any:
         raise ValueError("it is nested too deeply to be read") from error
     except ValueError as error:
         raise ValueError(f"it is not JSON in UTF-8: {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the values of TOML. Raises ValueError if it is not TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(text)
 
 
 def lines_of(text: str) -> list[str]:

@@ -25,7 +25,7 @@ from pyspark.sql.types import DataType, DecimalType, LongType
 
 from neardup.arrays import arrow_of
 from neardup.decide.priority import rank_columns
-from neardup.engines.capabilities import FRAMES, refuse_within
+from neardup.engines.capabilities import FRAMES
 from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run
 from neardup.engines.spark.session import first_line, translated
 from neardup.engines.spark.source import Frame
@@ -36,6 +36,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
+from neardup.runs.refusals import refuse_together
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings
 
@@ -126,7 +127,8 @@ def dedup(
     selection = SelectionSettings(keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size)
     FRAMES.refuse("dedup", {"keep": keep})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
-    refuse_within(within, is_possible=chosen.keeps_groups_apart)
+    if not chosen.keeps_groups_apart:
+        refuse_together("fingerprints", within=within)
     run, outcome = _run(df, text_column, id_column, chosen, selection, against)
     removed = _with_ids(outcome, outcome.removed, chosen)
     with run.named("removed"):

@@ -296,6 +296,7 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "broken.jsonl": documents + "{\n",
         "empty.jsonl": "",
         "report.json": json.dumps({"version": "1", "command": "contamination", "options": {"corpus": None}}),
+        "old.json": json.dumps({"version": "1", "command": "dedup", "settings": {}}),
         "other.csv": "a,b\n1,2\n",
         "none.csv": "left_id,right_id,duplicate\n",
         "odd.csv": "left_id,right_id,duplicate\n1,1,maybe\n",

@@ -13,11 +13,11 @@ from neardup.documents.texts import join_ids
 from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.formats.jsonl import why_no_object
-from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
 from neardup.settings.constraints import check_columns, check_kind, check_limit
+from neardup.settings.run import MAX_DOCUMENT_BYTES
 
 MAX_LINE_BYTES = 256 << 20
 

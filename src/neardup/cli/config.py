@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +13,60 @@ from click.core import ParameterSource
 
 from neardup.cli.settings import option
 from neardup.errors import SettingError
-from neardup.files import read_text
+from neardup.files import parse_toml, read_text
 from neardup.version import __version__
 
 _REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
 
 
-def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
     if name is None:
         return
-    path = Path(name)
+    is_report = name.endswith(".json")
     try:
-        text = read_text(path)
+        text = read_text(Path(name))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", error)
         raise SettingError(f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json.") from error
     try:
-        values = _of_report(json.loads(text), ctx, name) if path.suffix == ".json" else _of_toml(text, ctx, name)
-    except SettingError:
-        raise
-    except ValueError as error:
+        values = json.loads(text) if is_report else parse_toml(text)
+    except (ValueError, RecursionError) as error:
         raise SettingError(f"--config {name} is neither TOML nor a report.json: {error}. Fix the file.") from error
-    known = {str(param.name): param for param in ctx.command.get_params(ctx)}
-    several = {name for name, param in known.items() if getattr(param, "multiple", False) or param.nargs == -1}
+    if is_report:
+        values = _options_of(values, ctx, name)
+    params = _params_of(ctx)
     ctx.default_map = dict(ctx.default_map or {})
-    ctx.meta[_REPORTED] = {*values} if path.suffix == ".json" else set()
+    ctx.meta[_REPORTED] = {*values} if is_report else set()
     for key, value in values.items():
-        if key in known and value is not None:
-            _refuse_other_kind(known[key], value, key in several, name)
-            ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
+        param = params.get(key.replace("-", "_"))
+        if param is None:
+            raise SettingError(_refusal_of(key, params, ctx, name))
+        if value is not None:
+            is_several = getattr(param, "multiple", False) or param.nargs == -1
+            _refuse_other_kind(param, value, is_several, name)
+            ctx.default_map[str(param.name)] = [value] if is_several and not isinstance(value, list) else value
+
+
+def _params_of(ctx: click.Context) -> dict[str, click.Parameter]:
+    """Return the parameters of a command by their keys in a file: the options without their dashes, and inputs."""
+    return {
+        spelling.lstrip("-").replace("-", "_"): param
+        for param in ctx.command.get_params(ctx)
+        for spelling in (param.opts if isinstance(param, click.Option) else [str(param.name)])
+        if spelling not in ("-h", "--help", "--help-all", "--config")
+    }
+
+
+def _refusal_of(key: str, params: Collection[str], ctx: click.Context, name: str) -> str:
+    """Return the sentence that refuses a key that is no option."""
+    plain = key.replace("-", "_")
+    negated = [f"{plain[3:]} = false"] if plain.startswith("no_") and plain[3:] in params else []
+    close = negated or difflib.get_close_matches(plain, params, 1)
+    hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
+    return (
+        f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
+        f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
+    )
 
 
 def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, name: str) -> None:
@@ -82,36 +106,7 @@ def reported_for_another(names: Iterable[str]) -> dict[str, None]:
     return {name: None for name in reported if source(name) is ParameterSource.DEFAULT_MAP}
 
 
-def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
-    """Return the values of a TOML file by parameter, whose keys are the options without their dashes."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    params = {
-        spelling.lstrip("-").replace("-", "_"): param
-        for param in ctx.command.get_params(ctx)
-        for spelling in (param.opts if isinstance(param, click.Option) else [str(param.name)])
-        if spelling not in ("-h", "--help", "--help-all", "--config")
-    }
-    values = {}
-    for key, value in tomllib.loads(text).items():
-        plain = key.replace("-", "_")
-        param = params.get(plain)
-        if param is None:
-            negated = [f"{plain[3:]} = false"] if plain.startswith("no_") and plain[3:] in params else []
-            close = negated or difflib.get_close_matches(plain, params, 1)
-            hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
-            raise SettingError(
-                f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
-                f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
-            )
-        values[str(param.name)] = value
-    return values
-
-
-def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
+def _options_of(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
     """Return the options of a run from its report: those that change its result."""
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(

@@ -25,13 +25,12 @@ from neardup.cli.sources import (
     collection_option,
     folder_options,
     inputs_argument,
-    one_or_several,
     printing_options,
     source_options,
 )
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
-from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
+from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
 from neardup.settings.run import RunSettings
 
 
@@ -55,15 +54,7 @@ from neardup.settings.run import RunSettings
     "The documents to search: all paths up to the next option; repeatable. Or an index that stores texts. Default: the "
     "inputs, each searched for the items of the others.",
 )
-@option(
-    "--item-columns NAME...",
-    "Input",
-    "The columns of an item, by commas or repeated; with weights: question,answer:0.5. Default: question, problem, "
-    "prompt, query, instruction, input or text, and the columns of choices and answers.",
-    callback=one_or_several,
-)
-@option("--item-id-column NAME", "Input", "The id column of the items. Default: as of a corpus.")
-@option("--benchmark-column NAME", "Input", "The column with the benchmark of an item. Default: the name of the input.")
+@settings_options(ItemSettings, "Input")
 @source_options
 @settings_options(ContaminationSettings, "Decision")
 @settings_options(RunSettings, "Running", without=("cache_bytes",))

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import neardup
-from neardup.cli import render, sources
+from neardup.cli import render
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import command
+from neardup.cli.settings import command, settings_options
 from neardup.cli.sources import Named, inputs_argument, job_options, output_options, refuse_inputs_at
+from neardup.runs.options import ReadingSettings
 
 
 @command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
 @inputs_argument
 @output_options("FILE", "The table to write, a Parquet file.")
-@sources.text_options
+@settings_options(ReadingSettings, "Input", without=("id_column",))
 @partial(text_options, methods=("simhash",))
 @job_options
 def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **values: Any) -> None:

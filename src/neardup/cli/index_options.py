@@ -13,8 +13,7 @@ import click
 import neardup
 from neardup.cli import render
 from neardup.cli.running import running, show
-from neardup.cli.settings import option
-from neardup.cli.sources import one_or_several
+from neardup.cli.settings import one_or_several, option
 from neardup.report.wording import plural, translated
 
 if TYPE_CHECKING:

@@ -224,6 +224,11 @@ def settings_options(
     return composed(*(setting_option(name, defaults[name], constraints_of(settings)[name], section) for name in chosen))
 
 
+def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:
+    """Return the only name of a repeatable option, the list of several, or None."""
+    return None if not names else names[0] if len(names) == 1 else list(names)
+
+
 def setting_option(
     name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None, **more: Any
 ) -> Callable[[Function], Function]:
@@ -240,6 +245,9 @@ def setting_option(
         return option(switch, section, text, default=default)
     if constraint.value_type is tuple:
         return option(f"{flag} WORD...", section, text, name, default=default)
+    if constraint.value_type is list:
+        flags = f"{flag}, --{constraint.alias.replace('_', '-')}" if constraint.alias else flag
+        return option(f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several)
     words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
     if constraint.value_type is str and not constraint.choices:
         is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from neardup.cli.config import config_option
 from neardup.cli.methods import method_options
-from neardup.cli.settings import COUNT, PRINTING, Function, composed, option, settings_options
+from neardup.cli.settings import PRINTING, Function, composed, option, settings_options
 from neardup.errors import OutputError
-from neardup.formats.registry import FORMATS
-from neardup.settings.run import RunSettings, SelectionSettings, TextUnit
+from neardup.runs.options import ReadingSettings
+from neardup.settings.run import EngineSettings, RunSettings, SelectionSettings
 
 
 class Named(os.PathLike[str]):
@@ -49,45 +49,7 @@ def collection_option(flag: str, help: str) -> Callable[[Function], Function]:
     return option(f"{flag} PATH...", "Input", help, callback=_named)
 
 
-def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:
-    """Return the only name of a repeatable option, the list of several, or None."""
-    return None if not names else names[0] if len(names) == 1 else list(names)
-
-
-_text_column = option(
-    "--text-column, --vector-column NAME...",
-    "Input",
-    "The text column; repeatable, to join several. Default: text, content, body, raw_content or html. Of vectors: "
-    "vector, embedding or embeddings.",
-    "text_column",
-    callback=one_or_several,
-)
-_id_column = option(
-    "--id-column NAME...",
-    "Input",
-    "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, _id or url, else row "
-    "numbers.",
-    callback=one_or_several,
-)
-_file_options = composed(
-    option(
-        "--text-unit",
-        "Input",
-        "Whether a document of a text file is a line or the whole file; auto: a line if the input is a single file.",
-        type=click.Choice(get_args(TextUnit)),
-        default="auto",
-    ),
-    option(
-        "--in-format",
-        "Input",
-        "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
-        type=click.Choice(list(FORMATS)),
-    ),
-    option("--max-document-bytes N", "Input", "Reject longer documents.", type=COUNT, default=64 << 20),
-)
-text_options = composed(_text_column, _file_options)
-"""Adds the options for reading texts."""
-source_options = composed(_text_column, _id_column, _file_options)
+source_options = settings_options(ReadingSettings, "Input")
 """Adds the options for reading documents."""
 
 
@@ -120,20 +82,7 @@ folder_options = composed(
 """Adds --output DIR, --overwrite and --resume."""
 
 
-engine_options = composed(
-    option(
-        "--engine",
-        "Running",
-        "Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
-        type=click.Choice(["local", "spark"]),
-        default="local",
-    ),
-    option(
-        "--master URL",
-        "Running",
-        "The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
-    ),
-)
+engine_options = settings_options(EngineSettings, "Running")
 """Adds --engine and --master."""
 
 

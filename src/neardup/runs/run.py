@@ -21,19 +21,28 @@ from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, InputFile, Part, Task, UnreachableInput
+from neardup.formats.reading import InputFile, Part, Task, UnreachableInput
 from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
 from neardup.runs.columns import choose_columns
-from neardup.runs.input_files import check_reading, list_inputs
+from neardup.runs.input_files import list_inputs
+from neardup.runs.options import check_reading
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import check_columns, check_flag, check_limit, plain
+from neardup.settings.constraints import check_columns, check_flag, plain
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
-from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import (
+    MAX_DOCUMENT_BYTES,
+    GroupSettings,
+    Keep,
+    OnError,
+    RunSettings,
+    SelectionSettings,
+    TextUnit,
+)
 from neardup.stores.addresses import shown_address
 
 if TYPE_CHECKING:
@@ -384,8 +393,8 @@ class Run:
         for columns in (self.inputs.text_column, self.inputs.id_column):
             if columns is not None:
                 check_columns(columns)
-        check_reading(self.inputs.text_unit, self.inputs.in_format)
-        check_limit(self.inputs.max_document_bytes, "max_document_bytes", option="--max-document-bytes")
+        options = self.inputs._asdict()
+        check_reading(**{name: options[name] for name in ("text_unit", "in_format", "max_document_bytes")})
         check_progress(self.progress)
 
     @property
