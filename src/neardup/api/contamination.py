@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, Literal
@@ -14,6 +12,7 @@ from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
+from neardup.files import AnyPath
 from neardup.formats.tables import TablePart
 from neardup.output import write as writing
 from neardup.output.contamination import Found, ItemTables
@@ -28,6 +27,7 @@ from neardup.runs.refusals import refuse_together
 from neardup.runs.run import BatchOptions, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.runs.run import Found as FoundInputs
 from neardup.runs.scratch import workspace
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
@@ -39,7 +39,7 @@ def find_contamination(
     items: Source,
     corpus: Source | None = None,
     *,
-    item_columns: str | Sequence[str] | None = None,
+    item_columns: ColumnNames = None,
     item_id_column: str | None = None,
     benchmark_column: str | None = None,
     threshold: float = 0.4,
@@ -47,7 +47,7 @@ def find_contamination(
     min_shingles: int = 5,
     common: int = 10,
     max_documents: int = 100,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
     overwrite: bool = False,

@@ -13,6 +13,7 @@ from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.errors import SettingError
+from neardup.files import AnyPath
 from neardup.output.job import open_job
 from neardup.report.contents import warn_if_incomplete
 from neardup.report.stages import open_stages
@@ -35,7 +36,7 @@ def dedup(
     max_distance: int | None = None,
     against: Source | None = None,
     update: bool = False,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: OutputKind = "kept",
     passages: int | None = None,
     keep: Keep = "first",
@@ -50,7 +51,7 @@ def dedup(
     tables: bool = True,
     rethreshold: bool = False,
     overwrite: bool = False,
-    scratch: str | os.PathLike[str] | None = None,
+    scratch: AnyPath | None = None,
     resume: bool = False,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
@@ -194,13 +195,7 @@ def dedup(
 
 
 def _on_workers(
-    performer: Engine,
-    output: str | os.PathLike[str],
-    wanted: str,
-    lang: str,
-    *,
-    overwrite: bool,
-    scratch: str | os.PathLike[str] | None,
+    performer: Engine, output: AnyPath, wanted: str, lang: str, *, overwrite: bool, scratch: AnyPath | None
 ) -> Deduplication:
     """Let the workers of a cluster write the output, without tables of the result."""
     from neardup.engines.spark.engine import dedup_files
@@ -217,8 +212,8 @@ def _wanted(
     settings: OutputSettings,
     groups: GroupSettings,
     selection: SelectionSettings,
-    output: str | os.PathLike[str] | None,
-    scratch: str | os.PathLike[str] | None,
+    output: AnyPath | None,
+    scratch: AnyPath | None,
 ) -> str:
     """Return the `write` of the settings.
 

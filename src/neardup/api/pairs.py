@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from neardup.engines.base import Engine, decide
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
+from neardup.files import AnyPath
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.sketches import require_same
@@ -43,7 +43,7 @@ def find_pairs(
     method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     overwrite: bool = False,
     tables: bool = True,
     max_bucket_size: int | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -15,6 +14,7 @@ from neardup.documents.batch import BatchCache
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
+from neardup.files import AnyPath
 from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import refuse_cuts, try_sinks
@@ -49,7 +49,7 @@ def remove_passages(
     min_share: float = 0.0,
     within: str | None = None,
     max_loss: float = 1.0,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: Literal["kept", "marked", "removed"] = "kept",
     lang: Language = "en",
     overwrite: bool = False,

@@ -13,6 +13,7 @@ from neardup.cli.config import config_option
 from neardup.cli.methods import method_options
 from neardup.cli.settings import PRINTING, Function, composed, option, settings_options
 from neardup.errors import OutputError
+from neardup.files import AnyPath
 from neardup.runs.options import ReadingSettings
 from neardup.settings.run import EngineSettings, RunSettings, SelectionSettings
 
@@ -27,7 +28,7 @@ class Named(os.PathLike[str]):
         return self.name
 
 
-def refuse_inputs_at(output: str | os.PathLike[str], inputs: Iterable[Named], options: Mapping[str, Any]) -> None:
+def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Mapping[str, Any]) -> None:
     """Raise OutputError if a file that a command writes would replace one of its inputs."""
     from neardup.runs.input_files import list_inputs
     from neardup.runs.overlap import refuse_replacing

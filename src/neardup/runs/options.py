@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from neardup.formats.registry import FORMATS
-from neardup.settings.constraints import Validated, constraints_of, parameter
+from neardup.settings.constraints import ColumnNames, Validated, constraints_of, parameter
 from neardup.settings.run import MAX_DOCUMENT_BYTES, TextUnit
 
 
@@ -15,7 +14,7 @@ from neardup.settings.run import MAX_DOCUMENT_BYTES, TextUnit
 class ReadingSettings(Validated):
     """How inputs are read."""
 
-    text_column: str | Sequence[str] | None = parameter(
+    text_column: ColumnNames = parameter(
         None,
         "The text column; repeatable, to join several. Default: text, content, body, raw_content or html. Of vectors: "
         "vector, embedding or embeddings.",
@@ -23,7 +22,7 @@ class ReadingSettings(Validated):
         sentinels=("NAME",),
         alias="vector_column",
     )
-    id_column: str | Sequence[str] | None = parameter(
+    id_column: ColumnNames = parameter(
         None,
         "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, _id or url, else row "
         "numbers.",

@@ -33,7 +33,7 @@ from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.runs.options import check_reading
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import check_columns, check_flag, plain
+from neardup.settings.constraints import ColumnNames, check_columns, check_flag, plain
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
 from neardup.settings.run import MAX_DOCUMENT_BYTES, Keep, OnError, RunSettings, SelectionSettings, TextUnit
@@ -58,8 +58,8 @@ class Inputs(NamedTuple):
 
     source: Source
     against: Source | None = None
-    text_column: str | Sequence[str] | None = None
-    id_column: str | Sequence[str] | None = None
+    text_column: ColumnNames = None
+    id_column: ColumnNames = None
     text_unit: TextUnit = "auto"
     in_format: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
@@ -107,7 +107,7 @@ def _first_length(parts: Sequence[Part], columns: Columns) -> int:
     return 0
 
 
-def _lacks(parts: Sequence[Part], text_column: str | Sequence[str] | None) -> bool:
+def _lacks(parts: Sequence[Part], text_column: ColumnNames) -> bool:
     """Return whether no part has any of the columns of the text that were named."""
     named = [text_column] if isinstance(text_column, str) else text_column or []
     return not any(name in (part.column_types() or {}) for part in parts for name in named)
@@ -221,7 +221,7 @@ def looks_like_path(text: str) -> bool:
 class TextOptions(TypedDict, total=False):
     """How texts are read: the options of every function that reads them, as in `dedup`."""
 
-    text_column: str | Sequence[str] | None
+    text_column: ColumnNames
     text_unit: TextUnit
     in_format: str | None
     max_document_bytes: int
@@ -234,7 +234,7 @@ class TextOptions(TypedDict, total=False):
 class ReadingOptions(TextOptions, total=False):
     """And their ids."""
 
-    id_column: str | Sequence[str] | None
+    id_column: ColumnNames
 
 
 class BatchOptions(ReadingOptions, total=False):

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
 from reprlib import Repr
-from typing import Any
+from typing import Any, TypeAlias
 
 from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 
+ColumnNames: TypeAlias = str | Sequence[str] | None
+"""A column, or several that are joined; None chooses one by its name."""
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neardup.settings.constraints import Validated, parameter
+from neardup.settings.constraints import ColumnNames, Validated, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +46,7 @@ class ContaminationSettings(Validated):
 class ItemSettings(Validated):
     """How items are read."""
 
-    item_columns: str | Sequence[str] | None = parameter(
+    item_columns: ColumnNames = parameter(
         None,
         "The columns of an item, by commas or repeated; with weights: question,answer:0.5. Default: question, problem, "
         "prompt, query, instruction, input or text, and the columns of choices and answers.",
