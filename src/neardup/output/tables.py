@@ -19,7 +19,7 @@ from neardup.arrays import Mask, Positions, arrow_file, arrow_of
 from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.documents.batch import DocumentBatch, Pages
 from neardup.errors import NeardupError, OutputError
-from neardup.files import AtomicFile, advice_on, reason_of
+from neardup.files import AnyPath, AtomicFile, advice_on, reason_of
 from neardup.formats.reading import Task
 from neardup.runs.directory import refuse_address
 from neardup.runs.locations import DocumentLocations
@@ -73,7 +73,7 @@ _WRITERS: dict[str, Callable[[Path, pa.Schema], AbstractContextManager[Any]]] = 
 SUFFIXES = tuple(_WRITERS)
 
 
-def check_output(output: str | os.PathLike[str], suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
+def check_output(output: AnyPath, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
     """Return the path of a file that may be written.
 
     Raises
@@ -130,7 +130,7 @@ class TableFile:
     num_rows : the number of rows written.
     """
 
-    def __init__(self, output: str | os.PathLike[str], *, overwrite: bool) -> None:
+    def __init__(self, output: AnyPath, *, overwrite: bool) -> None:
         self.path = check_output(output, SUFFIXES, overwrite=overwrite)
         self.num_rows = 0
 
