@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, decide
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
+from neardup.files import AnyPath
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
@@ -32,7 +32,7 @@ from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def cluster(
     source: Source,
     *,
@@ -40,7 +40,7 @@ def cluster(
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     keep: Keep = "first",
     within: str | None = None,
     lang: Language = "en",
@@ -149,7 +149,7 @@ class _Clusters(Product[Clustering]):
 
     def report(self) -> ClusterReport:
         """Return the report, with the largest clusters."""
-        found = self.decided.findings(self.run.selection, self.stages)
+        found = self.decided.findings(self.run, self.stages)
         return cluster_report(found, self.clusters, self._shown(), self.lang)
 
     def _shown(self) -> list[dict[str, Any]]:

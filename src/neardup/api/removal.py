@@ -130,7 +130,7 @@ def _report(product: Removal) -> DedupReport:
         cut = _report_passages(product)
         passages = {"settings": cut.settings, "counts": cut.counts}
     return dedup_report(
-        decided.findings(product.run.selection, product.stages),
+        decided.findings(product.run, product.stages),
         by_value=decided.by_value,
         write=product.write,
         lang=product.lang,
@@ -226,7 +226,7 @@ def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: dict
                 f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
             )
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
-    found = decided.findings(run.selection, Stages())
+    found = decided.findings(run, Stages())._replace(options={**run.given, **given})
     report = report.at_limit(dedup_report(found, by_value=decided.by_value, write=report.write, lang=report.lang))
     result = _result(run, decided, report.to_dict(), None, fills_tables=True)
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far

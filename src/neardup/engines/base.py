@@ -23,7 +23,6 @@ from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
 from neardup.runs.scratch import Scratch
-from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
 
 if TYPE_CHECKING:
@@ -124,17 +123,18 @@ class Decided(NamedTuple):
         """What the user should know of the inputs."""
         return self.searched.warnings
 
-    def findings(self, selection: SelectionSettings, stages: Stages) -> Findings:
+    def findings(self, run: Run, stages: Stages) -> Findings:
         """Return the findings for the report of a run that ends now."""
         return Findings(
             tasks=self.tasks,
             method=self.method,
-            selection=selection,
+            selection=run.selection,
             outcome=self.outcome,
             stages=stages,
             warnings=self.warnings,
             engine=self.searched.engine,
             rule=self.decision.facts,
+            options=run.given,
         )
 
     def row_mask(self) -> Mask:

@@ -134,6 +134,7 @@ class Findings(NamedTuple):
     """The findings of a search, from which a report is made once the output is written.
 
     warnings : of the inputs. engine : the facts that only the engine knows. rule : the facts of the rule that decided.
+    options : of the call.
     """
 
     tasks: list[Task]
@@ -144,6 +145,7 @@ class Findings(NamedTuple):
     warnings: list[str]
     engine: EngineFacts = NO_FACTS
     rule: Mapping[str, Any] = {}
+    options: Mapping[str, Any] | None = None
 
     @property
     def bound(self) -> dict[str, int]:
@@ -206,6 +208,7 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> dict[s
     tasks, method, outcome = found.tasks, found.method, found.outcome
     num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
     return {
+        "options": found.options,
         "scheme": method.scheme(),
         "settings": method.other_settings(found.selection),
         "method": settings_or_none(method.settings),
@@ -387,9 +390,15 @@ def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
 
 
 def fingerprint_pairs_report(
-    scheme: Mapping[str, Any], counts: Mapping[str, Count], radius: Radius, num_pairs: int, stages: Stages
+    scheme: Mapping[str, Any],
+    counts: Mapping[str, Count],
+    radius: Radius,
+    num_pairs: int,
+    stages: Stages,
+    *,
+    options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the report of a search for pairs of fingerprints."""
+    """Return the report of a search for pairs of fingerprints. options : of the call."""
     count = sum(each.fingerprints for each in counts.values())
     return {
         "version": __version__,
@@ -405,6 +414,7 @@ def fingerprint_pairs_report(
         **describe_losses(Losses(), 0),
         **describe_cost(stages, count),
         "warnings": [],
+        "options": options,
     }
 
 

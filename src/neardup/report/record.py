@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -79,10 +80,11 @@ class SearchCounts(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Record):
-    """The report of a command."""
+    """The report of a command. options : of the call; None for a command without a file of options."""
 
     version: str = __version__
     command: str
+    options: Mapping[str, Any] | None = None
 
     def before_update(self) -> Report:
         """Return the report of an output that is complete, before the run changes anything besides it."""
@@ -141,7 +143,7 @@ class DedupReport(SearchReport):
 
 
 _DECIDED = (
-    *("settings", "method", "inputs", "removed_by_inputs", "counts", "histogram", "cluster_sizes", "bound"),
+    *("options", "settings", "method", "inputs", "removed_by_inputs", "counts", "histogram", "cluster_sizes", "bound"),
     *("removed_bytes", "warnings", "by_value", "rule"),
 )
 """The fields that depend on the decision; the others are of the search."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +22,7 @@ from neardup.engines.spark.found import collect_found
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
-from neardup.files import write_text
+from neardup.files import AnyPath, write_text
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -125,12 +124,7 @@ def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[
 
 
 def dedup_files(
-    engine: Engine,
-    folder: OutputDirectory,
-    wanted: str,
-    lang: str,
-    scratch: str | os.PathLike[str] | None,
-    stages: Stages,
+    engine: Engine, folder: OutputDirectory, wanted: str, lang: str, scratch: AnyPath | None, stages: Stages
 ) -> dict[str, Any]:
     """Remove the near-duplicates of files: workers write the kept documents, and the driver collects counts.
 
@@ -161,6 +155,7 @@ def dedup_files(
             done = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
         facts = _facts(done.rounds)
         findings = Findings(tasks, method, engine.run.selection, done.totals, stages, warnings, facts)
+        findings = findings._replace(options=engine.run.given)
         report = dedup_report(findings, by_value=done.by_value, write=wanted, lang=lang).to_dict()
         write.write_report(report, render_report(report, done.shown), folder.result)
         folder.finish()
