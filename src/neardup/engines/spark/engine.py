@@ -153,9 +153,16 @@ def dedup_files(
             search = flow.search()
             finish = _finish_here if search.fits_driver else _finish_on_workers
             done = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
-        facts = _facts(done.rounds)
-        findings = Findings(tasks, method, engine.run.selection, done.totals, stages, warnings, facts)
-        findings = findings._replace(options=engine.run.given)
+        findings = Findings(
+            tasks=tasks,
+            method=method,
+            selection=engine.run.selection,
+            outcome=done.totals,
+            stages=stages,
+            warnings=warnings,
+            engine=_facts(done.rounds),
+            options=engine.run.given,
+        )
         report = dedup_report(findings, by_value=done.by_value, write=wanted, lang=lang).to_dict()
         write.write_report(report, render_report(report, done.shown), folder.result)
         folder.finish()
@@ -205,7 +212,7 @@ def _finish_here(
             output.write_kept(corpus, output.lists_of_removed(corpus, keys), outcome, to.folder)
     with flow.named("report"):
         shown = output.show_examples(corpus, removals, locations, outcome, method)
-    return _Finished(outcome, found.by_value, shown)
+    return _Finished(totals=outcome, by_value=found.by_value, shown=shown)
 
 
 def _finish_on_workers(
@@ -223,7 +230,7 @@ def _finish_on_workers(
     with flow.named("report"):
         by_value = output.count_by_value(outcome, engine.run.counted)
         shown = output.show_examples(corpus, *output.sample_removals(outcome, totals, tasks, method), totals, method)
-    return _Finished(totals, by_value, shown, outcome.rounds)
+    return _Finished(totals=totals, by_value=by_value, shown=shown, rounds=outcome.rounds)
 
 
 def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:
