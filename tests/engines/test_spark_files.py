@@ -355,7 +355,9 @@ def totals_of(documents: int, removed: int) -> Totals:
     """Return the part of the totals of one input that its kept documents depend on."""
     corpus = SimpleNamespace(part_ends=np.array([documents]))
     return SimpleNamespace(
-        corpus=corpus, counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4))
+        corpus=corpus,
+        counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4)),
+        others=np.empty(0, np.uint32),
     )
 
 
