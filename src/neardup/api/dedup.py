@@ -12,12 +12,13 @@ from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.errors import SettingError
-from neardup.output.job import open_job
+from neardup.output.job import open_job, refuse_unwritten
 from neardup.report.contents import warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
+from neardup.runs.scratch import refuse_missing
 from neardup.schemas import ANNOTATIONS
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
@@ -158,7 +159,7 @@ def dedup(
     )
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
-    wanted = _wanted(output_settings, groups, selection, output, scratch)
+    wanted = _wanted(output_settings, groups, selection, output)
     run = run_of(
         source,
         options,
@@ -181,7 +182,7 @@ def dedup(
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
             if passages is not None:
-                decided = cut_passages(decided, PassageSettings(min_length=passages), job)
+                decided = cut_passages(job, decided, PassageSettings(min_length=passages))
             return job.finish(Removal(run, decided, performer, job.stages, wanted, lang, tables), performer)
 
 
@@ -197,6 +198,7 @@ def _on_workers(
     """Let the workers of a cluster write the output, without tables of the result."""
     from neardup.engines.spark.engine import dedup_files
 
+    refuse_missing(scratch)
     run = performer.run
     folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)
     with open_stages(run.progress) as stages:
@@ -206,26 +208,11 @@ def _on_workers(
 
 
 def _wanted(
-    settings: OutputSettings,
-    groups: GroupSettings,
-    selection: SelectionSettings,
-    output: str | os.PathLike[str] | None,
-    scratch: str | os.PathLike[str] | None,
+    settings: OutputSettings, groups: GroupSettings, selection: SelectionSettings, output: str | os.PathLike[str] | None
 ) -> str:
-    """Return the `write` of the settings.
-
-    Raise SettingError if it needs an output, settings do not go together, or scratch is no folder.
-    """
+    """Return the `write` of the settings. Raise SettingError if it needs an output, or settings do not go together."""
     groups.refuse(selection, settings)
-    if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
-        raise SettingError(
-            f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
-        )
-    if settings.write != "kept" and output is None:
-        raise SettingError(
-            f"write sets the contents of an output folder: got write={settings.write!r} without one. Pass output, or "
-            "use the mask of the result."
-        )
+    refuse_unwritten(settings.write, "kept", output, "Pass output, or use the mask of the result.")
     if settings.passages is not None and settings.write not in ("kept", "removed"):
         raise SettingError(
             f"passages are cut from kept documents: got write={settings.write!r} with passages={settings.passages}. "

@@ -43,7 +43,7 @@ def cluster(
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """
     method = build_method(values)
-    with running_into(output, values["resume"]):
+    with running_into(output, values["resume"], values["scratch"]):
         result = neardup.cluster(
             named(inputs), against=named(against), method=method, output=output, tables=False, **values
         )

@@ -77,8 +77,8 @@ def contamination(
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """
-    with running_into(output, values["resume"]):
-        result = neardup.find_contamination(named(inputs), named(corpus), output=output, **values)
+    with running_into(output, values["resume"], values["scratch"]):
+        result = neardup.find_contamination(named(inputs), named(corpus), output=output, tables=False, **values)
     report = result.report
     show(
         report, lambda: render.contamination.print_report(report, result.output or output), quiet=quiet, as_json=as_json

@@ -47,6 +47,6 @@ def passages(
       neardup passages new/ --against old/ -o out/                  also what is in old/
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """
-    with running_into(output, values["resume"]):
-        result = neardup.remove_passages(named(inputs), against=named(against), output=output, **values)
+    with running_into(output, values["resume"], values["scratch"]):
+        result = neardup.remove_passages(named(inputs), against=named(against), output=output, tables=False, **values)
     finish(result.report, result.output or output, quiet, as_json, values["on_error"])

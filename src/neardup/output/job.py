@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from neardup.errors import SettingError
 from neardup.files import write_bytes, write_text
-from neardup.output.write import REPORT, report_bytes, write_parquet, write_rejected
+from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
-from neardup.runs.scratch import Scratch, workspace
+from neardup.runs.scratch import Scratch, refuse_missing, workspace
 
 Result = TypeVar("Result", covariant=True)
 Output = Path | str | None
@@ -83,7 +83,11 @@ class Job:
     def __init__(self, run: Run, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> None:
         self.run, self.folder, self.scratch, self.stages = run, folder, scratch, stages
         self.finished: dict[str, Any] | None = None
-        """The report, once the job is finished."""
+        """The report, once the job is finished; the caller is warned if it is of incomplete inputs."""
+
+    def rejected(self) -> list[dict[str, Any]]:
+        """Return the rows that could not be read."""
+        return read_rejected(self.scratch.directory)
 
     def finish(self, product: Product[Result], engine: Committing | None = None) -> Result:
         """Write a product, publish it, and clear the scratch files; return its result.
@@ -126,11 +130,19 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> None:
         write_parquet(table.batches(), table.schema, folder / f"{table.name}.parquet")
 
 
+def refuse_unwritten(
+    write: str, default: str, output: str | os.PathLike[str] | None, advice: str = "Pass output."
+) -> None:
+    """Raise SettingError if other contents of an output folder than the default are chosen, and there is none."""
+    if write != default and output is None:
+        raise SettingError(f"write sets the contents of an output folder: got write={write!r} without one. {advice}")
+
+
 @contextmanager
 def open_job(
     run: Run,
-    output: str | os.PathLike[str] | None,
-    inputs: Iterable[str],
+    output: str | os.PathLike[str] | None = None,
+    inputs: Iterable[str] = (),
     *,
     overwrite: bool = False,
     scratch: str | os.PathLike[str] | None = None,
@@ -145,10 +157,11 @@ def open_job(
     Raises
     ------
     SettingError
-        If there is no output whose run can be resumed.
+        If there is no output whose run can be resumed, or no folder `scratch`.
     OutputError
         If the output exists, is being written by another run, or an input is in it.
     """
+    refuse_missing(scratch)
     if run.resume and output is None:
         raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
     folder = None
