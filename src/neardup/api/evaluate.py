@@ -14,11 +14,11 @@ from neardup.errors import InputError, SettingError
 from neardup.files import write_text, writing_to
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
+from neardup.output.job import open_job
 from neardup.output.tables import check_output
 from neardup.report.charts import save_drawing, score_chart
 from neardup.report.contents import warn_if_incomplete
 from neardup.report.dedup_html import Errors, render_errors
-from neardup.report.stages import open_stages
 from neardup.results import Evaluation
 from neardup.runs.columns import choose_label
 from neardup.runs.input_files import list_inputs
@@ -210,10 +210,8 @@ def _evaluate(
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
-    with open_stages(run.progress) as stages:
-        found = engine.evaluate(
-            tasks, truth, chosen, run.selection, run.settings, stages, curve_from=curve_from, with_errors=with_errors
-        )
+    with open_job(run) as job:
+        found = engine.evaluate(job, tasks, truth, chosen, curve_from=curve_from, with_errors=with_errors)
     limit = chosen.limit.name
     curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     rows = [
