@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.decide.clusters import Clusters, cluster_documents
+from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, Engine, decide
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
@@ -106,6 +107,7 @@ def cluster(
         against=against,
         method=chosen,
         selection=selection,
+        rule=rule_of(selection),
         resume=resume,
         table="clusters.parquet",
         outputs=() if output is None else (output,),

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Literal
 
-from neardup.api.removal import Removal, cut_passages, refuse_rethreshold
+from neardup.api.removal import Removal, cut_passages
+from neardup.decide.rules import refuse_rethreshold, rule_of
 from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
@@ -160,6 +161,8 @@ def dedup(
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
     wanted = _wanted(output_settings, groups, selection, output)
+    if rethreshold:
+        refuse_rethreshold(selection, groups, passages)
     run = run_of(
         source,
         options,
@@ -169,8 +172,7 @@ def dedup(
         update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
-        groups=groups,
-        rethreshold=rethreshold,
+        rule=rule_of(selection, groups, keeps_pairs=rethreshold),
         outputs=() if output is None else (output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
@@ -245,6 +247,4 @@ def _performer(
             "compares vectors. Leave passages (--passages) out."
         )
     run = replace(run, method=settings)
-    if run.rethreshold:
-        refuse_rethreshold(run)
     return open_engine(engine, master, "dedup", run)

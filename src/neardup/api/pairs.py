@@ -12,6 +12,7 @@ import pyarrow as pa
 from neardup.arrays import arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
+from neardup.decide.rules import Every
 from neardup.engines.base import Engine, decide
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
@@ -86,12 +87,7 @@ def find_pairs(
     chosen = method_named(default if method is None else method, threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(
-        source,
-        options,
-        method=chosen,
-        selection=selection,
-        all_pairs=True,
-        outputs=() if file is None else (file.path,),
+        source, options, method=chosen, selection=selection, rule=Every(), outputs=() if file is None else (file.path,)
     )
     with open_job(run) as job:
         if files:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +58,11 @@ class Copies(Rule):
         self.rule, self.copies = rule, copies
         self.pairs, self.compares_more = rule.pairs, rule.compares_more
         self.both_ways = ("keep", "none") if copies == 0 else rule.both_ways
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of the other rule."""
+        return self.rule.options
 
     def decide(self, found: Found) -> Decision:
         """Decide by the other rule, and keep the first documents of each cluster."""

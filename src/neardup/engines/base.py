@@ -135,7 +135,8 @@ def decide(run: Run, searched: Searched) -> Decided:
     """Decide by the rule of a run, and count."""
     decision = run.rule.decide(searched.found)
     outcome = searched.outcome(decision)
-    return Decided(searched, decision, outcome, count_by_value(run, outcome, searched.found.values))
+    by_value = count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
+    return Decided(searched, decision, outcome, by_value)
 
 
 @dataclass

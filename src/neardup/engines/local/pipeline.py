@@ -64,11 +64,11 @@ class LocalEngine(Engine):
                 refuse_cuts(task)
         if run.copies:
             try_sinks(inputs.tasks)
-        if run.all_pairs:
+        if run.rule.pairs == "all":
             selection = method.in_all_pairs(selection)
         tasks = identified(inputs.tasks, self.cache)
         prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
-        named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
+        named = None if run.rule.pairs == "all" or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
         more = run.rule.compares_more
         given = tasks, method, selection, run.settings, scratch, stages
         source = _read(*given, compares_more=more, first_ids=named)

@@ -59,14 +59,14 @@ class SparkEngine(Engine):
     ) -> Iterator[tuple[pipeline.Run, Files]]:
         """Open the flow of the run on a cluster, over the parts that were found."""
         run = self.run
-        selection = method.in_all_pairs(run.selection) if run.all_pairs else run.selection
+        selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
         with translated():
             spark = open_session(self.master)
             if shared is not None:
                 shared.use(spark)
             tasks = spark.sparkContext.broadcast(found)
             corpus = Files(spark, tasks, run.settings.on_error, run.selection.within is not None)
-            with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.all_pairs) as flow:
+            with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.rule.pairs == "all") as flow:
                 try:
                     yield flow, corpus
                 finally:
