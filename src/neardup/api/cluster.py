@@ -110,7 +110,7 @@ def cluster(
         rule=rule_of(selection),
         resume=resume,
         table="clusters.parquet",
-        outputs=() if output is None else (output,),
+        outputs=(output,),
     )
     with (
         open_engine(engine, master, "cluster", run) as performer,

@@ -113,7 +113,7 @@ def find_contamination(
             options,
             method=MinHash(ngram=ngram),
             resume=resume,
-            outputs=() if output is None else (output,),
+            outputs=(output,),
         )
         LOCAL.refuse("find_contamination", run.options)
         searched = [documents.name] if isinstance(documents, TablePart) else named_paths(documents)

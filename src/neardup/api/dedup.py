@@ -173,7 +173,7 @@ def dedup(
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
         rule=rule_of(selection, groups, keeps_pairs=rethreshold),
-        outputs=() if output is None else (output,),
+        outputs=(output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))

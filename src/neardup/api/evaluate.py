@@ -103,9 +103,8 @@ def evaluate(
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    outputs = tuple(file for file in (path, page) if file is not None)
     run = run_of(
-        source, options, method=method_named(method, threshold, max_distance), selection=selection, outputs=outputs
+        source, options, method=method_named(method, threshold, max_distance), selection=selection, outputs=(path, page)
     )
     result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
     if path is not None:
@@ -170,12 +169,7 @@ def compare_methods(
             f"methods must be two or more different ones: got {methods!r}. To score one method, use evaluate."
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
-    run = run_of(
-        source,
-        options,
-        selection=SelectionSettings(max_bucket_size=max_bucket_size),
-        outputs=() if path is None else (path,),
-    )
+    run = run_of(source, options, selection=SelectionSettings(max_bucket_size=max_bucket_size), outputs=(path,))
     first = _checked(curve_from)
     results = {}
     for name, method in {name: method_named(method) for name, method in named.items()}.items():

@@ -82,13 +82,12 @@ def find_pairs(
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
     file = None if output is None else TableFile(output, overwrite=overwrite)
+    path = None if file is None else file.path
     found, files = _Pairs(file, tables), fingerprints_of(source)
     default = "simhash" if files else "minhash"
     chosen = method_named(default if method is None else method, threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    run = run_of(
-        source, options, method=chosen, selection=selection, rule=Every(), outputs=() if file is None else (file.path,)
-    )
+    run = run_of(source, options, method=chosen, selection=selection, rule=Every(), outputs=(path,))
     with open_job(run) as job:
         if files:
             report = _pairs_of_fingerprints(files, job, found)
@@ -96,7 +95,7 @@ def find_pairs(
             with open_engine(engine, master, "find_pairs", run) as performer:
                 report = _pairs_of_documents(performer, job, found)
         job.finished = report
-    return DuplicatePairs(found.table, report, None if file is None else file.path)
+    return DuplicatePairs(found.table, report, path)
 
 
 class _Pairs:

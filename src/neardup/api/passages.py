@@ -26,7 +26,7 @@ from neardup.report.contents import describe_cost, describe_inputs, describe_los
 from neardup.report.passages_html import render_passages
 from neardup.results import PassageRemoval
 from neardup.runs.ids import check_ids
-from neardup.runs.run import CacheOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.run import CacheOptions, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import ID_HASHES
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings
@@ -116,13 +116,13 @@ def remove_passages(
         resume=resume,
         copies=write != "removed",
         table="passages.parquet",
-        outputs=() if output is None else (output,),
+        outputs=(output,),
     )
     LOCAL.refuse("remove_passages", run.options)
     paths = [*named_paths(source), *named_paths(against)]
     with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
         found = run.find()
-        _refuse_unwritable(run, found.tasks, to_files=output is not None)
+        _refuse_unwritable(job, found.tasks)
         cleaned = find_passages(job, found, settings, marked=write == "marked")
         hashes = job.scratch.column(ID_HASHES)
         warnings = found.warnings + check_ids(run, hashes, cleaned.corpus, cleaned.locations)
@@ -172,13 +172,14 @@ class _Passages(Product[PassageRemoval]):
         return PassageRemoval(table, report, output, partial(writing.kept_table, new, edits))
 
 
-def _refuse_unwritable(run: Run, tasks: Sequence[Task], *, to_files: bool) -> None:
+def _refuse_unwritable(job: Job, tasks: Sequence[Task]) -> None:
     """Raise OutputError if the kept documents cannot be cut, or written."""
-    for task in tasks if run.copies else ():
-        if not task.against:
-            refuse_cuts(task)
-    if run.copies and to_files:
-        try_sinks(tasks)
+    if job.run.copies:
+        for task in tasks:
+            if not task.against:
+                refuse_cuts(task)
+        if job.folder is not None:
+            try_sinks(tasks)
 
 
 def _refuse(keep: str, within: str | None, against: Source | None) -> None:

@@ -89,9 +89,7 @@ def sweep(
     path = None if plot is None else check_output(plot, (".svg",), overwrite=True)
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
-    run = run_of(
-        source, options, method=named_as(MinHash, method), selection=selection, outputs=() if path is None else (path,)
-    )
+    run = run_of(source, options, method=named_as(MinHash, method), selection=selection, outputs=(path,))
     inputs = run.find()
     tasks, settings = inputs.tasks, inputs.method.settings
     rows: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -77,13 +78,16 @@ class Committing(Protocol):
         """Change what the run is to change besides its output, which is complete."""
 
 
+@dataclass
 class Job:
     """A run from its folder to its result: a lock on the output, scratch files, stages."""
 
-    def __init__(self, run: Run, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> None:
-        self.run, self.folder, self.scratch, self.stages = run, folder, scratch, stages
-        self.finished: dict[str, Any] | None = None
-        """The report, once the job is finished; the caller is warned if it is of incomplete inputs."""
+    run: Run
+    folder: OutputDirectory | None
+    scratch: Scratch
+    stages: Stages
+    finished: dict[str, Any] | None = None
+    """The report, once the job is finished; the caller is warned if it is of incomplete inputs."""
 
     def rejected(self) -> list[dict[str, Any]]:
         """Return the rows that could not be read."""
