@@ -43,8 +43,9 @@ Command = Callable[..., Any]
 
 
 def find_contamination(corpus: Any, **options: Any) -> neardup.Contamination:
-    write = "none" if options.get("output") is None else "corpus"
-    return neardup.find_contamination([ITEM], corpus, write=write, **options)
+    if options.get("output") is not None:
+        options["write"] = "corpus"
+    return neardup.find_contamination([ITEM], corpus, **options)
 
 
 COMMANDS: dict[str, Command] = {
@@ -222,7 +223,7 @@ def test_an_output_on_remote_storage_is_complete_with_its_report(
 @pytest.mark.parametrize("output", ["out", "memory://bucket/out", None])
 @pytest.mark.usefixtures("memory")
 def test_temporary_files_are_in_the_scratch_folder(name: str, output: str | None, source: Path) -> None:
-    seen = set()
+    seen = set[str]()
 
     class Watch:
         def begin(self, stage: str, total_documents: int | None) -> None:
