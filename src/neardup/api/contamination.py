@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -16,27 +15,30 @@ from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
+from neardup.files import AnyPath
 from neardup.formats.tables import TablePart
 from neardup.output.contamination import ItemTables
-from neardup.output.job import Job, Output, Product, Table, open_job, refuse_unwritten
+from neardup.output.job import Job, Output, Product, Table, open_job
 from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
+from neardup.runs.refusals import refuse_together
 from neardup.runs.run import BatchOptions, Found, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
 from neardup.version import __version__
 
 
-@spelled_out(BatchOptions)
+@spelled_out(BatchOptions, is_reported=True)
 def find_contamination(
     items: Source,
     corpus: Source | None = None,
     *,
-    item_columns: str | Sequence[str] | None = None,
+    item_columns: ColumnNames = None,
     item_id_column: str | None = None,
     benchmark_column: str | None = None,
     threshold: float = 0.4,
@@ -44,12 +46,12 @@ def find_contamination(
     min_shingles: int = 5,
     common: int = 10,
     max_documents: int = 100,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
     tables: bool = True,
     overwrite: bool = False,
-    scratch: str | os.PathLike[str] | None = None,
+    scratch: AnyPath | None = None,
     resume: bool = False,
     **options: Unpack[BatchOptions],
 ) -> Contamination:
@@ -64,20 +66,20 @@ def find_contamination(
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5". Default: the first
         of question, problem, prompt, query, instruction, input, text, content and sentence; and choices, options,
         answer, answers, solution, target, output and canonical_solution where they exist.
-    item_id_column : the column of their ids. Default: as the id_column of `dedup`.
-    benchmark_column : the column with the name of an item's benchmark. Default: the name of the input.
-    threshold : the minimum containment: the share of an item's shingles within one stretch of a document.
-    ngram : words in a shingle; of an item in Chinese, Japanese or Thai, 2 ngram - 1 characters.
-    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be found whole.
+    item_id_column : the id column of the items. Default: as of a corpus.
+    benchmark_column : the column with the benchmark of an item. Default: the name of the input.
+    threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
+    ngram : words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.
+    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be whole.
     common : the most documents that may have a sequence of eight words of an item, and the most items that may have a
-        shingle of it; what more have is boilerplate.
-    max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95
-        of a long item, the first.
+        shingle of it. What more have is boilerplate, which is listed and does not count.
+    max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95 of
+        a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl, report.json and
         report.html to; or an address, as in `dedup`. Default: None, which only returns the result.
-    write : besides, items: copies of the items without those that were found; or corpus: copies of the corpus without
-        the documents that contain items; both in kept/. Or none.
-    lang : the language of report.html: en, or zh for simplified Chinese.
+    write : the clean copies to write: of the items without those that were found (items), of the corpus without the
+        documents that contain items (corpus), or none. Both are in kept/.
+    lang : the language of the report: English or simplified Chinese.
     tables : fill the tables of the result; False leaves them to the files of `output`, and accessing them then raises
         SettingError.
     overwrite, scratch, resume : as in `dedup`.
@@ -106,7 +108,7 @@ def find_contamination(
         threshold=threshold, ngram=ngram, min_shingles=min_shingles, common=common, max_documents=max_documents
     )
     wanted = ContaminationOutput(write=write, lang=lang)
-    refuse_unwritten(write, "none", output)
+    refuse_together("find_contamination", output=output, write=write)
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             items if corpus is None else documents,
@@ -161,6 +163,7 @@ class _Search(Product[Contamination]):
         return {
             "version": __version__,
             "command": "contamination",
+            "options": job.run.given,
             "settings": asdict(self.settings),
             "columns": {"items": items.columns, "text": job.run.inputs.text_column},
             "counts": made.counts(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -14,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from neardup.errors import SettingError
-from neardup.files import write_bytes, write_text
+from neardup.files import AnyPath, write_bytes, write_text
 from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
@@ -134,22 +133,14 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> None:
         write_parquet(table.batches(), table.schema, folder / f"{table.name}.parquet")
 
 
-def refuse_unwritten(
-    write: str, default: str, output: str | os.PathLike[str] | None, advice: str = "Pass output."
-) -> None:
-    """Raise SettingError if other contents of an output folder than the default are chosen, and there is none."""
-    if write != default and output is None:
-        raise SettingError(f"write sets the contents of an output folder: got write={write!r} without one. {advice}")
-
-
 @contextmanager
 def open_job(
     run: Run,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     inputs: Iterable[str] = (),
     *,
     overwrite: bool = False,
-    scratch: str | os.PathLike[str] | None = None,
+    scratch: AnyPath | None = None,
 ) -> Iterator[Job]:
     """Open the job of a run, and discard the unfinished output on an error.
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from neardup.arrays import Array
 from neardup.errors import NeardupError, OutputError, ResumeError, SettingError
-from neardup.files import read_json, write_json
+from neardup.files import AnyPath, read_json, write_json
 from neardup.formats.reading import Task
 from neardup.runs.directory import OutputDirectory
 from neardup.schemas import KEYS, Column
@@ -292,7 +292,7 @@ def _mapped_bytes() -> int:
         return _MAX_MAPPED_BYTES
 
 
-def refuse_missing(scratch: str | os.PathLike[str] | None) -> None:
+def refuse_missing(scratch: AnyPath | None) -> None:
     """Raise SettingError if a folder was named for temporary files, and there is none."""
     if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
         raise SettingError(
@@ -301,9 +301,7 @@ def refuse_missing(scratch: str | os.PathLike[str] | None) -> None:
 
 
 @contextmanager
-def workspace(
-    folder: OutputDirectory | None = None, scratch_folder: str | os.PathLike[str] | None = None
-) -> Iterator[Scratch]:
+def workspace(folder: OutputDirectory | None = None, scratch_folder: AnyPath | None = None) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
 
     scratch_folder : where the temporary one is. Default: that of the system.
