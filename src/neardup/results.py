@@ -290,13 +290,28 @@ class Contamination(_WithPage, page="contamination_html"):
     boilerplate : Arrow table, see schemas.boilerplate_schema: the words of items that do not count.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+
+    With tables=False, hits, items and boilerplate raise SettingError.
     """
 
-    hits: pa.Table
-    items: pa.Table
-    boilerplate: pa.Table
+    _tables: Mapping[str, pa.Table]
     report: dict[str, Any]
     output: Path | str | None
+
+    @property
+    def hits(self) -> pa.Table:
+        """The items that were found, in each document."""
+        return _filled(self._tables.get("hits"), "hits", self.output)
+
+    @property
+    def items(self) -> pa.Table:
+        """All items."""
+        return _filled(self._tables.get("items"), "items", self.output)
+
+    @property
+    def boilerplate(self) -> pa.Table:
+        """The words of items that do not count."""
+        return _filled(self._tables.get("boilerplate"), "boilerplate", self.output)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -308,12 +323,19 @@ class PassageRemoval(_WithPage, page="passages_html"):
     passages : Arrow table, see schemas.passages_schema: what was cut, in the order of the documents.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+
+    With tables=False, passages raises SettingError.
     """
 
-    passages: pa.Table
+    _passages: pa.Table | None
     report: dict[str, Any]
     output: Path | str | None
     _read_kept: Callable[[], pa.Table]
+
+    @property
+    def passages(self) -> pa.Table:
+        """The passages that were cut."""
+        return _filled(self._passages, "passages", self.output)
 
     @property
     def kept(self) -> pa.Table:

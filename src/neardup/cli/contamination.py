@@ -76,8 +76,8 @@ def contamination(inputs: list[Named], output: str, fail_above: float | None, **
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """
-    with running_into(output, values["resume"]):
-        result = neardup.find_contamination(inputs, output=output, **values)
+    with running_into(output, values["resume"], values["scratch"]):
+        result = neardup.find_contamination(inputs, output=output, tables=False, **values)
     report = result.report
     show(report, lambda: render.contamination.print_report(report, result.output or output))
     code = INCOMPLETE if tell_losses(report) else 0

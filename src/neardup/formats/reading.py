@@ -462,6 +462,13 @@ def changed(name: str) -> InputError:
     return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
 
 
+def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
+    """Return tasks with the identities of their inputs, and with a cache if their documents may fit into it."""
+    tasks = [task.identified() for task in tasks]
+    fits = cache.may_fit(sum(task.identity[1] for task in tasks if task.identity))
+    return [task._replace(cache=cache) for task in tasks] if fits else tasks
+
+
 def known_total(tasks: list[Task]) -> int | None:
     """Return how many documents there are, if every part knows it beforehand."""
     counts = [task.part.num_rows() for task in tasks]

@@ -32,7 +32,8 @@ def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
     if report["incomplete"] is None or on_error == "skip":
         return
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("neardup."):
+    # A job warns as its context ends, which contextlib calls.
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("neardup.", "contextlib")):
         level, frame = level + 1, frame.f_back
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
 
