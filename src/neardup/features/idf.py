@@ -12,12 +12,11 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Words, arrow_file, arrow_of
+from neardup.arrays import Floats, Ints, Mask, Uint32s, Words, arrow_file, arrow_of
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
@@ -36,8 +35,8 @@ class _Table(NamedTuple):
     """Open addressing: hashes uint64, counts uint32 (0: free), misses uint32, all of shape (a power of two,)."""
 
     hashes: Words
-    counts: npt.NDArray[np.uint32]
-    misses: npt.NDArray[np.uint32]
+    counts: Uint32s
+    misses: Uint32s
 
 
 class DocumentCounts:
@@ -172,7 +171,7 @@ class IdfTable(IdfSource):
 
     num_documents: int
     hashes: Words
-    counts: npt.NDArray[np.uint32]
+    counts: Uint32s
     scheme: Mapping[str, Any] = field(default_factory=dict)
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Floats, Mask
+from neardup.arrays import Bytes, Floats, Mask, Uint32s
 from neardup.errors import InputError, SchemeError, SettingError
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
 from neardup.fingerprints.sketches import SCHEME_KEY, UNKNOWN, Sketches, read_json, read_rows
@@ -45,7 +44,7 @@ class Signatures(Sketches):
 
     column, kind, dtype = "signature", "Signatures", np.uint32
     size = "num_hashes", 1
-    values: npt.NDArray[np.uint32]
+    values: Uint32s
 
     @property
     def num_hashes(self) -> int:
@@ -244,7 +243,7 @@ class PackedSignatures(Sketches):
         return cls(planes, scheme, rows.ids, rows.empty)
 
 
-def is_empty(values: npt.NDArray[np.uint32]) -> Mask:
+def is_empty(values: Uint32s) -> Mask:
     """Return which signatures are all ones, as that of an empty set is: bool array of shape (num_sets,)."""
     empty: Mask = values[:, 0] == ALL_ONES
     doubtful = np.flatnonzero(empty)
@@ -277,7 +276,7 @@ def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> dict[str, Any]:
     return scheme
 
 
-def _mix(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _mix(values: Uint32s) -> Uint32s:
     """Mix the bits of each value, one to one: the finaliser of MurmurHash3."""
     mixed = values ^ (values >> np.uint32(16))
     mixed *= np.uint32(0x85EBCA6B)

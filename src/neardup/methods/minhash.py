@@ -9,11 +9,10 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.answers import PairMeasures
-from neardup.arrays import Array, Floats, Integers, Ints, Mask, arrow_of
+from neardup.arrays import Array, Floats, Integers, Ints, Mask, Uint32s, arrow_of
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
@@ -156,7 +155,7 @@ class MinHashMethod(Method):
         signatures = sign(*features.sets, max(num_hashes), self.settings.seed)
         return [method.keys_of(signatures, features) for method in limits]
 
-    def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
+    def sketch(self, features: Features) -> Uint32s:
         """Return signatures of `num_hashes`, or as long as the bands need; none where samples find documents."""
         if self.by_samples:
             return np.empty((len(features.content), 0), np.uint32)

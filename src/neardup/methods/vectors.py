@@ -9,11 +9,10 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Integers, Ints, read_only
+from neardup.arrays import Array, Float32s, Floats, Integers, Ints, Uint32s, read_only
 from neardup.candidates.bands import Bands, bands_needed, candidate_probability
 from neardup.candidates.lookups import BandLookup
 from neardup.decide.outcome import Totals
@@ -79,7 +78,7 @@ class VectorsMethod(Method):
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
         return describe_vectors(texts, self.settings.vector_length, by_direction=True)
 
-    def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
+    def sketch(self, features: Features) -> Uint32s:
         """Return the sides of the hyperplanes of each band; all ones for a document without features."""
         sides = find_sides(vectors_of(features.sets), *self.bands, self.settings.seed)
         sides[features.sets.sizes == 0] = ~np.uint32(0)
@@ -126,7 +125,7 @@ class VectorsMethod(Method):
         return super().describe_search(outcome) | {self.lookup.name: self.bands._asdict()}
 
 
-def _rows_of(features: Lists, rows: Integers) -> tuple[npt.NDArray[np.float32], Ints]:
+def _rows_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
     """Return the vectors of all documents with features, and the row of each document there, -1 if it has none."""
     length = int(features.sizes.max(initial=0))
     sizes, starts = features.sizes[rows], features.offsets[rows]

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Words
+from neardup.arrays import Array, Uint32s, Words
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
 from neardup.fingerprints.signatures import Signatures, is_empty
@@ -22,7 +21,7 @@ from neardup.settings.methods import MinHash, named_as
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks, spans
 from neardup.sketches.row_store import IdsLike, RowStore, SignatureRows, one_row
 
-AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
+AnySignatures: TypeAlias = Signatures | Uint32s
 _LEAST_SLOTS = 1 << 8
 
 
