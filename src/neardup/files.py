@@ -9,10 +9,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from neardup.errors import NeardupError, OutputError
 
+PathLike: TypeAlias = str | os.PathLike[str]
 _SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with all that is added
 
 # What to do about an OSError is a matter of its cause, not of the place that met it.
@@ -77,7 +78,7 @@ class AtomicFile(AbstractContextManager[Path]):
         Instead of an OSError in the block or while renaming.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
         beginning = self.path.name[:_SHOWN_OF_NAME]
         self.partial = self.path.with_name(f".{beginning}.{secrets.token_hex(8)}.partial")

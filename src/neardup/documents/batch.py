@@ -157,9 +157,7 @@ def describe_rejected(row: Rejected) -> str:
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
 
 
-def rejecter(
-    on_error: str, use: Callable[[Rejected], None], before: str = "nothing is written"
-) -> Callable[[Rejected], None]:
+def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> Reject:
     """Return the function to call with each row that cannot be read: `use`, or one that raises InputError.
 
     Parameters
@@ -303,6 +301,10 @@ class Rejected(NamedTuple):
     rest_of_file: bool = False
     excluded: bool = False
     too_long: bool = False
+
+
+Reject: TypeAlias = Callable[[Rejected], None]
+"""Takes a rejected document: counts it, writes it down, or raises."""
 
 
 @dataclass(frozen=True)

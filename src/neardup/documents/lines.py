@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import BLOCK_BYTES, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Reject, Rejected
 from neardup.documents.sources import Source
 from neardup.documents.stretches import lines_of
 from neardup.executor import group_small
@@ -104,7 +104,7 @@ def line_offsets(values: np.ndarray) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iterator[LineBlock]:
+def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
 
     A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole lines before the

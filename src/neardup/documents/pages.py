@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_optional, arrow_of_utf8
-from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
@@ -157,7 +157,7 @@ def page_documents(
     columns: Columns,
     file: str,
     format_name: str,
-    reject: Callable[[Rejected], None],
+    reject: Reject,
     payload: Pages | None,
 ) -> DocumentBatch:
     """Return pages as a batch of documents; their text is their HTML, unless another of their columns is named."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.arrays import Floats, arrow_of_bytes, offsets_from_lengths
 from neardup.documents import ranks
-from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Payload, Reject, Rejected
 from neardup.documents.nested import column_of, with_column
 from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
@@ -195,7 +195,7 @@ def documents_of(
     rows: np.ndarray,
     columns: Columns,
     file: str,
-    reject: Callable[[Rejected], None],
+    reject: Reject,
     *,
     payload: Payload | None = None,
     valid_text: pa.LargeStringArray | None = None,

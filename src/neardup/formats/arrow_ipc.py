@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_file
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -47,9 +47,7 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     return iter(reader)
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it remain.
 
     All columns are read and checked in any case, so that damage is found at the same row with or without payload.
@@ -62,7 +60,7 @@ def read(
             yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
 
 
-def _checked_batches(source: Source, reject: Callable[[Rejected], None]) -> Iterator[pa.RecordBatch]:
+def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]:
     with source.open_file() as file:
         try:
             for batch in _record_batches(open_reader(file)):

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
@@ -137,7 +137,7 @@ class _BadRows:
             self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
         return "skip"
 
-    def number(self, num_good: int, source: Source, reject: Callable[[Rejected], None]) -> np.ndarray:
+    def number(self, num_good: int, source: Source, reject: Reject) -> np.ndarray:
         """Return the numbers of the next good rows; report the bad ones among them."""
         bad = sorted(self.waiting)
         rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)
@@ -146,7 +146,7 @@ class _BadRows:
         self.report(source, reject, before=self.next_row)
         return good
 
-    def report(self, source: Source, reject: Callable[[Rejected], None], before: int | None = None) -> None:
+    def report(self, source: Source, reject: Reject, before: int | None = None) -> None:
         """Report the bad rows before a row (default all)."""
         for row in sorted(self.waiting):
             if before is None or row < before:
@@ -195,7 +195,7 @@ class _UntilError(io.RawIOBase):
 
 
 def _record_batches(
-    source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Callable[[Rejected], None]
+    source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Reject
 ) -> Iterator[pa.RecordBatch]:
     """Yield the good rows; a row longer than a block starts the file over with larger blocks."""
     block_bytes, done = BLOCK_BYTES, 0
@@ -236,9 +236,7 @@ def _record_batches(
             block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
 
 
-def read(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
     delimiter = _DELIMITERS[file.format]
     try:

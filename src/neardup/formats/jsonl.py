@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -22,7 +22,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, concatenate, replace_lines, select_lines
+from neardup.documents.batch import (
+    Columns,
+    DocumentBatch,
+    RawLines,
+    Reject,
+    Rejected,
+    concatenate,
+    replace_lines,
+    select_lines,
+)
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
 from neardup.documents.nested import nested_types, path_of
 from neardup.documents.ranks import EXACT_BELOW, rank_of
@@ -102,7 +111,7 @@ def _types_of(source: Source, _: tuple[int, float]) -> dict[str, pa.DataType]:
     return column_types(replace(source, stretch=None))
 
 
-def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]:
+def _sample(source: Source, reject: Reject) -> Iterator[str]:
     for block in read_line_blocks(source, reject):
         for begin in range(0, block.num_lines, _LINES_AT_ONCE):
             filled = _has_text(block.data, block.offsets[begin : begin + _LINES_AT_ONCE + 1])
@@ -121,9 +130,7 @@ def _arrow_type(seen: set[str]) -> pa.DataType:
     return pa.list_(pa.null()) if seen == {"list"} else pa.struct([])
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
     is_plain = len(columns.names) == len(columns.texts) and not any("." in name for name in columns.names)
     types = {} if is_plain else _types_of(source, source.stat())
@@ -159,7 +166,7 @@ def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.Data
 
 
 def _documents(
-    block: LineBlock, wanted: _Wanted, source: Source, reject: Callable[[Rejected], None], with_payload: bool
+    block: LineBlock, wanted: _Wanted, source: Source, reject: Reject, with_payload: bool
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a block as a batch, if there are any."""
     candidate, bad = _looks_like_objects(block)

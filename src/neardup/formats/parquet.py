@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected
 from neardup.documents.nested import column_of, with_column
 from neardup.documents.sources import Source, Stretch, check_columns
 from neardup.documents.stretches import STRETCH_BYTES, cut
@@ -71,9 +71,7 @@ def stretches(source: Source) -> list[Stretch]:
     return cut(starts, metadata.num_row_groups)
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a Parquet file; damage is one rejection, and rows read before it remain.
 
     Raises

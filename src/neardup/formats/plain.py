@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, replace_lines
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Reject, Rejected, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks, wide_encoding_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source, Stretch
@@ -21,18 +21,14 @@ MAX_FILE_BYTES = 1 << 30
 """A longer file is rejected as one document."""
 
 
-def read(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
     if file.unit == "file":
         return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
     return read_lines(file, reject, with_payload=with_payload)
 
 
-def read_lines(
-    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read_lines(source: Source, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
         if block.begins_file and wide_encoding_of(block.data[:_HEAD_BYTES].tobytes()):
@@ -67,7 +63,7 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
 
 
 def read_whole(
-    source: Source, reject: Callable[[Rejected], None], *, with_id: bool = False, with_payload: bool = False
+    source: Source, reject: Reject, *, with_id: bool = False, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import flatten_strings
-from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, Payload, Rejected, bytes_of
+from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, Payload, Reject, Rejected, bytes_of
 from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
 from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
@@ -91,9 +91,7 @@ class InputFile(Source):
             found = FORMATS[self.format].handler.stretches(self)
         return [replace(self, stretch=stretch) for stretch in found] if len(found) > 1 else [self]
 
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
+    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the documents of the file, or of its stretch, in order; call `reject` once for each row left out.
 
         Raises
@@ -160,9 +158,7 @@ class UnreachableInput(InputFile):
         """Return itself."""
         return [self]
 
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
+    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Reject all of it."""
         reject(Rejected(self.name, None, None, None, self.reason, rest_of_file=True))
         return iter(())
@@ -229,9 +225,7 @@ class Task(NamedTuple):
         if self.identity is not None and self.part.identity() != self.identity:
             raise changed(self.part.name)
 
-    def read(
-        self, reject: Callable[[Rejected], None] = ignore, *, with_payload: bool = False, threads: int = 1
-    ) -> Iterator[DocumentBatch]:
+    def read(self, reject: Reject = ignore, *, with_payload: bool = False, threads: int = 1) -> Iterator[DocumentBatch]:
         """Yield the documents of the part; see `read_tasks`."""
         for _, entry in read_tasks([self], threads, with_payload=with_payload):
             if isinstance(entry, Rejected):
@@ -357,7 +351,7 @@ class Task(NamedTuple):
             return f"the rest of the file cannot be read: {error}"
         return None
 
-    def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
+    def _without_long(self, batch: DocumentBatch, reject: Reject) -> DocumentBatch:
         if batch.text_bytes <= self.max_document_bytes:
             return batch
         lengths = np.diff(flatten_strings(batch.text)[1])

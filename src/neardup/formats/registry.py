@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from neardup.documents.batch import Reject
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
+    from neardup.documents.batch import Columns, DocumentBatch, Payload
     from neardup.documents.sinks import Sink
     from neardup.documents.sources import Source, Stretch
 
@@ -26,7 +28,7 @@ class Read(Protocol):
     """Yields the documents of a file in order; calls `reject` once for each row left out."""
 
     def __call__(
-        self, file: Source, columns: Columns, reject: Callable[[Rejected], None], /, *, with_payload: bool = False
+        self, file: Source, columns: Columns, reject: Reject, /, *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
         """Return the batches. Damage in the file is rejected; CannotOpen is raised if the file is gone."""
         ...

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject
 from neardup.documents.nested import nested_types, outer_names
 from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
 from neardup.documents.views import check_views, plain_schema
@@ -205,9 +205,7 @@ class TablePart:
         """Return the only stretch, the whole table."""
         return [self]
 
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
+    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
         wanted = columns.names
         repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes
-from neardup.documents.batch import DocumentBatch, Pages, RawLines, Rejected, describe_rejected
+from neardup.documents.batch import DocumentBatch, Pages, RawLines, Reject, Rejected, describe_rejected
 from neardup.documents.nested import column_of, outer_names, value_of
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
@@ -111,7 +111,7 @@ def find(run: Run) -> Found:
 def read_batches(
     tasks: list[Task],
     payload_column: str | Sequence[str] | None,
-    reject: Callable[[Rejected], None],
+    reject: Reject,
     threads: int,
     *,
     with_payload: bool = False,

@@ -18,7 +18,7 @@ from neardup.documents.batch import Rejected, describe_rejected
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
-from neardup.files import read_json
+from neardup.files import PathLike, read_json
 from neardup.formats.reading import Task
 from neardup.index import meta
 from neardup.index.documents import find, group_batches, read_batches
@@ -37,7 +37,7 @@ _Name = Callable[[Task, Batch], Batch]
 def make_index(
     address: str,
     folder: Path,
-    idf: IdfTable | str | os.PathLike[str] | None,
+    idf: IdfTable | PathLike | None,
     payload_column: str | Sequence[str] | None,
     settings: dict[str, Any],
 ) -> OpenIndex:
