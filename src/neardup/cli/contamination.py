@@ -12,6 +12,7 @@ from neardup.cli.config import config_option
 from neardup.cli.running import ABOVE, INCOMPLETE, UNREAD, running_into, show, tell_losses
 from neardup.cli.settings import SettingType, command, option, settings_options
 from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
+from neardup.files import JsonObject
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
@@ -92,7 +93,7 @@ def contamination(
         raise click.exceptions.Exit(code)
 
 
-def _gate(report: dict[str, Any], fail_above: float, on_error: str, *, is_shown: bool) -> int:
+def _gate(report: JsonObject, fail_above: float, on_error: str, *, is_shown: bool) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes.
 
     is_shown : whether the summary was printed, with the files that were left out.

@@ -17,7 +17,7 @@ import click
 
 from neardup.cli import render
 from neardup.errors import IncompleteWarning
-from neardup.files import read_json
+from neardup.files import JsonObject, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
@@ -93,7 +93,7 @@ def show(record: Mapping[str, Any], print_it: Callable[[], object], *, as_json: 
             print_it()
 
 
-def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
+def finish(report: JsonObject, output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
 
     def print_it() -> None:

@@ -22,7 +22,7 @@ from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
-from neardup.files import AtomicFile, PathLike
+from neardup.files import AtomicFile, JsonObject, PathLike
 from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
@@ -93,7 +93,7 @@ class DocumentCounts:
         used = np.flatnonzero(self._table.counts)
         hashes = self._table.hashes[used]
         order = np.argsort(hashes)
-        scheme: dict[str, Any] = describe_features(shingling)
+        scheme: JsonObject = describe_features(shingling)
         return IdfTable(self.num_documents, hashes[order], self._table.counts[used][order], scheme, self.max_undercount)
 
 
@@ -109,7 +109,7 @@ _METADATA_KEY = b"neardup"
 _FORMAT, _FORMAT_VERSION = "neardup-idf", 1
 
 
-def describe_features(shingling: Shingling) -> dict[str, Any]:
+def describe_features(shingling: Shingling) -> JsonObject:
     """Return the settings that affect the features of a text, as values for JSON."""
     tokens: Any = shingling.tokens
     if tokens == "jieba" or isinstance(tokens, Jieba):
@@ -175,7 +175,7 @@ class IdfTable(IdfSource):
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return the numbers of documents and features, the version and the scheme, as values for JSON."""
         return {
             "documents": self.num_documents,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
 from neardup.arrays import Bytes, Floats, Mask, Uint32s
 from neardup.errors import InputError, SchemeError, SettingError
+from neardup.files import JsonObject
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
 from neardup.fingerprints.sketches import SCHEME_KEY, UNKNOWN, Sketches, read_json, read_rows
 
@@ -164,7 +163,7 @@ class Signatures(Sketches):
         values[rows.empty] = ALL_ONES
         return cls(values, scheme, rows.ids)
 
-    def _actual_scheme(self) -> dict[str, Any]:
+    def _actual_scheme(self) -> JsonObject:
         return {**self.scheme, "num_hashes": self.num_hashes}
 
     def _refuse_weighted(self, done: str) -> None:
@@ -252,12 +251,12 @@ def is_empty(values: Uint32s) -> Mask:
     return empty
 
 
-def unknown_scheme(num_hashes: int) -> dict[str, Any]:
+def unknown_scheme(num_hashes: int) -> JsonObject:
     """Return the scheme of signatures that came without one."""
     return {"name": UNKNOWN, "num_hashes": num_hashes}
 
 
-def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> dict[str, Any]:
+def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> JsonObject:
     """Return the scheme of a table of signatures, or raise InputError."""
     num_bytes = table.schema.field("signature").type.byte_width
     scheme, text = read_json(table.schema, SCHEME_KEY)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
-from neardup.files import AtomicFile, PathLike, writing_to
+from neardup.files import AtomicFile, JsonObject, PathLike, writing_to
 from neardup.settings.constraints import check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
         raise InputError(f"ids must be all strings, or all integers: {error}. Change ids.") from error
 
 
-def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
+def read_json(schema: pa.Schema, key: bytes) -> tuple[JsonObject | None, str]:
     """Return the JSON object under a key of the metadata, None if there is none, and the beginning of its text."""
     text = (schema.metadata or {}).get(key, b"nothing")
     try:
@@ -274,7 +274,7 @@ class Sketches(ABC):
     """The name of the length of a row in a scheme, and what a number of the row adds to it."""
     values: Array
     scheme: Mapping[str, Any]
-    report: dict[str, Any] | None = None
+    report: JsonObject | None = None
 
     def __init__(
         self, values: Array, scheme: Mapping[str, Any], ids: pa.Array | None = None, empty: Mask | None = None
@@ -397,7 +397,7 @@ class Sketches(ABC):
     def _from_table(cls, table: pa.Table, name: str) -> Self:
         """Return the rows of a table that errors call `name`."""
 
-    def _actual_scheme(self) -> dict[str, Any]:
+    def _actual_scheme(self) -> JsonObject:
         return dict(self.scheme)
 
     def _num_paired(self, other: Self) -> int:

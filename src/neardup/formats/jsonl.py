@@ -39,6 +39,7 @@ from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import documents_of
+from neardup.files import JsonObject
 from neardup.formats.registry import Handler
 
 SAMPLE_LINES = 100
@@ -339,7 +340,7 @@ def _refuse(row: Rejected) -> None:
     raise TypeError(row.reason)
 
 
-def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
+def _judge(line: bytes, wanted: _Wanted) -> JsonObject:
     """Return the columns of one line, as `_kinds` has them. Raises TypeError with the reason if it cannot be read."""
     columns = wanted.columns
     try:
@@ -355,7 +356,7 @@ def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
         raise TypeError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
-    row: dict[str, Any] = ranks | values | identifier | {name: record[name] for name in columns.texts}
+    row: JsonObject = ranks | values | identifier | {name: record[name] for name in columns.texts}
     for name in columns.texts:
         if not isinstance(row[name], (str if columns.vector_length is None else list) | None):
             needed = "a string" if columns.vector_length is None else "a list of numbers"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from neardup.documents.nested import column_of, outer_names, value_of
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.features.vectors import array_of_documents
+from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
 from neardup.runs.run import Found, Inputs, Run, Source
@@ -182,16 +183,16 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
     return pa.array([payload_of(row, names) for row in rows], pa.large_string())
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def _record(line: bytes) -> JsonObject:
     """Return the fields of a line of JSON; none of a line that only Arrow can read, as it nests deeply."""
     try:
-        record: dict[str, Any] = json.loads(line.decode("utf-8-sig", "replace"))
+        record: JsonObject = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return {}
     return record
 
 
-def payload_of(record: dict[str, Any], names: Sequence[str]) -> str | None:
+def payload_of(record: JsonObject, names: Sequence[str]) -> str | None:
     """Return the payload of a row: of one column its text, of several an object; JSON if it is no text."""
     values = {name: value_of(record, name) for name in names}
     value = next(iter(values.values()), None) if len(names) < 2 else values

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
-from neardup.files import PathLike
+from neardup.files import JsonObject, PathLike
 from neardup.fingerprints.sketches import require_same
 from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
@@ -75,7 +75,7 @@ def table_of(data: bytes | None) -> IdfTable | None:
         return IdfTable.open(Path(folder) / IDF)
 
 
-def meta_of(method: Method, settings: IndexSettings, created: int) -> dict[str, Any]:
+def meta_of(method: Method, settings: IndexSettings, created: int) -> JsonObject:
     """Return the settings as a store keeps them."""
     return {
         "format": FORMAT,

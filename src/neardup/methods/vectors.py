@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.shingles import Workspace
 from neardup.features.vectors import describe_vectors, vectors_of
+from neardup.files import JsonObject
 from neardup.fingerprints.hyperplanes import SCHEME_NAME, SCHEME_VERSION, find_sides, same_side
 from neardup.fingerprints.minhash import band_keys
 from neardup.fingerprints.signatures import Signatures
@@ -115,13 +116,13 @@ class VectorsMethod(Method):
         limits = np.arange(math.floor(lowest * _CURVE_STEPS + 1e-9), _CURVE_STEPS + 1) / _CURVE_STEPS
         return Curve(limits, VectorsMethod(replace(self.settings, threshold=float(limits[0]))))
 
-    def scheme_settings(self) -> dict[str, Any]:
+    def scheme_settings(self) -> JsonObject:
         return super().scheme_settings() | {"planes": self.bands.rows_per_band}
 
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         return {"name": SCHEME_NAME, "version": SCHEME_VERSION, **self.scheme_settings()}
 
-    def describe_search(self, outcome: Totals) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> JsonObject:
         return super().describe_search(outcome) | {self.lookup.name: self.bands._asdict()}
 
 

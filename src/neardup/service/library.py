@@ -18,6 +18,7 @@ from neardup.answers import Answer, Committed, Document, Hit
 from neardup.arrays import Array, arrow_of_strings
 from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
+from neardup.files import JsonObject
 from neardup.index.open_index import Batch
 from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
@@ -115,7 +116,7 @@ class Library:
         """Return the open imports."""
         return [Import(staged.name, _time(staged.opened), staged.num_documents) for staged in self.index.imports()]
 
-    def stats(self) -> tuple[dict[str, Any], list[Growth]]:
+    def stats(self) -> tuple[JsonObject, list[Growth]]:
         """Return the numbers of the index, and its documents over time, which may be some time old."""
         begun = time.monotonic()
         if not self._growth or begun >= self._growth_until:

@@ -14,7 +14,7 @@ from neardup.arrays import Array
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
-from neardup.files import PathLike
+from neardup.files import JsonObject, PathLike
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import UNKNOWN
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
@@ -137,7 +137,7 @@ class HammingIndex(RowIndex[HammingTables]):
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
         super().__init__(store, partial(HammingTables, bits, max_distance, memory_bytes), threads)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> JsonObject:
         return {"bits": self.bits}
 
     def __repr__(self) -> str:

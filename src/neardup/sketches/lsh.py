@@ -15,7 +15,7 @@ from neardup import kernels
 from neardup.arrays import Array, Uint32s, Words
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
-from neardup.files import PathLike
+from neardup.files import JsonObject, PathLike
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
@@ -136,7 +136,7 @@ class LSHIndex(RowIndex[BandTables]):
         store = SignatureRows(method.num_hashes, self.bands.num_hashes, scheme)
         super().__init__(store, partial(BandTables, self.bands), threads)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> JsonObject:
         return {"threshold": self.threshold, **self.bands._asdict(), "num_hashes": self.num_hashes}
 
     @property

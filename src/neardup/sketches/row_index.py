@@ -14,7 +14,7 @@ from neardup import kernels
 from neardup.arrays import Array, Ints
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_all
-from neardup.files import PathLike
+from neardup.files import JsonObject, PathLike
 from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
 from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
@@ -97,7 +97,7 @@ class RowIndex(ABC, Generic[SearcherT]):
         self._make_searcher, self._searcher = make_searcher, make_searcher()
 
     @abstractmethod
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> JsonObject:
         """Return the arguments of `open` besides rows and scheme, as values for JSON."""
 
     @property
