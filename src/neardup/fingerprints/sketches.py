@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SCHEME_KEY, INDEX_KEY = b"neardup.scheme", b"neardup.index"
 UNKNOWN = "unknown"  # the name of the scheme where none is recorded
 _BATCH_ROWS = 1 << 16
+
+Scheme: TypeAlias = Mapping[str, Any]
+"""How sketches are made: a name, a version and settings. Only sketches of one scheme are compared."""
 _SEAL, _DIGEST_BYTES = b"neardup.metadata", 16
 
 
@@ -38,7 +41,7 @@ class Rows(NamedTuple):
     empty: Mask
 
 
-def make_table(column: str, rows: Rows, scheme: Mapping[str, Any], *, with_hex: bool = False) -> pa.Table:
+def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = False) -> pa.Table:
     """Return a table of `id` and a column of fixed-size binary, null where a row is empty; the scheme in its metadata.
 
     Parameters
@@ -210,12 +213,7 @@ def write_tables(path: PathLike, tables: Iterable[pa.Table], overwrite: bool) ->
 
 
 def require_same(
-    first: Mapping[str, Any],
-    second: Mapping[str, Any],
-    first_name: str,
-    second_name: str,
-    *,
-    kind: str = "Fingerprints",
+    first: Scheme, second: Scheme, first_name: str, second_name: str, *, kind: str = "Fingerprints"
 ) -> None:
     """Raise SchemeError unless two schemes are equal; kind : the plural that names what has them."""
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
@@ -273,12 +271,10 @@ class Sketches(ABC):
     size: ClassVar[tuple[str, int]]
     """The name of the length of a row in a scheme, and what a number of the row adds to it."""
     values: Array
-    scheme: Mapping[str, Any]
+    scheme: Scheme
     report: JsonObject | None = None
 
-    def __init__(
-        self, values: Array, scheme: Mapping[str, Any], ids: pa.Array | None = None, empty: Mask | None = None
-    ) -> None:
+    def __init__(self, values: Array, scheme: Scheme, ids: pa.Array | None = None, empty: Mask | None = None) -> None:
         self.values, self.scheme, self._empty = values, scheme, empty
         self._ids = None if ids is None else large_ids(ids)
 
@@ -380,7 +376,7 @@ class Sketches(ABC):
         return cls._from_table(read_table(path), os.fspath(path))
 
     @classmethod
-    def _open_later(cls, path: PathLike, scheme: Mapping[str, Any]) -> Self:
+    def _open_later(cls, path: PathLike, scheme: Scheme) -> Self:
         """Return the rows of a file of this scheme, read when they are first used."""
         sketches = cls.__new__(cls)
         sketches.scheme, sketches._path = scheme, path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -22,7 +22,7 @@ from neardup.features.shingles import Workspace
 from neardup.files import JsonObject
 from neardup.fingerprints.explain import Explanation, SignatureExplanation
 from neardup.fingerprints.fingerprints import Fingerprints
-from neardup.fingerprints.sketches import Sketches
+from neardup.fingerprints.sketches import Scheme, Sketches
 from neardup.methods.sketcher import Sketcher
 from neardup.schemas import EXACT, SIMILARITY, Measure
 from neardup.settings.methods import Shingling
@@ -123,7 +123,7 @@ class Method(ABC):
         """Return the method with the settings of its tables fixed, as an index stores them."""
         return self
 
-    def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
+    def radius_of(self, scheme: Scheme, name: str) -> Radius:
         """Return the search among fingerprints of a scheme, without the documents.
 
         Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,7 +23,7 @@ from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.explain import Explanation, explain_fingerprint
 from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
-from neardup.fingerprints.sketches import require_same
+from neardup.fingerprints.sketches import Scheme, require_same
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.methods.base import Curve, Described, Limit, Method, histogram, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
@@ -116,7 +115,7 @@ class SimHashMethod(Method):
         fingerprints = summarise_described(features.weighed, self.settings, self.idf)
         return Keys(fingerprints, features.content, features.sets.sizes > 0)
 
-    def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
+    def radius_of(self, scheme: Scheme, name: str) -> Radius:
         settings, plain = self.settings, SimHash()
         if settings.confirm == "jaccard":
             raise self.refuse_fingerprints(name, "confirm='jaccard'")

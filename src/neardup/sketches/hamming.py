@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
 from neardup.files import JsonObject, PathLike
 from neardup.fingerprints.fingerprints import Fingerprints
-from neardup.fingerprints.sketches import UNKNOWN
+from neardup.fingerprints.sketches import UNKNOWN, Scheme
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
 from neardup.sketches.row_store import FingerprintRows, HashValues, IdsLike, RowStore, one_row
 from neardup.stores.key_tables import ALL, KeyTables
@@ -120,7 +119,7 @@ class HammingIndex(RowIndex[HammingTables]):
         bits: int = 64,
         max_distance: int = 3,
         *,
-        scheme: Mapping[str, Any] | None = None,
+        scheme: Scheme | None = None,
         memory_bytes: float | None = None,
         threads: int | None = None,
     ) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
 from neardup.files import JsonObject, PathLike
 from neardup.fingerprints.signatures import Signatures, is_empty
-from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
+from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, Scheme, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks, spans
 from neardup.sketches.row_store import IdsLike, RowStore, SignatureRows, one_row
@@ -118,7 +117,7 @@ class LSHIndex(RowIndex[BandTables]):
         method: MinHash | None = None,
         *,
         threshold: float | None = None,
-        scheme: Mapping[str, Any] | None = None,
+        scheme: Scheme | None = None,
         threads: int | None = None,
     ) -> None:
         if method is not None and threshold is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from neardup.arrays import Array, Ints
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_all
 from neardup.files import JsonObject, PathLike
-from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
+from neardup.fingerprints.sketches import INDEX_KEY, Scheme, require_same, write_tables
 from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
 
@@ -101,7 +101,7 @@ class RowIndex(ABC, Generic[SearcherT]):
         """Return the arguments of `open` besides rows and scheme, as values for JSON."""
 
     @property
-    def scheme(self) -> Mapping[str, Any] | None:
+    def scheme(self) -> Scheme | None:
         """How the rows were made; None until the first are added that have a scheme."""
         return self._store.scheme
 
