@@ -303,6 +303,11 @@ class Rejected(NamedTuple):
     too_long: bool = False
 
 
+def lost_file(name: str, reason: str, row: int | None = None) -> Rejected:
+    """Return the record of a file that cannot be read to its end; row : of a file that is a document, 0."""
+    return Rejected(name, row, None, None, reason, rest_of_file=True)
+
+
 Reject: TypeAlias = Callable[[Rejected], None]
 """Takes a rejected document: counts it, writes it down, or raises."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_file
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -69,7 +69,7 @@ def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]
                 yield batch
         except _DAMAGE as error:
             reason = f"the Arrow file cannot be read: {error}"
-            reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+            reject(lost_file(source.name, reason))
 
 
 def _check_offsets(batch: pa.RecordBatch) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected, lost_file
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
@@ -231,7 +231,7 @@ def _record_batches(
                 reason = f"the rest of the file cannot be read: {error}"
                 if _STRADDLES in str(error):
                     reason = f"a row is longer than {MAX_ROW_BYTES} bytes, the longest that is read"
-                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+                reject(lost_file(source.name, reason))
                 return
             block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
 
@@ -244,7 +244,7 @@ def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool =
     except _ERRORS as error:
         if _EMPTY not in str(error):
             reason = f"the header of the file cannot be read: {error}"
-            reject(Rejected(file.name, None, None, None, reason, rest_of_file=True))
+            reject(lost_file(file.name, reason))
         return
     bad = _BadRows(header.num_blank + 1)
     every = range(len(header.names))

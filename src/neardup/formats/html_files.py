@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject, Rejected, lost_file
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.pages import (
     COLUMN_TYPES,
@@ -36,7 +36,7 @@ def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"
-        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
+        reject(lost_file(source.name, reason, row=0))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
     yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload)

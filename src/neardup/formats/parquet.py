@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
 from neardup.documents.nested import column_of, with_column
 from neardup.documents.sources import Source, Stretch, check_columns
 from neardup.documents.stretches import STRETCH_BYTES, cut
@@ -93,7 +93,7 @@ def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool
                 f"its rows cannot be copied: {error}. Replace the file, or leave it out."
             ) from error
         reason = f"the Parquet file cannot be read: {error}"
-        reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+        reject(lost_file(source.name, reason))
     if source.stretch is not None:
         source.stretch.rows, source.stretch.reached = first_row, source.stretch.end
 

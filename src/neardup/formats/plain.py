@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Reject, Rejected, replace_lines
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Reject, Rejected, lost_file, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks, wide_encoding_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source, Stretch
@@ -32,7 +32,7 @@ def read_lines(source: Source, reject: Reject, *, with_payload: bool = False) ->
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
         if block.begins_file and wide_encoding_of(block.data[:_HEAD_BYTES].tobytes()):
-            reject(Rejected(source.name, None, None, None, "no row of the file can be read", rest_of_file=True))
+            reject(lost_file(source.name, "no row of the file can be read"))
             return
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
         payload = RawLines(pa.py_buffer(block.data), block.offsets) if with_payload else None
@@ -69,7 +69,7 @@ def read_whole(
     try:
         data = source.read_bytes(MAX_FILE_BYTES + 1)
         if wide_encoding_of(data):
-            reject(Rejected(source.name, 0, None, None, "the file is not valid UTF-8", rest_of_file=True))
+            reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
             return
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError:
@@ -77,7 +77,7 @@ def read_whole(
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"
-        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
+        reject(lost_file(source.name, reason, row=0))
         return
     if len(data) > MAX_FILE_BYTES:
         reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"

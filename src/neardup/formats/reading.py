@@ -12,7 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import flatten_strings
-from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, Payload, Reject, Rejected, bytes_of
+from neardup.documents.batch import (
+    BatchCache,
+    Columns,
+    DocumentBatch,
+    Entry,
+    Payload,
+    Reject,
+    Rejected,
+    bytes_of,
+    lost_file,
+)
 from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
 from neardup.documents.nested import nested_types
 from neardup.documents.sinks import Sink
@@ -160,7 +170,7 @@ class UnreachableInput(InputFile):
 
     def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Reject all of it."""
-        reject(Rejected(self.name, None, None, None, self.reason, rest_of_file=True))
+        reject(lost_file(self.name, self.reason))
         return iter(())
 
     def make_sink(self) -> Callable[[str], Sink]:
@@ -263,7 +273,7 @@ class Task(NamedTuple):
                 if ending.is_early:
                     break
         except CannotOpen as error:
-            lost.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
+            lost.append(lost_file(self.part.name, str(error)))
         yield from ((part.stretch, row) for row in (*rejected, *lost))
         yield part.stretch, None
 
@@ -296,7 +306,7 @@ class Task(NamedTuple):
                 expanded += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
                 reason = self._why_too_large(expanded)
                 if reason is not None:
-                    yield Rejected(self.part.name, None, None, None, reason, rest_of_file=True)
+                    yield lost_file(self.part.name, reason)
                     is_lost = ending.is_early = True
                     continue
             for row in found:
@@ -317,7 +327,7 @@ class Task(NamedTuple):
         has_nothing = num_excluded > 0 and not num_rows and self.part.unit != "file"
         if not is_lost and (num_unreadable > self.max_unreadable * num_rows or has_nothing):
             share = f"{num_unreadable:,} of {num_rows:,} rows of the file cannot"
-            yield _lost(self.part.name, f"{share if num_documents else 'no row of the file can'} be read{why}")
+            yield lost_file(self.part.name, f"{share if num_documents else 'no row of the file can'} be read{why}")
 
     def _explained(self, row: Rejected, hint: str) -> Rejected:
         """Return the first unreadable row; of a file that is lost as a whole, with the reason.
@@ -325,7 +335,7 @@ class Task(NamedTuple):
         hint : describes what the file is instead.
         """
         if _IS_WIDE in hint and row.byte == 0:  # its other lines would be read as text with zeros
-            return _lost(self.part.name, f"no row of the file can be read{hint}")
+            return lost_file(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
         if row.rest_of_file or is_document:
             return row._replace(reason=row.reason + hint, rest_of_file=True)
@@ -365,10 +375,6 @@ class Task(NamedTuple):
             )
             reject(Rejected(self.part.name, row, None, None, reason, excluded=True, too_long=True))
         return batch.filter(fits)
-
-
-def _lost(name: str, reason: str) -> Rejected:
-    return Rejected(name, None, None, None, reason, rest_of_file=True)
 
 
 def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
