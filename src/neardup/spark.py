@@ -6,10 +6,11 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 from __future__ import annotations
 
 from neardup.engines.choose import require_spark
+from neardup.settings.constraints import ColumnNames
 
 require_spark()
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -86,7 +87,7 @@ def dedup(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -138,7 +139,7 @@ def find_pairs(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -167,7 +168,7 @@ def cluster(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames | None = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -212,7 +213,7 @@ def sign(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames | None = None,
     method: MethodSettings | str = "simhash",
 ) -> DataFrame:
     """Return the fingerprint or signature of each document.
@@ -262,7 +263,7 @@ def _method(settings: MethodSettings, text_column: str) -> Method:
 def _run(
     df: DataFrame,
     text_column: str,
-    id_column: str | Sequence[str] | None,
+    id_column: ColumnNames | None,
     method: Method,
     selection: SelectionSettings,
     against: DataFrame | None,
@@ -284,7 +285,7 @@ def _run(
 def _frame(
     df: DataFrame,
     text_column: str,
-    id_column: str | Sequence[str] | None,
+    id_column: ColumnNames | None,
     keep: Keep,
     within: str | None,
     vector_length: int | None,
@@ -369,12 +370,12 @@ def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _several(names: str | Sequence[str] | None) -> list[str]:
+def _several(names: ColumnNames | None) -> list[str]:
     """Return one name, several or none as a list."""
     return [names] if isinstance(names, str) else list(names or ())
 
 
-def _key(df: DataFrame, id_column: str | Sequence[str] | None) -> Column:
+def _key(df: DataFrame, id_column: ColumnNames | None) -> Column:
     """Return the column that identifies a row, and orders rows."""
     names = _several(id_column)
     if len(names) == 1:
@@ -398,7 +399,7 @@ def _key(df: DataFrame, id_column: str | Sequence[str] | None) -> Column:
     return key
 
 
-def _refuse_repeated(light: DataFrame, id_column: str | Sequence[str] | None) -> None:
+def _refuse_repeated(light: DataFrame, id_column: ColumnNames | None) -> None:
     repeated = light.groupBy("document", "against").count().filter((F.col("count") > 1) | F.isnull("document")).first()
     if repeated is not None:
         raise InputError(
@@ -416,7 +417,7 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
     return pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
 
 
-def _kept(df: DataFrame, id_column: str | Sequence[str] | None, removed: DataFrame, is_few: bool) -> DataFrame:
+def _kept(df: DataFrame, id_column: ColumnNames | None, removed: DataFrame, is_few: bool) -> DataFrame:
     """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
     key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
     gone = removed.select(F.col("id").alias(key))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of_optional, arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
@@ -24,13 +25,13 @@ HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 TEXT_COLUMN = "html"
 
-_PAGE_TYPES: dict[str, pa.DataType] = {
+_PAGE_TYPES: ColumnTypes = {
     "charset": pa.string(),
     "title": pa.string(),
     "language": pa.string(),
     TEXT_COLUMN: pa.large_string(),
 }
-COLUMN_TYPES: dict[str, dict[str, pa.DataType]] = {
+COLUMN_TYPES: dict[str, ColumnTypes] = {
     "html": {"file": pa.string(), **_PAGE_TYPES},
     "warc": {"url": pa.string(), "date": pa.timestamp("us", "UTC"), **_PAGE_TYPES},
 }

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_file
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -22,7 +23,7 @@ _FILE_MAGIC = b"ARROW1"
 _FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def column_types(source: Source) -> dict[str, pa.DataType]:
+def column_types(source: Source) -> ColumnTypes:
     """Return name and type of each column."""
     with source.open_file() as file:
         schema = open_reader(file).schema

@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected, lost_file
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
@@ -34,7 +35,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _EMPTY = "Empty CSV"
 
 
-def column_types(file: Source) -> dict[str, pa.DataType]:
+def column_types(file: Source) -> ColumnTypes:
     """Return name and type (string) of each column."""
     return dict.fromkeys(_header(file).names, pa.string())
 

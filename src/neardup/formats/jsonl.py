@@ -33,7 +33,7 @@ from neardup.documents.batch import (
     select_lines,
 )
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
-from neardup.documents.nested import nested_types, path_of
+from neardup.documents.nested import ColumnTypes, nested_types, path_of
 from neardup.documents.ranks import EXACT_BELOW, rank_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
@@ -60,7 +60,7 @@ class _Wanted(NamedTuple):
 
     columns: Columns
     keys: dict[str, tuple[str, ...]]
-    kinds: dict[str, pa.DataType]
+    kinds: ColumnTypes
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,7 +82,7 @@ def _fields(kinds: dict[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
     return [pa.field(key, pa.struct(_fields(below)) if below else kinds[key,]) for key, below in outer.items()]
 
 
-def column_types(source: Source) -> dict[str, pa.DataType]:
+def column_types(source: Source) -> ColumnTypes:
     """Return the keys of the first lines, each with the type that its values suggest."""
     kinds: dict[tuple[str, ...], set[str]] = {}
     ignored: list[Rejected] = []
@@ -107,7 +107,7 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
 
 
 @lru_cache(maxsize=64)
-def _types_of(source: Source, _: tuple[int, float]) -> dict[str, pa.DataType]:
+def _types_of(source: Source, _: tuple[int, float]) -> ColumnTypes:
     """Return the types of a file of this size and time of last change, which all of its stretches need."""
     return column_types(replace(source, stretch=None))
 
@@ -140,7 +140,7 @@ def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
-def _keys_of(types: dict[str, pa.DataType], name: str) -> tuple[str, ...]:
+def _keys_of(types: ColumnTypes, name: str) -> tuple[str, ...]:
     """Return the keys that lead to a column; types : those of the file, where they are known."""
     fields: Any = pa.schema(types)
     keys = []
@@ -151,10 +151,10 @@ def _keys_of(types: dict[str, pa.DataType], name: str) -> tuple[str, ...]:
     return tuple(keys) or (name,)
 
 
-def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.DataType]:
+def _kinds(types: ColumnTypes, columns: Columns) -> ColumnTypes:
     """Return the types to read columns as; types : those of the file, where they are known."""
     types = nested_types(types)
-    fields: dict[str, pa.DataType] = {}
+    fields: ColumnTypes = {}
     for name in columns.ranks:
         kind = types.get(name, pa.null())
         fields[name] = kind if kind in (pa.large_string(), pa.int64()) else pa.float64()

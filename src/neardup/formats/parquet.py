@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
-from neardup.documents.nested import column_of, with_column
+from neardup.documents.nested import ColumnTypes, column_of, with_column
 from neardup.documents.sources import Source, Stretch, check_columns
 from neardup.documents.stretches import STRETCH_BYTES, cut
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -44,7 +44,7 @@ _MAX_INDEX_BYTES_PER_VALUE = 4
 _MAX_VALUES, _MIN_VALUES, _BYTES_BETWEEN_LOOKS = 1024, 16, 1 << 19
 
 
-def column_types(source: Source) -> dict[str, pa.DataType]:
+def column_types(source: Source) -> ColumnTypes:
     """Return name and type of each column."""
     with source.open_file() as file:
         schema = pq.read_schema(file)

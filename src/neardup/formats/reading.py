@@ -24,7 +24,7 @@ from neardup.documents.batch import (
     lost_file,
 )
 from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
-from neardup.documents.nested import nested_types
+from neardup.documents.nested import ColumnTypes, nested_types
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import (
     FREE_BYTES,
@@ -66,7 +66,7 @@ class InputFile(Source):
         size, changed = self.stat()
         return self.name, size, changed if self.version is None else self.version
 
-    def column_types(self) -> dict[str, pa.DataType] | None:
+    def column_types(self) -> ColumnTypes | None:
         """Return name and type of each column and of the fields inside it.
 
         None for plain text, {} when empty or damaged, which `read` reports. A file is looked at once, however often
@@ -75,7 +75,7 @@ class InputFile(Source):
         return self._column_types
 
     @cached_property
-    def _column_types(self) -> dict[str, pa.DataType] | None:
+    def _column_types(self) -> ColumnTypes | None:
         with suppress(*_DAMAGE):
             types = FORMATS[self.format].handler.column_types(self)
             return None if types is None else nested_types(types)
@@ -153,7 +153,7 @@ class UnreachableInput(InputFile):
         """Return the name alone."""
         return self.name, 0, 0.0
 
-    def column_types(self) -> dict[str, pa.DataType]:
+    def column_types(self) -> ColumnTypes:
         """Return no column, as of a damaged file."""
         return {}
 

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from neardup.documents.batch import Reject
+from neardup.documents.nested import ColumnTypes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +52,7 @@ class Handler(NamedTuple):
 
     read: Read
     make_sink: Callable[[Source], Callable[[str], Sink]]
-    column_types: Callable[[Source], dict[str, pa.DataType] | None] = lambda file: None
+    column_types: Callable[[Source], ColumnTypes | None] = lambda file: None
     num_rows: Callable[[Source], int | None] = lambda file: None
     read_table: Callable[[Source, Sequence[str]], pa.Table] | None = None
     replace_texts: Callable[[DocumentBatch, str, np.ndarray, pa.LargeStringArray], Payload] | None = None

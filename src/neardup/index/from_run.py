@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -28,6 +28,7 @@ from neardup.methods.registry import IDF, settings_from_json
 from neardup.report.contents import MAX_INPUTS
 from neardup.runs.columns import FILE_COLUMN
 from neardup.runs.run import Inputs, Run
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 
@@ -38,7 +39,7 @@ def make_index(
     address: str,
     folder: Path,
     idf: IdfTable | PathLike | None,
-    payload_column: str | Sequence[str] | None,
+    payload_column: ColumnNames | None,
     settings: dict[str, Any],
 ) -> OpenIndex:
     """Return an index of what a run kept, open; parameters as in `Index.from_run`.
@@ -155,7 +156,7 @@ def _paths_of(kept: Path, report: JsonObject) -> _Name:
     return rename
 
 
-def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: str | Sequence[str] | None) -> None:
+def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: ColumnNames | None) -> None:
     read = read_batches(tasks, payload_column, _raise, count_threads(None))
     named = (name(task, batch) for task, _, batch in read if batch is not None)
     for batch in map(Batch.join, group_batches(named, lambda batch: batch)):

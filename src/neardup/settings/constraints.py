@@ -6,12 +6,12 @@ import dataclasses
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
 from reprlib import Repr
-from typing import Any
+from typing import Any, TypeAlias
 
 from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 
@@ -187,6 +187,10 @@ def check_flag(name: str, value: object, advice: str = "") -> bool:
     if not isinstance(flag, bool):
         raise SettingError(f"{name} must be True or False: got {shown(value)}. {advice or f'Change {name}.'}")
     return flag
+
+
+ColumnNames: TypeAlias = str | Sequence[str]
+"""The name of a column, or of several, which are joined."""
 
 
 def check_columns(names: Any) -> list[str]:
