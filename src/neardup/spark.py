@@ -6,7 +6,6 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 from __future__ import annotations
 
 from neardup.engines.choose import require_spark
-from neardup.settings.constraints import ColumnNames
 
 require_spark()
 
@@ -37,6 +36,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings
 
