@@ -38,7 +38,7 @@ from neardup.documents.sources import (
 from neardup.documents.texts import with_keys
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
-from neardup.formats.registry import COMPRESSIONS, FORMATS, format_of_bytes
+from neardup.formats.registry import COMPRESSIONS, FORMATS, Handler, format_of_bytes
 from neardup.formats.tables import TablePart
 from neardup.settings.run import MAX_UNREADABLE
 
@@ -61,6 +61,11 @@ class InputFile(Source):
         """Whether the documents are web pages."""
         return FORMATS[self.format].contents == "pages"
 
+    @property
+    def handler(self) -> Handler:
+        """The functions that read and write the file."""
+        return FORMATS[self.format].handler
+
     def identity(self) -> tuple[str, int, float]:
         """Return name, size in bytes and time of last change; reads them from the storage each time."""
         size, changed = self.stat()
@@ -77,20 +82,20 @@ class InputFile(Source):
     @cached_property
     def _column_types(self) -> ColumnTypes | None:
         with suppress(*_DAMAGE):
-            types = FORMATS[self.format].handler.column_types(self)
+            types = self.handler.column_types(self)
             return None if types is None else nested_types(types)
         return {}
 
     def num_rows(self) -> int | None:
         """Return the number of rows if the metadata has it (Parquet), else None."""
         with suppress(*_DAMAGE):
-            return FORMATS[self.format].handler.num_rows(self)
+            return self.handler.num_rows(self)
         return None
 
     def is_bare(self) -> bool:
         """Return whether the file is a table without columns. One that is damaged is none, and is rejected."""
         with suppress(*_DAMAGE):
-            handler = FORMATS[self.format].handler
+            handler = self.handler
             return handler.num_rows(self) is not None and handler.column_types(self) == {}
         return False
 
@@ -98,7 +103,7 @@ class InputFile(Source):
         """Return the stretches in which the file can be read; itself if it is read whole."""
         found: list[Stretch] = []
         with suppress(*_DAMAGE):
-            found = FORMATS[self.format].handler.stretches(self)
+            found = self.handler.stretches(self)
         return [replace(self, stretch=stretch) for stretch in found] if len(found) > 1 else [self]
 
     def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
@@ -116,7 +121,7 @@ class InputFile(Source):
         values = tuple(name for name in columns.values if name not in keys)
         ranks = tuple(name for name in columns.ranks if name not in keys)
         wanted = columns._replace(values=values, ranks=ranks)
-        batches = FORMATS[self.format].handler.read(self, wanted, reject, with_payload=with_payload)
+        batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
         return (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
 
     def replace_texts(self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> Payload:
@@ -129,13 +134,13 @@ class InputFile(Source):
         rows : integers, rows of the batch, rising, that have another text than before; neither is null.
         texts : of all rows.
         """
-        replace = FORMATS[self.format].handler.replace_texts
+        replace = self.handler.replace_texts
         assert replace is not None, "of web pages"
         return replace(batch, column, rows, texts)
 
     def make_sink(self) -> Callable[[str], Sink]:
         """Return how payloads are written to a local path in the format, compression and layout of this file."""
-        return FORMATS[self.format].handler.make_sink(self)
+        return self.handler.make_sink(self)
 
 
 @dataclass(frozen=True)
@@ -153,28 +158,18 @@ class UnreachableInput(InputFile):
         """Return the name alone."""
         return self.name, 0, 0.0
 
-    def column_types(self) -> ColumnTypes:
-        """Return no column, as of a damaged file."""
-        return {}
+    @property
+    def handler(self) -> Handler:
+        """One that finds no columns, rejects all of it, and knows no layout."""
+        return Handler(self._reject, self._refuse, lambda _: {})
 
-    def num_rows(self) -> None:
-        """Return nothing, as of a damaged file."""
-
-    def is_bare(self) -> bool:
-        """Return False."""
-        return False
-
-    def stretches(self) -> list[InputFile]:
-        """Return itself."""
-        return [self]
-
-    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-        """Reject all of it."""
+    def _reject(
+        self, _: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
         reject(lost_file(self.name, self.reason))
         return iter(())
 
-    def make_sink(self) -> Callable[[str], Sink]:
-        """Raise OSError, as for a file that is too damaged to have a layout."""
+    def _refuse(self, _: Source) -> Callable[[str], Sink]:
         raise OSError(self.reason)
 
 
