@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import Bytes, Ints
 from neardup.documents.batch import BLOCK_BYTES, Reject, Rejected
 from neardup.documents.sources import Source
 from neardup.documents.stretches import lines_of
@@ -69,8 +70,8 @@ class LineBlock(NamedTuple):
     the block in the (decompressed) file or stretch, both from 0. begins_file : whether it is the first of the file.
     """
 
-    data: np.ndarray
-    offsets: np.ndarray
+    data: Bytes
+    offsets: Ints
     first_line: int
     first_byte: int
     begins_file: bool = False
@@ -94,7 +95,7 @@ class LineBlock(NamedTuple):
         return Rejected(source.name, line, line + 1, self.first_byte + int(self.offsets[index]), reason)
 
 
-def line_offsets(values: np.ndarray) -> np.ndarray:
+def line_offsets(values: Bytes) -> Ints:
     """Return where each line of uint8 begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
     pieces = [np.zeros(1, dtype=np.int64)]
     begins = range(0, len(values), _SEARCH_BYTES)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of_optional, arrow_of_utf8
+from neardup.arrays import Ints, arrow_of_optional, arrow_of_utf8
 from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject
 from neardup.documents.nested import ColumnTypes
 from neardup.documents.page_charset import decode_page
@@ -154,7 +153,7 @@ def page_rows(pages: Sequence[Page], format_name: str, wanted: Sequence[str] | N
 
 def page_documents(
     pages: Sequence[Page],
-    rows: np.ndarray,
+    rows: Ints,
     columns: Columns,
     file: str,
     format_name: str,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Floats, arrow_of_bytes, offsets_from_lengths
+from neardup.arrays import Floats, Integers, Ints, arrow_of_bytes, offsets_from_lengths
 from neardup.documents import ranks
 from neardup.documents.batch import Columns, DocumentBatch, Payload, Reject, Rejected
 from neardup.documents.nested import column_of, with_column
@@ -192,7 +192,7 @@ def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
 
 def documents_of(
     batch: pa.RecordBatch,
-    rows: np.ndarray,
+    rows: Ints,
     columns: Columns,
     file: str,
     reject: Reject,
@@ -266,7 +266,7 @@ def join_ids(columns: list[pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, pa.scalar(b":", pa.large_binary())).view(pa.large_string())
 
 
-def replace_column(batch: DocumentBatch, name: str, _: np.ndarray, texts: pa.LargeStringArray) -> pa.RecordBatch:
+def replace_column(batch: DocumentBatch, name: str, _: Integers, texts: pa.LargeStringArray) -> pa.RecordBatch:
     """Return the rows of a batch with other texts, in a column of the same type; see `InputFile.replace_texts`."""
     table = batch.payload
     assert isinstance(table, pa.RecordBatch)  # the payload of a table

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Words
 from neardup.features.page_structure import read_tags
 
 
@@ -161,7 +162,7 @@ def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str]
 
 
 @cache
-def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
+def _kinds() -> tuple[Words, Words, dict[int, str]]:
     """Return the hashes of hidden and of inline tags, and the names of those that may be implied by their hashes."""
     hash_name = kernels.html_tags.hash_name
     hidden, inline = (np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE))

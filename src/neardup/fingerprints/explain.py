@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import Array
 from neardup.errors import InputError, SettingError
 from neardup.features.described import distinct_features
 from neardup.features.feature_strings import split_pairs, strings_of, token_strings
@@ -191,7 +192,7 @@ def explain_signature(
     )
 
 
-def _plain(values: np.ndarray) -> list[float]:
+def _plain(values: Array) -> list[float]:
     """Return numbers as Python values; as int if all are whole."""
     whole = bool((values == np.rint(values)).all())
     return [int(value) if whole else value for value in values.tolist()]

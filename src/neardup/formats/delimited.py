@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from neardup.arrays import Ints
 from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected, lost_file
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
 from neardup.documents.nested import ColumnTypes
@@ -138,7 +139,7 @@ class _BadRows:
             self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
         return "skip"
 
-    def number(self, num_good: int, source: Source, reject: Reject) -> np.ndarray:
+    def number(self, num_good: int, source: Source, reject: Reject) -> Ints:
         """Return the numbers of the next good rows; report the bad ones among them."""
         bad = sorted(self.waiting)
         rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)

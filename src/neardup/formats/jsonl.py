@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from neardup.arrays import Bytes, Integers, Ints, Mask
 from neardup.documents.batch import (
     Columns,
     DocumentBatch,
@@ -193,7 +194,7 @@ def _documents(
         yield replace(documents_of(none, lines[:0], wanted.columns, "", reject), payload=payload)
 
 
-def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
+def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
     """Return which lines begin with `{` and end with `}`, and the others that are not blank."""
     data = block.data
     begins, ends = block.offsets[:-1], block.offsets[1:]
@@ -213,7 +214,7 @@ def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
     return candidate, bad
 
 
-def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _has_text(data: Bytes, offsets: Ints) -> Mask:
     """Return whether each line of some bytes, which begins at its offset, has more than blanks.
 
     All lines are looked at together: a small compressed file may have millions that are blank.
@@ -222,7 +223,7 @@ def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         return np.zeros(0, np.bool_)
     is_text = ~_IS_BLANK[data[offsets[0] : offsets[-1]]]
     # A line is never empty, which `reduceat` requires: it has a line end, or it is the last.
-    has_text: np.ndarray = np.logical_or.reduceat(is_text, offsets[:-1] - offsets[0])
+    has_text: Mask = np.logical_or.reduceat(is_text, offsets[:-1] - offsets[0])
     return has_text
 
 
@@ -250,7 +251,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> tuple[list[DocumentBatch], dict[int, str]]:
+def _parse(data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> tuple[list[DocumentBatch], dict[int, str]]:
     """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line.
 
     Returns
@@ -277,7 +278,7 @@ def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> tuple[list[
     return pieces, bad
 
 
-def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> DocumentBatch | None:
+def _parse_fast(data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted) -> DocumentBatch | None:
     """Return the lines of a range as Arrow parses them; None if it does not parse all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
@@ -299,7 +300,7 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
     return found
 
 
-def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> None:
+def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> None:
     """Read ranks of lines again that Arrow read as floating point, and that may be integers without an equal."""
     for name, rank in zip(wanted.columns.ranks, found.ranks, strict=True):
         if not pa.types.is_floating(wanted.kinds[name]):
@@ -310,12 +311,12 @@ def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: np.ndarray, w
                 rank[row] = rank_of(_judge(_line(data, offsets, int(found.rows[row])), wanted)[name])
 
 
-def _line(data: pa.Buffer, offsets: np.ndarray, row: int) -> bytes:
+def _line(data: pa.Buffer, offsets: Ints, row: int) -> bytes:
     return bytes(data.slice(int(offsets[row]), int(offsets[row + 1] - offsets[row])).to_pybytes())
 
 
 def _parse_slowly(
-    data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
+    data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
 ) -> Iterator[DocumentBatch]:
     """Yield the lines of a range one by one; add the reasons why others are refused to `bad`."""
     columns = wanted.columns
@@ -407,7 +408,7 @@ _MARK = re.compile(r'["{}\[\],]')
 _STRINGS = json.JSONDecoder(strict=False)
 
 
-def _replace_texts(batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> RawLines:
+def _replace_texts(batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray) -> RawLines:
     """Return lines with other texts; the bytes outside of the string of the text stay.
 
     A string of ASCII alone stays so, by escapes.

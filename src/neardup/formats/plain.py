@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
+from neardup.arrays import Integers, arrow_of_bytes, arrow_of_strings, offsets_from_lengths
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Reject, Rejected, lost_file, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks, wide_encoding_of
 from neardup.documents.sinks import sink_of_lines
@@ -96,7 +96,7 @@ def _why_not_utf8(data: bytes, unit: str) -> str:
     return f"the {unit} is not valid UTF-8"
 
 
-def _replace_texts(batch: DocumentBatch, _: str, rows: np.ndarray, texts: pa.LargeStringArray) -> RawLines:
+def _replace_texts(batch: DocumentBatch, _: str, rows: Integers, texts: pa.LargeStringArray) -> RawLines:
     """Return lines, or a file, with other texts; the byte order mark and the line ends stay.
 
     A text whose last character is a carriage return gets a line end of both characters, of which a reader drops both.

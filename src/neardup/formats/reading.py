@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import flatten_strings
+from neardup.arrays import Integers, flatten_strings
 from neardup.documents.batch import (
     BatchCache,
     Columns,
@@ -124,7 +124,7 @@ class InputFile(Source):
         batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
         return (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
 
-    def replace_texts(self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> Payload:
+    def replace_texts(self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray) -> Payload:
         """Return the payload of a batch in which some documents have another text, and all else is as it was.
 
         Parameters

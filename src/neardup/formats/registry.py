@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from neardup.documents.batch import Reject
-from neardup.documents.nested import ColumnTypes
-
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
-    from neardup.documents.batch import Columns, DocumentBatch, Payload
+    from neardup.arrays import Integers
+    from neardup.documents.batch import Columns, DocumentBatch, Payload, Reject
+    from neardup.documents.nested import ColumnTypes
     from neardup.documents.sinks import Sink
     from neardup.documents.sources import Source, Stretch
 
@@ -55,7 +53,7 @@ class Handler(NamedTuple):
     column_types: Callable[[Source], ColumnTypes | None] = lambda file: None
     num_rows: Callable[[Source], int | None] = lambda file: None
     read_table: Callable[[Source, Sequence[str]], pa.Table] | None = None
-    replace_texts: Callable[[DocumentBatch, str, np.ndarray, pa.LargeStringArray], Payload] | None = None
+    replace_texts: Callable[[DocumentBatch, str, Integers, pa.LargeStringArray], Payload] | None = None
     stretches: Callable[[Source], list[Stretch]] = lambda file: []
 
 
