@@ -127,7 +127,7 @@ class ValueNames(NamedTuple):
         return names
 
 
-NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.nulls(0, pa.large_string()))  # `pa.array` loads pandas
+NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.nulls(0, "large_string"))  # `pa.array` loads pandas
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Pages:
         before = offsets_from_lengths(mask)
         records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
         others = [(int(before[index]), record) for index, record in self.metadata_records]
-        return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, pa.bool_())))
+        return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, "bool")))
 
 
 Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"

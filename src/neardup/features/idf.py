@@ -236,7 +236,7 @@ class IdfTable(IdfSource):
             "max_undercount": self.max_undercount,
             "version": self.version,
         }
-        fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
+        fields = [pa.field("hash", "uint64", nullable=False), pa.field("documents", "uint32", nullable=False)]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
         with AtomicFile(check_path("path", path, OutputError)) as partial, arrow_file(partial, "wb") as file:
@@ -318,7 +318,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[Words, Mask]:
         lists = [word.split(" ") if method.ngram > 1 else [word] for word in normal]
         shingles = shingle_strings(pack_tokens(lists), method.ngram)
     else:
-        shingles = shingle_documents(pa.array(words, pa.large_string()), method)
+        shingles = shingle_documents(pa.array(words, "large_string"), method)
     num_features = np.diff(shingles.offsets)
     if num_features.max(initial=0) > 1:
         word = words[int(np.argmax(num_features > 1))]

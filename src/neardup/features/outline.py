@@ -113,7 +113,7 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
     the elements shown.
     """
-    pages = pa.array([page.encode("utf-8", "replace")], pa.large_binary())
+    pages = pa.array([page.encode("utf-8", "replace")], "large_binary")
     tags = read_tags(pages)
     elements = kernels.html_tree.elements_of(tags)
     shown, depths = _shown(elements, max_elements)

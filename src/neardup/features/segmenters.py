@@ -170,7 +170,7 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
         If a row is no collection, holds anything but strings and None, or a string has no UTF-8.
     """
     offsets = offsets_from_lengths([0 if row is None else len(row) for row in rows])
-    strings = pa.array(list(chain.from_iterable(row for row in rows if row is not None)), pa.large_string())
+    strings = pa.array(list(chain.from_iterable(row for row in rows if row is not None)), "large_string")
     return pa.LargeListArray.from_arrays(pa.array(offsets), strings)
 
 

@@ -167,7 +167,7 @@ def explain_signature(
         )
     given = _checked(text, method.tokens)
     if isinstance(given, str):
-        texts = extract_text(pa.array([given], pa.large_string()), method)
+        texts = extract_text(pa.array([given], "large_string"), method)
         method = replace(method, html=None)
         tokens, shingles = token_strings(texts, method), shingle_documents(texts, method)
     else:
@@ -203,7 +203,7 @@ def _work(
 ) -> tuple[fingerprinting.Summands, Sums]:
     given = _checked(text, method.tokens)
     if isinstance(given, str):
-        described = fingerprinting.describe(pa.array([given], pa.large_string()), method, with_strings=True)
+        described = fingerprinting.describe(pa.array([given], "large_string"), method, with_strings=True)
     else:
         described = _describe_given(given, method)
     if described.shingles.offsets[-1] == 0 and not may_be_empty:

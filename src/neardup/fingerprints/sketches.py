@@ -50,14 +50,14 @@ def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = Fals
     with_hex : adds a column `hex`, the bytes as hexadecimal digits.
     """
     binary = pa.binary(rows.data.shape[1])
-    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", pa.string())][: 2 + with_hex]
+    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", "string")][: 2 + with_hex]
     valid = pa.py_buffer(np.packbits(~rows.empty, bitorder="little")) if rows.empty.any() else None
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(rows.data))]
     column_bytes = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
     columns = [rows.ids, column_bytes]
     if with_hex:
         digits = [None if value is None else value.hex() for value in column_bytes.to_pylist()]
-        columns.append(pa.array(digits, pa.string()))
+        columns.append(pa.array(digits, "string"))
     return pa.table(columns, schema=pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()}))
 
 
@@ -96,13 +96,13 @@ def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
     if pa.types.is_integer(ids.type):
-        return ids.cast(pa.int64())
-    return ids.cast(pa.large_string())
+        return ids.cast("int64")
+    return ids.cast("large_string")
 
 
 def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return ids as one array: integers, or large_string, since 27 million addresses have more than 2 GiB."""
-    return one_chunk(ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids)
+    return one_chunk(ids.cast("large_string") if pa.types.is_string(ids.type) else ids)
 
 
 def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
@@ -155,7 +155,7 @@ def _as_table(batch: pa.RecordBatch) -> pa.Table:
 
 def _number_ids(rows: Ints) -> pa.Array:
     """Return row numbers as text."""
-    return arrow_of(rows).cast(pa.large_string())
+    return arrow_of(rows).cast("large_string")
 
 
 def _open(path: PathLike) -> pq.ParquetFile:

@@ -85,7 +85,7 @@ class _Wanted(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The columns as they are named; names may repeat."""
-        return pa.schema([pa.field(self.header.names[position], pa.string()) for position in self.positions])
+        return pa.schema([pa.field(self.header.names[position], "string") for position in self.positions])
 
 
 def _count_columns(head: bytes, delimiter: str) -> int:
@@ -265,7 +265,7 @@ def _make_sink(file: Source) -> Callable[[str], RowSink]:
         raise pa.ArrowInvalid(f"{file.name} has no header") from error
     with file.open_stream() as stream:
         is_marked = bytes(stream.read(len(BYTE_ORDER_MARK))) == BYTE_ORDER_MARK
-    schema = pa.schema([pa.field(name, pa.string()) for name in names])
+    schema = pa.schema([pa.field(name, "string") for name in names])
     options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
     make_writer = partial(pa_csv.CSVWriter, write_options=options)
 

@@ -41,7 +41,7 @@ def batch_of_text(
     for name, value in (("id", id), (PAYLOAD, payload)):
         if value is not None:
             check_text(name, value)
-    ids, payloads = (pa.array([value], pa.large_string()) for value in (id or "", payload))
+    ids, payloads = (pa.array([value], "large_string") for value in (id or "", payload))
     return Batch(array_of_documents([text], vector_length), ids, payloads, is_unnamed=id is None)
 
 
@@ -156,7 +156,7 @@ def _raise(row: Rejected) -> None:
 def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
     """Return documents as they enter an index; names : the columns of payloads. Raises InputError if an id is null."""
     size = len(batch.rows)
-    ids = pa.array([""] * size, pa.large_string()) if batch.ids is None else batch.ids.cast(pa.large_string())
+    ids = pa.array([""] * size, "large_string") if batch.ids is None else batch.ids.cast("large_string")
     if ids.null_count:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
         raise InputError(f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none.")
@@ -165,7 +165,7 @@ def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
 
 def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
     if not names:
-        return pa.nulls(len(batch.rows), pa.large_string())
+        return pa.nulls(len(batch.rows), "large_string")
     payload = batch.payload.rows() if isinstance(batch.payload, Pages) else batch.payload
     if isinstance(payload, RawLines):
         rows = [_record(line) for line in arrow_of_bytes(payload.data, payload.offsets).to_pylist()]
@@ -173,9 +173,9 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         assert payload is not None
         column = column_of(payload, names[0])
         if len(names) == 1 and column is not None and column.type in (pa.string(), pa.large_string()):
-            return pc.cast(column, pa.large_string())
+            return pc.cast(column, "large_string")
         rows = payload.select(outer_names(payload.schema, names)).to_pylist()
-    return pa.array([payload_of(row, names) for row in rows], pa.large_string())
+    return pa.array([payload_of(row, names) for row in rows], "large_string")
 
 
 def _record(line: bytes) -> JsonObject:

@@ -125,7 +125,7 @@ def _names(folder: Path, report: JsonObject) -> _Name:
     numbers, prefix = _kept_numbers(folder, report), new_prefix()
 
     def number(_: Task, batch: Batch) -> Batch:
-        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], pa.large_string())
+        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], "large_string")
         return batch._replace(ids=ids, is_unnamed=False)
 
     return number
@@ -134,7 +134,7 @@ def _names(folder: Path, report: JsonObject) -> _Name:
 def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
     """Yield the running numbers of the documents that a run kept, which has no column of ids."""
     with arrow_file(folder / "removed.parquet") as file:
-        removed = pq.read_table(file, columns=["id"])["id"].cast(pa.int64()).to_numpy()
+        removed = pq.read_table(file, columns=["id"])["id"].cast("int64").to_numpy()
     against = [part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"]
     first = sum(part["documents"] for part in against)
     kept = np.ones(report["counts"]["read"], np.bool_)
@@ -151,7 +151,7 @@ def _paths_of(kept: Path, report: JsonObject) -> _Name:
 
     def rename(task: Task, batch: Batch) -> Batch:
         part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
-        return batch._replace(ids=pa.array([names.get(part, root + part)] * len(batch.texts), pa.large_string()))
+        return batch._replace(ids=pa.array([names.get(part, root + part)] * len(batch.texts), "large_string"))
 
     return rename
 

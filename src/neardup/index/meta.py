@@ -53,7 +53,7 @@ def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | Path
     table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
     chosen = method_of(settings)
     method = fixed(with_table(chosen.resolve() if table is None else chosen, table), index)
-    method.sketch(method.describe(pa.array(method.examples[:1], pa.large_string())))  # raises if a package is missing
+    method.sketch(method.describe(pa.array(method.examples[:1], "large_string")))  # raises if a package is missing
     return method
 
 

@@ -52,7 +52,7 @@ class Batch(NamedTuple):
 
     def table(self) -> pa.Table:
         """Return the documents as a table to be stored; documents without ids have nulls."""
-        ids = pa.nulls(len(self.texts), pa.large_string()) if self.is_unnamed else self.ids
+        ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
         return pa.table({"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads})
 
 

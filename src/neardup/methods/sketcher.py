@@ -38,7 +38,7 @@ class Sketcher:
     def __init__(self, method: Method, width: int | None = None) -> None:
         self.method = method
         if width is None:
-            width = int(method.sketch(method.describe(pa.array([], pa.large_string()))).shape[1])
+            width = int(method.sketch(method.describe(pa.array([], "large_string"))).shape[1])
         self.width = width
 
     @property

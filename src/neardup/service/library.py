@@ -58,12 +58,12 @@ class Library:
         """Return documents, whose texts and ids are Unicode, as a batch."""
         texts = array_of_documents([document.text for document in documents], self.index.method.vector_length)
         ids = arrow_of_strings([document.id for document in documents])
-        payloads = pa.array([_stored(document.payload) for document in documents], pa.large_string())
+        payloads = pa.array([_stored(document.payload) for document in documents], "large_string")
         return Batch(texts, ids, payloads)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
-        index, none = self.index.opened, pa.nulls(len(queries), pa.large_string())
+        index, none = self.index.opened, pa.nulls(len(queries), "large_string")
         texts = array_of_documents([query.text for query in queries], index.method.vector_length)
         table = index.query(index.describe(Batch(texts, none, none)), max(query.limit for query in queries))
         found: list[list[Hit]] = [[] for _ in queries]

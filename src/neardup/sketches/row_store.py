@@ -131,7 +131,7 @@ class IdTable:
     def take(self, rows: Integers) -> pa.Array:
         """Return the ids of some rows: int64, or large_string."""
         if self.kind is None:
-            return pa.array([], pa.large_string())
+            return pa.array([], "large_string")
         stored = self._stored()
         if self.kind == pa.int64():
             return pa.array(stored.data[: 8 * self.num_rows].view(np.int64)[rows])

@@ -253,7 +253,7 @@ class RedisSnapshot(HashedSnapshot):
             for name in apart:
                 pipeline.mget([key(f"{LETTERS[name]}{row}") for row in rows.tolist()])
             answers = iter(pipeline.execute())
-        columns = {"row": pa.array(rows, pa.uint32())}
+        columns = {"row": pa.array(rows, "uint32")}
         if names:
             table = self._unpack(next(answers), len(rows), packed_fields, names)
             columns |= dict(zip(names, table.columns, strict=True))
@@ -407,7 +407,7 @@ class RedisWriter(RedisSnapshot, Writer):
         for begin, end in chunks(first, documents.num_rows, scripts.DOCUMENTS_A_LIST):
             values = [data[offsets[i] : offsets[i + 1]] for i in range(begin - first, end - first)]
             pipeline.rpush(key(f"d{begin // scripts.DOCUMENTS_A_LIST}"), *values)
-        times = memoryview(documents.column("last_seen").cast(pa.int64()).to_numpy().tobytes())
+        times = memoryview(documents.column("last_seen").cast("int64").to_numpy().tobytes())
         for begin, end in chunks(first, documents.num_rows, scripts.TIMES_A_STRING):
             number, place = divmod(begin, scripts.TIMES_A_STRING)
             pipeline.setrange(key(f"s{number}"), 8 * place, times[8 * (begin - first) : 8 * (end - first)])
