@@ -77,6 +77,7 @@ _PLACE = (
     _field("source_file", "string", "The input it came from, as it was named."),
     _field("row", "int64", "Its row in that input, from 0; for lines of text, the line from 0."),
 )
+_ITEM = (_field("item_id", "string", "The id of the item."), _field("benchmark", "string", "Its benchmark."))
 
 
 def removed_schema(measures: Measures) -> pa.Schema:
@@ -492,8 +493,7 @@ PAIR = (PAIR_LEFT, PAIR_RIGHT, PAIR_SIMILARITY, PAIR_DISTANCE, PAIR_STRUCTURE, P
 def found_items_schema() -> pa.Schema:
     """Return the schema of the items that were found: hits.parquet."""
     return _schema(
-        _field("item_id", "string", "The id of the item."),
-        _field("benchmark", "string", "Its benchmark."),
+        *_ITEM,
         _field("document_id", "string", "The id of a document that contains it."),
         *_PLACE,
         _field("start", "int64", "Where the passage begins in the document, in characters."),
@@ -512,8 +512,7 @@ def found_items_schema() -> pa.Schema:
 def items_schema() -> pa.Schema:
     """Return the schema of the items: items.parquet."""
     return _schema(
-        _field("item_id", "string", "The id of the item."),
-        _field("benchmark", "string", "Its benchmark."),
+        *_ITEM,
         *_PLACE,
         _field(
             "status",
@@ -530,8 +529,7 @@ def items_schema() -> pa.Schema:
 def boilerplate_schema() -> pa.Schema:
     """Return the schema of what did not count: boilerplate.parquet."""
     return _schema(
-        _field("item_id", "string", "The id of the item."),
-        _field("benchmark", "string", "Its benchmark."),
+        *_ITEM,
         _field("text", "string", "Words of it that do not count."),
         _nullable(
             "documents", "int64", "The documents that have a sequence around it, at least; null if it has items."

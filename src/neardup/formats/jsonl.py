@@ -350,9 +350,9 @@ def _judge(line: bytes, wanted: _Wanted) -> JsonObject:
         if not isinstance(record, dict):
             raise TypeError(f"the line is {_kind(record)}, not an object")
         record = {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
-        identifier = {name: _id_text(record[name]) for name in columns.ids}
+        identifier = {name: _text_of(record[name]) for name in columns.ids}
         ranks = {name: _rank_text(record[name]) for name in columns.ranks}
-        values = {name: _id_text(record[name], f"'{name}'") for name in columns.values}
+        values = {name: _text_of(record[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:
@@ -379,7 +379,8 @@ def _value_of(value: Any, keys: tuple[str, ...]) -> Any:
     return value
 
 
-def _id_text(value: Any, what: str = "the id") -> str | None:
+def _text_of(value: Any, what: str = "the id") -> str | None:
+    """Return an id or a value as a string."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (bool, int, float)):
@@ -389,11 +390,9 @@ def _id_text(value: Any, what: str = "the id") -> str | None:
 
 def _rank_text(value: Any) -> str | None:
     """Return a rank as a string, from which `as_rank` reads the same value."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return json.dumps(value)
-    raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
+    if isinstance(value, (bool, list, dict)):
+        raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
+    return _text_of(value)
 
 
 def _why_not_unicode(line: bytes, name: str) -> str:
