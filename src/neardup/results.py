@@ -120,6 +120,7 @@ class Deduplication(_WithPage, page="dedup_html"):
     output : the folder it was written to, a str if it is an address; or None.
     passages : Arrow table of what was cut from kept documents, see schemas.passages_schema; None without `passages`.
     groups : Arrow table of the groups that were kept or removed, see schemas.groups_schema; None without `group_by`.
+    rule_tables : the tables of the rule that decided, by name, such as groups; a dictionary.
 
     With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a cluster wrote the
     output.
@@ -133,7 +134,7 @@ class Deduplication(_WithPage, page="dedup_html"):
     _read_kept: Callable[[], pa.Table] | None
     _source: Any = None
     passages: pa.Table | None = None
-    groups: pa.Table | None = None
+    rule_tables: Mapping[str, pa.Table] = field(default_factory=dict)
     _least: Callable[[int], pa.Table] | None = None
     _again: Callable[[dict[str, Any]], Deduplication] | None = None
 
@@ -151,6 +152,11 @@ class Deduplication(_WithPage, page="dedup_html"):
     def pairs(self) -> pa.Table:
         """The pairs of documents at or above the threshold."""
         return _filled(self._pairs, "pairs", None)
+
+    @property
+    def groups(self) -> pa.Table | None:
+        """The groups that were kept or removed; None without `group_by`."""
+        return self.rule_tables.get("groups")
 
     def least_similar(self, n: int = 10) -> pa.Table:
         """Return the n removals of least similarity with both texts; no document is compared again.

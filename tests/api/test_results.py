@@ -87,7 +87,7 @@ def test_the_accepted_names_of_an_option_are_its_type(settings, types):
     assert named - {"keep"} == types.keys()
     for name, kind in types.items():
         assert hints[name] == kind
-        assert constraints_of(settings)[name].choices == typing.get_args(kind)
+        assert tuple(constraints_of(settings)[name].choices) == typing.get_args(kind)
 
 
 def test_documents_without_an_id_repeat_none():

@@ -130,7 +130,7 @@ def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
     assert second.stages > 3
     assert (out / "kept" / "in.parquet").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out"]
-    monkeypatch.setattr("neardup.api.dedup.build_report", lambda *_: 1 / 0)
+    monkeypatch.setattr("neardup.api.removal.build_report", lambda *_: 1 / 0)
     for _ in range(2):  # an error ends the run, too
         with pytest.raises(ZeroDivisionError):
             neardup.dedup(source, output=tmp_path / "failed")
@@ -325,7 +325,7 @@ def test_a_damaged_record_of_an_interrupted_run_says_to_start_again(
 ) -> None:
     source = corpus(tmp_path / "in.parquet", 30)
     with monkeypatch.context() as patch:
-        patch.setattr("neardup.api.dedup._write", interrupt)
+        patch.setattr("neardup.output.job.Job._write", interrupt)
         with pytest.raises(KeyboardInterrupt):
             neardup.dedup(source, output=tmp_path / "out")
     (tmp_path / "out.partial" / "scratch" / name).write_text(damaged)

@@ -14,6 +14,7 @@ import numpy as np
 
 from neardup.arrays import Floats, Ints, Mask, arrow_of_strings
 from neardup.decide.outcome import Pairs
+from neardup.decide.rules import Every
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline
 from neardup.errors import InputError
@@ -95,7 +96,7 @@ def choose(
     method = method_of(loosest).resolve()
     sizes = (min(size, _BUCKETS[1]) for size in (least, _WIDER * least, _WIDER**2 * least))
     selections = [SelectionSettings(within=within, max_bucket_size=size) for size in sizes]
-    searches = [pipeline.Search(method, selection, True) for selection in selections]
+    searches = [pipeline.Search(method, selection, Every()) for selection in selections]
     with (
         workspace() as scratch,
         closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as found,

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from neardup.decide.clusters import Clusters, cluster_documents
-from neardup.engines.base import Decided
+from neardup.decide.rules import rule_of
+from neardup.engines.base import Decided, Engine, decide
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
+from neardup.output.job import Output, Product, Table, open_job
+from neardup.progress import Stages
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
-from neardup.report.contents import build_report, warn_if_incomplete
-from neardup.report.stages import open_stages
+from neardup.report.contents import build_report
 from neardup.report.wording import visible
 from neardup.results import Clustering
-from neardup.runs.directory import OutputDirectory
-from neardup.runs.run import CacheOptions, Source, Unpack, run_of, spelled_out
-from neardup.runs.scratch import workspace
+from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
 from neardup.schemas import cluster_summary_schema, clusters_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
@@ -99,41 +100,74 @@ def cluster(
     )
     selection.refuse_copies("cluster")
     chosen = method_named(method, threshold, max_distance)
-    table = "clusters.parquet"
-    wanted = run_of(
+    run = run_of(
         source,
         options,
         against=against,
         method=chosen,
         selection=selection,
+        rule=rule_of(selection),
         resume=resume,
-        table=table,
+        table="clusters.parquet",
         outputs=() if output is None else (output,),
     )
-    with open_engine(engine, master, "cluster", wanted) as performer:
-        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-        with open_stages(wanted.progress) as stages, workspace(folder) as scratch:
-            run = performer.decide(folder, scratch, stages)
-            removals = run.outcome.removals
-            clusters = cluster_documents(run.outcome.corpus.num_documents, removals.documents, removals.kept)
-            with stages.stage("name"):
-                names = _names(run, clusters)
-            if folder is not None:
-                with stages.stage("write"):
-                    _write(folder, run, clusters, names)
-            report = build_report("cluster", run.tasks, run.method, selection, run.outcome, stages, run.warnings)
-            rows = first_rows(clusters, names, run.locations, MAX_SHOWN)
-            report = describe_clusters(report, clusters, rows)
-            report["lang"] = output_settings.lang
-            performer.complete(report)
-            if folder is not None:
-                links = links_to_files(run.tasks, rows, folder.path)
-                write.write_report(report, render_clusters(report, rows, links), folder.result)
-            found = [pa.Table.from_batches(*table) if tables else None for table in _tables(run, clusters, names)]
-            if folder is not None:
-                folder.finish()
-    warn_if_incomplete(report, wanted.settings.on_error)
-    return Clustering(found[0], found[1], report, None if folder is None else folder.path)
+    with (
+        open_engine(engine, master, "cluster", run) as performer,
+        open_job(run, output, performer.paths(), overwrite=overwrite) as job,
+    ):
+        decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
+        removals = decided.outcome.removals
+        clusters = cluster_documents(decided.outcome.corpus.num_documents, removals.documents, removals.kept)
+        with job.stages.stage("name"):
+            names = _names(decided, clusters)
+        product = _Clusters(run, decided, clusters, names, performer, job.stages, output_settings.lang, tables)
+        return job.finish(product)
+
+
+@dataclass
+class _Clusters(Product[Clustering]):
+    """The product of `cluster`. fills_tables : its `tables`."""
+
+    run: Run
+    decided: Decided
+    clusters: Clusters
+    names: list[str]
+    engine: Engine
+    stages: Stages
+    lang: Language
+    fills_tables: bool
+
+    def tables(self) -> Sequence[Table]:
+        """Return clusters.parquet and cluster_summary.parquet."""
+        decided, measures = self.decided, self.decided.method.measures
+        documents = partial(cluster_batches, self.clusters, decided.outcome.removals, decided.locations, measures)
+        summary = partial(cluster_summary_batches, self.clusters, self.names, decided.locations)
+        return [
+            Table("clusters", clusters_schema(measures), documents),
+            Table("cluster_summary", cluster_summary_schema(), summary),
+        ]
+
+    def report(self) -> dict[str, Any]:
+        """Return the report, with the largest clusters."""
+        decided = self.decided
+        of_run = decided.tasks, decided.method, self.run.selection, decided.outcome, self.stages, decided.warnings
+        report = describe_clusters(build_report("cluster", *of_run), self.clusters, self._shown())
+        report["lang"] = self.lang
+        self.engine.complete(report)
+        return report
+
+    def _shown(self) -> list[dict[str, Any]]:
+        return first_rows(self.clusters, self.names, self.decided.locations, MAX_SHOWN)
+
+    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+        """Return the page of the largest clusters."""
+        rows = self._shown()
+        return {"report.html": render_clusters(report, rows, links_to_files(self.decided.tasks, rows, output))}
+
+    def result(self, report: dict[str, Any], output: Output) -> Clustering:
+        """Return the result."""
+        documents, summary = (table.read() if self.fills_tables else None for table in self.tables())
+        return Clustering(documents, summary, report, output)
 
 
 def _names(run: Decided, clusters: Clusters) -> list[str]:
@@ -145,19 +179,3 @@ def _names(run: Decided, clusters: Clusters) -> list[str]:
     if run.method.settings.vector_length is not None:
         return list(map(visible, ids))
     return distinct_names(name_clusters(clusters, run.method.settings.shingling, read), ids)
-
-
-def _write(folder: OutputDirectory, run: Decided, clusters: Clusters, names: list[str]) -> None:
-    """Write everything but the reports."""
-    documents, named = _tables(run, clusters, names)
-    write.write_parquet(*documents, folder.result / "clusters.parquet")
-    write.write_parquet(*named, folder.result / "cluster_summary.parquet")
-    write.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
-
-
-def _tables(run: Decided, clusters: Clusters, names: list[str]) -> list[tuple[Iterator[pa.RecordBatch], pa.Schema]]:
-    """Return the batches and the schema of both tables."""
-    measures = run.method.measures
-    documents = cluster_batches(clusters, run.outcome.removals, run.locations, measures)
-    named = cluster_summary_batches(clusters, names, run.locations)
-    return [(documents, clusters_schema(measures)), (named, cluster_summary_schema())]

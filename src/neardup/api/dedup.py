@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
-import numpy as np
-import pyarrow as pa
-
-from neardup.api.dedup_result import refuse_rethreshold, result_of
-from neardup.api.passages import report_passages
-from neardup.engines.base import Decided, Engine
+from neardup.api.removal import Removal, cut_passages
+from neardup.decide.rules import refuse_rethreshold, rule_of
+from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.errors import SettingError
-from neardup.files import write_text
-from neardup.output import write as writing
-from neardup.output.annotated import Annotations, write_annotated
-from neardup.output.passages import examples_of, passage_batches
-from neardup.output.tables import group_table, id_batches, mask_batches, removed_batches
-from neardup.progress import Stages
-from neardup.report.contents import build_report, warn_if_incomplete, warn_of_losses
-from neardup.report.dedup_html import render_report
-from neardup.report.items import Example
-from neardup.report.passages_html import render_passages
+from neardup.output.job import open_job
+from neardup.report.contents import warn_if_incomplete
 from neardup.report.stages import open_stages
 from neardup.results import Deduplication
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
-from neardup.runs.scratch import workspace
-from neardup.schemas import ANNOTATIONS, ids_schema, mask_schema, passages_schema, removed_schema
+from neardup.schemas import ANNOTATIONS
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
 from neardup.settings.run import GroupSettings, Keep, Language, Linkage, OutputKind, OutputSettings, SelectionSettings
@@ -173,6 +160,8 @@ def dedup(
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
     wanted = _wanted(output_settings, groups, selection, output, scratch)
+    if rethreshold:
+        refuse_rethreshold(selection, groups, passages)
     run = run_of(
         source,
         options,
@@ -182,42 +171,40 @@ def dedup(
         update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
-        groups=groups,
-        rethreshold=rethreshold,
+        rule=rule_of(selection, groups, keeps_pairs=rethreshold),
         outputs=() if output is None else (output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
     with _performer(run, (method, threshold, max_distance), engine, master) as performer:
-        folder = (
-            None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume, scratch=scratch)
-        )
-        if engine == "spark" and folder is not None and not tables and wanted in ("kept", "removed"):
-            from neardup.engines.spark.engine import dedup_files
+        if engine == "spark" and output is not None and not tables and wanted in ("kept", "removed"):
+            return _on_workers(performer, output, wanted, lang, overwrite=overwrite, scratch=scratch)
+        run, paths = performer.run, performer.paths()
+        with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
+            decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
+            if passages is not None:
+                decided = cut_passages(decided, PassageSettings(min_length=passages), job)
+            return job.finish(Removal(run, decided, performer, job.stages, wanted, lang, tables), performer)
 
-            with open_stages(run.progress) as stages:
-                report = dedup_files(performer, folder, wanted, lang, scratch, stages)
-            warn_if_incomplete(report, run.settings.on_error)
-            return Deduplication(None, None, None, report, folder.path, None)
-        with open_stages(run.progress) as stages, workspace(folder, scratch) as files:
-            decided = performer.decide(folder, files, stages)
-            shown = None if folder is None else _write(folder, decided, wanted, stages, run.threads)
-            report = _report(run, decided, stages) | {"write": wanted, "lang": lang}
-            cut = _describe_passages(decided, passages, report, stages, folder)
-            listed = _describe_groups(decided, groups, report, folder)
-            performer.complete(report)
-            if folder is not None and shown is not None:
-                writing.write_report(report, render_report(report, shown), folder.result)
-            path = None if folder is None else folder.path
-            result = result_of(run, decided, report, path, tables=tables, source=source, cut=cut, groups=listed)
-            if folder is not None:
-                folder.publish()
-            performer.commit(report, folder)
-            files.close()
-            if folder is not None:
-                folder.clear()
+
+def _on_workers(
+    performer: Engine,
+    output: str | os.PathLike[str],
+    wanted: str,
+    lang: str,
+    *,
+    overwrite: bool,
+    scratch: str | os.PathLike[str] | None,
+) -> Deduplication:
+    """Let the workers of a cluster write the output, without tables of the result."""
+    from neardup.engines.spark.engine import dedup_files
+
+    run = performer.run
+    folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)
+    with open_stages(run.progress) as stages:
+        report = dedup_files(performer, folder, wanted, lang, scratch, stages)
     warn_if_incomplete(report, run.settings.on_error)
-    return result
+    return Deduplication(None, None, None, report, folder.path, None)
 
 
 def _wanted(
@@ -273,85 +260,4 @@ def _performer(
             "compares vectors. Leave passages (--passages) out."
         )
     run = replace(run, method=settings)
-    if run.rethreshold:
-        refuse_rethreshold(run)
     return open_engine(engine, master, "dedup", run)
-
-
-def _report(run: Run, decided: Decided, stages: Stages) -> dict[str, Any]:
-    """Return the report of a run, as values for JSON. Groups are in a table of their own, and are to be removed."""
-    by_value = None if run.groups.group_by is not None else decided.by_value
-    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
-    of_run = decided.tasks, decided.method, run.selection, decided.outcome, stages, warnings
-    return build_report("dedup", *of_run) | {"by_value": by_value}
-
-
-def _describe_passages(
-    run: Decided, min_length: int | None, report: dict[str, Any], stages: Stages, folder: OutputDirectory | None
-) -> pa.Table | None:
-    """Add what was cut from kept documents to the report; write it, and return its table. None without passages."""
-    cleaned = run.cleaned
-    if cleaned is None or min_length is None:
-        return None
-    settings = asdict(PassageSettings(min_length=min_length))
-    of_passages = report_passages(settings, cleaned, stages, []) | {"lang": report["lang"], "write": report["write"]}
-    report["passages"] = {name: of_passages[name] for name in ("settings", "counts")}
-    table = pa.Table.from_batches(passage_batches(cleaned.passages, cleaned.locations), passages_schema())
-    if folder is not None:
-        writing.write_parquet(table.to_batches(), passages_schema(), folder.result / "passages.parquet")
-        examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
-        page = render_passages(of_passages, examples)
-        write_text(folder.result / "passages.html", page)
-    return table
-
-
-def _describe_groups(
-    run: Decided, settings: GroupSettings, report: dict[str, Any], folder: OutputDirectory | None
-) -> pa.Table | None:
-    """Add the groups and what was removed with them to the report; write their table, and return it, if there are."""
-    groups = run.outcome.groups
-    if groups is None:
-        return None
-    table = group_table(groups, run.outcome.corpus)
-    removed = int(groups.removed.sum())
-    others, ends = int((groups.documents - groups.near)[groups.removed].sum()), run.outcome.corpus.part_ends
-    inputs = np.searchsorted(ends, np.flatnonzero(~run.outcome.edits.kept), "right")
-    for row, count in zip(report["inputs"], np.bincount(inputs, minlength=len(ends)).tolist(), strict=False):
-        row["removed"] = count
-    report["groups"] = {"column": settings.group_by, "share": settings.group_share}
-    report["groups"] |= {"groups": len(table), "removed": removed, "removed_with_group": others}
-    report["counts"]["kept"] -= others
-    report["counts"]["removed_with_group"] = others
-    if folder is not None:
-        writing.write_parquet(table.to_batches(), table.schema, folder.result / "groups.parquet")
-    return table
-
-
-def _write(folder: OutputDirectory, run: Decided, wanted: str, stages: Stages, threads: int) -> list[Example]:
-    """Write everything but the reports; return the removals that the page shows."""
-    removals, ends, result = run.outcome.removals, run.outcome.corpus.part_ends, folder.result
-    shown = writing.pick_examples(removals, run.method.strength(removals.measured))
-    with stages.stage("write", run.outcome.corpus.num_documents) as progress, ThreadPoolExecutor(1) as beside:
-        batches = removed_batches(removals, run.locations, run.method.measures)
-        schema = removed_schema(run.method.measures)
-        listed = beside.submit(writing.write_parquet, batches, schema, result / "removed.parquet")
-        if wanted != "kept":  # both at once would take more memory and earn little
-            listed.result()
-        writing.write_rejected(folder.scratch, result / "rejected.jsonl")
-        if wanted != "kept" or all(task.is_cached for task in run.tasks):
-            shown.texts.update(writing.read_texts(run.tasks, ends, shown.documents, threads))
-        examples = beside.submit(writing.examples, shown, run.locations, run.method) if shown.texts else None
-        if wanted == "kept":
-            writing.write_kept(run.tasks, run.outcome, result / "kept", shown, progress, threads)
-        elif wanted == "mask":
-            masks = mask_batches(run.tasks, run.outcome, run.locations)
-            writing.write_parquet(masks, mask_schema(), result / "mask.parquet")
-        elif wanted == "annotated":
-            new = [task for task in run.tasks if not task.against]
-            columns = Annotations(removals, run.locations, run.method.measures)
-            write_annotated(new, columns, run.outcome.corpus.num_against, result / "annotated", progress)
-        elif wanted == "ids":
-            writing.write_parquet(id_batches(run.outcome, run.locations), ids_schema(), result / "ids.parquet")
-        listed.result()
-    with stages.stage("report"):
-        return writing.examples(shown, run.locations, run.method) if examples is None else examples.result()

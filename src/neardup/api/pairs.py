@@ -12,7 +12,8 @@ import pyarrow as pa
 from neardup.arrays import arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
-from neardup.engines.base import Engine
+from neardup.decide.rules import Every
+from neardup.engines.base import Engine, decide
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
@@ -89,12 +90,7 @@ def find_pairs(
     chosen = method_named(default if method is None else method, threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(
-        source,
-        options,
-        method=chosen,
-        selection=selection,
-        all_pairs=True,
-        outputs=() if file is None else (file.path,),
+        source, options, method=chosen, selection=selection, rule=Every(), outputs=() if file is None else (file.path,)
     )
     with open_stages(run.progress) as stages, workspace() as scratch:
         if files:
@@ -124,7 +120,7 @@ class _Pairs:
 
 def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found: _Pairs) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
-    decided = engine.decide(None, scratch, stages)
+    decided = decide(engine.run, engine.find(None, scratch, stages))
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))

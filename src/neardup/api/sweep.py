@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from neardup.api.choose import choose
 from neardup.decide.outcome import Outcome
+from neardup.decide.rules import rule_of
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline
 from neardup.errors import SettingError
@@ -108,7 +109,7 @@ def sweep(
             _ = lowest.lookup  # may need more bands than there may be
         except SettingError:
             lowest = methods[0]
-        searches = [pipeline.Search(each, selection) for each in (lowest, *methods)]
+        searches = [pipeline.Search(each, selection, rule_of(selection)) for each in (lowest, *methods)]
         with (
             workspace() as scratch,
             closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as found,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from neardup.arrays import Ints
 from neardup.decide.outcome import Removals
+from neardup.decide.rule import Decision, Found, Rule
 
 
 def keep_copies(
@@ -40,3 +44,29 @@ def keep_copies(
         np.concatenate([removals.kept, removals.kept[first]]),
     )
     return both.take(np.argsort(both.documents)), sizes + 1
+
+
+class Copies(Rule):
+    """Keep several documents of each cluster of another rule, or none.
+
+    Parameters
+    ----------
+    rule : decides what a cluster is. copies : the documents of a cluster that stay, 0 or 2 or more.
+    """
+
+    def __init__(self, rule: Rule, copies: int) -> None:
+        self.rule, self.copies = rule, copies
+        self.pairs, self.compares_more = rule.pairs, rule.compares_more
+        self.both_ways = ("keep", "none") if copies == 0 else rule.both_ways
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of the other rule."""
+        return self.rule.options
+
+    def decide(self, found: Found) -> Decision:
+        """Decide by the other rule, and keep the first documents of each cluster."""
+        decision = self.rule.decide(found)
+        queue = found.queue
+        removals, sizes = keep_copies(decision.removals, queue.order, queue.num_against, self.copies)
+        return replace(decision, removals=removals, cluster_sizes=sizes)

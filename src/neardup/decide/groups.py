@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Words, begins_run, offsets_from_lengths
+from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begins_run, offsets_from_lengths
+from neardup.decide.outcome import Removals
+from neardup.decide.rule import Decision, Found, Names, Rule, RuleTable
 from neardup.decide.sieve import NONE
+from neardup.schemas import groups_schema
+from neardup.verify.measured import measured_of_copies
 
 
 class Groups(NamedTuple):
@@ -23,6 +29,12 @@ class Groups(NamedTuple):
     documents: Ints
     near: Ints
     removed: Mask
+
+    def rows(self, names: Names) -> Iterator[pa.RecordBatch]:
+        """Yield the table of groups, in the order of priority; see schemas.groups_schema."""
+        columns = [self.documents, self.near, self.near / self.documents, self.removed]
+        values = pa.array(names.values(self.values), pa.string())
+        yield pa.RecordBatch.from_arrays([values, *map(arrow_of, columns)], schema=groups_schema())
 
 
 class GroupDecisions(NamedTuple):
@@ -83,3 +95,65 @@ def decide_groups(
     removed = near >= needed
     of_position = np.append(np.zeros(size - len(values), np.bool_), np.repeat(removed, documents))
     return GroupDecisions(Groups(values[first], documents, near, removed), of_position, keeper, pair)
+
+
+class ByGroup(Rule):
+    """Keep or remove the documents with the same value in a column together.
+
+    Parameters
+    ----------
+    column : its name. share : of the documents of a group; it is removed if as many are similar to kept ones.
+    """
+
+    tables = ("groups",)
+    counts_values = False
+
+    def __init__(self, column: str, share: float) -> None:
+        self.column, self.share = column, share
+        self.both_ways = ("group_by", column)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The option group_by."""
+        return {"group_by": self.column}
+
+    def order(self, order: Positions, num_against: int, values: Words) -> Positions:
+        """Return an order in which the documents of a group follow each other."""
+        return order_by_group(order, num_against, values)
+
+    def decide(self, found: Found) -> Decision:
+        """Decide about the groups in their order; a removed document names the most similar one of a kept group."""
+        order, pairs = found.queue.order, found.confirmed
+        decided = decide_groups(
+            pairs.left,
+            pairs.right,
+            found.method.strength(pairs.measured),
+            found.queue.representative,
+            found.values[order[found.queue.num_against :]],
+            self.share,
+        )
+        has_keeper = decided.keeper != NONE
+        removed = np.flatnonzero(decided.removed & has_keeper)
+        removed = removed[np.argsort(order[removed], kind="stable")]
+        pair = decided.pair[removed]
+        measured = measured_of_copies(len(removed), found.method.measures)
+        for name, column in measured.columns.items():
+            column[pair >= 0] = pairs.measured[name][pair[pair >= 0]]
+        groups, others = decided.groups, order[decided.removed & ~has_keeper]
+        facts = {
+            "column": self.column,
+            "share": self.share,
+            "groups": len(groups.values),
+            "removed": int(np.count_nonzero(groups.removed)),
+            "removed_with_group": len(others),
+        }
+        return Decision(
+            removals=Removals(order[removed], order[decided.keeper[removed]], measured),
+            left=pairs.left,
+            right=pairs.right,
+            measured=pairs.measured,
+            num_hidden=int(np.count_nonzero(pairs.left_out)),
+            others=others,
+            tables=(RuleTable("groups", groups_schema(), groups.rows),),
+            facts={"groups": facts},
+        )

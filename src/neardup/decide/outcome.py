@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Bytes, Ints, Mask, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
-from neardup.decide.sieve import EveryPair
+from neardup.arrays import Bytes, Ints, Mask, Positions, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
 from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
-
-if TYPE_CHECKING:
-    from neardup.decide.groups import Groups
 
 
 class Cuts(NamedTuple):
@@ -239,22 +235,22 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Totals):
-    """The decisions and measurements of a run on this machine.
+    """The decisions and measurements of a run whose rows the driver has.
 
-    removals : the removed documents. pairs : all pairs measured at or above the threshold. cuts : what is cut from the
-    kept documents besides, or removed with its group; None if nothing was looked for. groups : if groups were decided
-    about. every : all pairs, if other limits are asked for later.
+    removals : the removed documents. pairs : all pairs measured at or above the threshold. others : uint32, documents
+    that are removed without a keeper, such as the rest of a group. passages : what is cut from the kept documents;
+    None if nothing was looked for.
     """
 
     removals: Removals
     pairs: Pairs
-    cuts: Edits | None = None
-    groups: Groups | None = None
-    every: EveryPair | None = None
+    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
+    passages: Edits | None = None
 
     @cached_property
     def edits(self) -> Edits:
         """The edits of all documents: those that are removed lose all of their text."""
         kept = np.ones(self.corpus.num_documents, np.bool_)
         kept[self.removals.documents] = False
-        return Edits(kept) if self.cuts is None else self.cuts._replace(kept=kept & self.cuts.kept)
+        kept[self.others] = False
+        return Edits(kept) if self.passages is None else self.passages._replace(kept=kept & self.passages.kept)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.arrays import Mask, Words
-from neardup.decide.outcome import Edits, Outcome
+from neardup.decide.outcome import Edits, Outcome, Pairs, count_decisions
+from neardup.decide.rule import Decision, Found, Names
 from neardup.documents.batch import Corpus
-from neardup.errors import SettingError
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.tables import row_masks
@@ -21,6 +22,7 @@ from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
 from neardup.runs.scratch import Scratch
+from neardup.verify.recall import Recall
 
 if TYPE_CHECKING:
     from neardup.decide.passages import Passages
@@ -38,21 +40,85 @@ class Cleaned(NamedTuple):
     edits: Edits
 
 
-class Decided(NamedTuple):
-    """The inputs, method and outcome of a run.
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """What an engine has read and found.
 
-    method : with the table of document frequencies it names.
-    warnings : what the user should know of the inputs. by_value : the removals for each value of a column, if counted.
-    cleaned : the repeated passages of the kept documents, if they were looked for.
+    method : with the table of document frequencies it names. warnings : what the user should know of the inputs.
+    found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. recall : estimates the recall
+    of the search from the pairs of a decision. audited : the recall measured on a sample.
     """
 
     tasks: list[Task]
     method: Method
-    outcome: Outcome
+    corpus: Corpus
     locations: DocumentLocations
     warnings: list[str]
+    found: Found
+    short: int
+    num_fingerprints: int = 0
+    num_near_pairs: int = 0
+    recall: Callable[[Decision], Recall | None] = lambda _: None
+    audited: Recall | None = None
+
+    def outcome(self, decision: Decision) -> Outcome:
+        """Return the decisions of a rule by documents, with the measurements of the search."""
+        order, confirmed = self.found.queue.order, self.found.confirmed
+        pairs = Pairs(order[decision.left], order[decision.right], decision.measured)
+        lengths, sizes = self.found.lengths, decision.cluster_sizes
+        return Outcome(
+            corpus=self.corpus,
+            counts=count_decisions(decision.removals, pairs, self.corpus, lengths, sizes),
+            short=self.short,
+            compared=confirmed.compared,
+            num_bucket_overflows=decision.num_hidden,
+            collisions=confirmed.collisions,
+            num_fingerprints=self.num_fingerprints,
+            num_near_pairs=self.num_near_pairs,
+            recall=self.recall(decision),
+            audited=self.audited,
+            removals=decision.removals,
+            pairs=pairs,
+            others=decision.others,
+        )
+
+    def names(self) -> Names:
+        """Return the names for the tables of a rule."""
+        return Names(self.locations.ids, self.corpus.names.find)
+
+
+class Decided(NamedTuple):
+    """What a run found, and what its rule decided.
+
+    by_value : the removals for each value of a column, if counted. cleaned : the repeated passages of the kept
+    documents, if they were looked for.
+    """
+
+    searched: Searched
+    decision: Decision
+    outcome: Outcome
     by_value: dict[str, Any] | None = None
     cleaned: Cleaned | None = None
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The parts that were read."""
+        return self.searched.tasks
+
+    @property
+    def method(self) -> Method:
+        """The method of the run."""
+        return self.searched.method
+
+    @property
+    def locations(self) -> DocumentLocations:
+        """Where the documents are."""
+        return self.searched.locations
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know of the inputs."""
+        return self.searched.warnings
 
     def row_mask(self) -> Mask:
         """Return for each row of the source whether it is kept; a rejected row is not.
@@ -65,37 +131,27 @@ class Decided(NamedTuple):
         return np.concatenate([np.empty(0, np.bool_), *masks])
 
 
+def decide(run: Run, searched: Searched) -> Decided:
+    """Decide by the rule of a run, and count."""
+    decision = run.rule.decide(searched.found)
+    outcome = searched.outcome(decision)
+    by_value = count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
+    return Decided(searched, decision, outcome, by_value)
+
+
 @dataclass
 class Engine(ABC):
     """Decides about the documents of one run."""
 
     run: Run
 
-    def decide(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
-        """Read the inputs and decide about their documents.
-
-        Raises
-        ------
-        SettingError
-            If there is no output whose run can be resumed.
-        OutputError
-            If an input is in the output folder.
-        """
-        if self.run.resume and folder is None:
-            raise SettingError(
-                "resume continues the run of an output folder: got resume=True without output. Pass output."
-            )
-        if folder is not None:
-            folder.refuse_inputs_inside(self.paths())
-        return self.perform(folder, scratch, stages)
-
     def paths(self) -> list[str]:
         """Return the paths that the run reads."""
         return named_paths(self.run.inputs.source) + named_paths(self.run.inputs.against)
 
     @abstractmethod
-    def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
-        """Read the inputs and decide about their documents."""
+    def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
+        """Read the inputs, and find the pairs that the rule of the run needs."""
 
     def complete(self, report: dict[str, Any]) -> None:  # noqa: B027 - most reports are complete
         """Correct the report of the run, before it is written."""

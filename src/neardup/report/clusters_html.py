@@ -38,7 +38,7 @@ _COUNTS = (
 _SHARES = (("kept", "clustered"), ("exact", "single"))
 
 
-def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Path | str) -> dict[str, str]:
+def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Path | str | None) -> dict[str, str]:
     """Return the addresses of the documents on the page that are local files, by id, relative to a local output."""
     named = {file for row in rows for file, _ in row["places"]}
     links = {}

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
+from neardup.decide.rules import table_names
 from neardup.documents.sources import is_remote, local_path, resolve
 from neardup.errors import MissingExtraError, NeardupError, OutputError
 from neardup.executor import map_all
@@ -235,18 +236,7 @@ def refuse_stdout(path: str | os.PathLike[str]) -> None:
 
 _LOCK = "lock"
 _LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
-_TABLES = (
-    "removed",
-    "mask",
-    "ids",
-    "passages",
-    "groups",
-    "clusters",
-    "cluster_summary",
-    "hits",
-    "items",
-    "boilerplate",
-)
+_TABLES = ("removed", "mask", "ids", "passages", "clusters", "cluster_summary", "hits", "items", "boilerplate")
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
 _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -256,7 +246,8 @@ def _is_of_output(name: str) -> bool:
     """Return whether a run writes a file of this name, or the system of the user does."""
     # A run that was killed while it wrote a file anew leaves `.report.json.0123456789abcdef.partial`.
     written = name[1:].rsplit(".", 2)[0] if name.startswith(".") and name.endswith(".partial") else name
-    return written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
+    is_table = written.removesuffix(".parquet") in table_names() and written.endswith(".parquet")
+    return is_table or written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
 
 
 class OutputDirectory:

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from neardup.arrays import flatten_strings
 from neardup.decide.priority import rank_columns
+from neardup.decide.rule import Rule
+from neardup.decide.sieve import Sieve
 from neardup.documents.batch import Columns, Rejected, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
@@ -31,7 +33,7 @@ from neardup.runs.input_files import check_reading, list_inputs
 from neardup.runs.overlap import Output, refuse_replacing
 from neardup.settings.constraints import check_columns, check_flag, check_limit
 from neardup.settings.methods import DocumentSettings, MinHash
-from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import Keep, OnError, RunSettings, SelectionSettings, TextUnit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
@@ -296,11 +298,10 @@ class Found(NamedTuple):
 class Run:
     """The inputs, method and settings of a run.
 
-    all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
-    output is continued. update : whether the documents are added to an index. copies : whether kept documents are
-    written. passages : the fewest characters of a repeated passage that is cut from kept documents, if any. table : the
-    file of the output that has the file and the row of each document. groups : which documents are removed together;
-    they are counted by the same column. rethreshold : whether all pairs are kept, for the answers at other limits.
+    rule : decides which documents are removed. resume : whether an interrupted run of the same output is continued.
+    update : whether the documents are added to an index. copies : whether kept documents are written. passages : the
+    fewest characters of a repeated passage that is cut from kept documents, if any. table : the file of the output that
+    has the file and the row of each document.
     outputs : local files and folders that the run replaces, none of which may be or contain an input. progress : as in
     `dedup`.
     """
@@ -309,14 +310,12 @@ class Run:
     method: DocumentSettings = field(default_factory=MinHash)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     settings: RunSettings = field(default_factory=RunSettings)
-    all_pairs: bool = False
+    rule: Rule = field(default_factory=Sieve)
     resume: bool = False
     update: bool = False
     copies: bool = False
     passages: int | None = None
-    groups: GroupSettings = field(default_factory=GroupSettings)
     table: str = "removed.parquet"
-    rethreshold: bool = False
     outputs: tuple[Output, ...] = ()
     progress: bool | Progress = False
 
@@ -338,8 +337,8 @@ class Run:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
         others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
-        of_output = {"passages": self.passages, "group_by": self.groups.group_by, "rethreshold": self.rethreshold}
-        return asdict(self.selection) | asdict(self.settings) | others | of_output
+        of_output = {"passages": self.passages}
+        return asdict(self.selection) | asdict(self.settings) | others | of_output | self.rule.options
 
     @property
     def counted(self) -> str | None:

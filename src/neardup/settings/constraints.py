@@ -34,7 +34,7 @@ class Constraint:
     low: float | None = None
     high: float | None = None
     exclusive_min: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: Sequence[str] = ()
     numbers: tuple[int, ...] = ()
     sentinels: tuple[str, ...] = ()
     python_only: tuple[str, ...] = ()

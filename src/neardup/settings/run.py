@@ -47,6 +47,8 @@ class IndexSettings(Validated):
 
 Keep = Literal["first", "last", "longest", "shortest", "source", "none"] | str
 Linkage = Literal["sieve", "connected"]
+LINKAGES = list(get_args(Linkage))
+"""The values of `linkage`; a rule that is registered adds its own, see decide.rules."""
 OutputKind = Literal["kept", "mask", "ids", "annotated", "removed"]
 Language = Literal["en", "zh"]
 OnError = Literal["reject", "skip", "stop"]
@@ -77,7 +79,7 @@ class SelectionSettings(Validated):
         "sieve",
         "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
         "documents (connected).",
-        choices=get_args(Linkage),
+        choices=LINKAGES,
     )
     max_bucket_size: int | None = parameter(
         None,

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from neardup import schemas
 from neardup.arrays import Mask, Positions, Rows, arrow_of_strings, grow
-from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, count_decisions
+from neardup.decide.outcome import SHORT
+from neardup.decide.rule import Confirmed, Found, Queue
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Rejected
-from neardup.engines.base import Decided, Engine, count_by_value
+from neardup.engines.base import Engine, Searched
 from neardup.errors import InputError, NeardupError
 from neardup.executor import group_small
 from neardup.files import read_json, write_json
@@ -51,12 +52,13 @@ _MEMORY_BYTES, _PART_BYTES = 64 << 20, 32 << 20  # of these in memory; of a part
 class _Decisions(NamedTuple):
     """The decisions about the documents of the run.
 
-    num_truncated : kept documents of which a bucket had more documents than were compared.
-    num_repeated : that the index had, or that the run had before. removed, keeper : int64 (num_removed,), the numbers
-    of removed documents, and the rows of those that removed them. measured : of these pairs. seen : rows of the index.
+    truncated : int64, the numbers of kept documents of which a bucket had more documents than were compared.
+    num_repeated : documents that the index had, or that the run had before. removed, keeper : int64 (num_removed,), the
+    numbers of removed documents, and the rows of those that removed them. measured : of these pairs. seen : rows of the
+    index.
     """
 
-    num_truncated: int
+    truncated: Rows
     num_repeated: int
     removed: Rows
     keeper: Rows
@@ -100,8 +102,8 @@ class IndexEngine(Engine):
         """Return the paths that the run reads, with that of the index."""
         return [*super().paths(), self.index.address]
 
-    def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
-        """Read the inputs and decide about their documents."""
+    def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
+        """Read the inputs, and decide about each document as it comes; the index performs the sieve."""
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
         if self.run.copies:
@@ -124,7 +126,7 @@ class IndexEngine(Engine):
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
         self._seen, self._num_repeated = decisions.seen, decisions.num_repeated
-        return self._run(tasks, corpus, decisions, warnings)
+        return self._searched(tasks, corpus, decisions, warnings)
 
     def _open(self, scratch: Scratch) -> None:
         """Open the store of the run's documents, and take account of those that were decided before."""
@@ -184,8 +186,8 @@ class IndexEngine(Engine):
         """
         first, measures = self._snapshot.num_rows, self.index.rules.method.measures
         was_read = np.zeros(self._overlay.num_rows, np.bool_)
-        num_truncated = num_repeated = 0
-        removed, keepers, seen = ([np.empty(0, np.int64)] for _ in range(3))
+        num_repeated = 0
+        truncated, removed, keepers, seen = ([np.empty(0, np.int64)] for _ in range(4))
         measured = [measured_of_copies(0, measures)]
         columns = ["state", "kept_row", "truncated", "featured", *(measure.name for measure in measures)]
         for start in range(0, len(rows), _ROWS_AT_ONCE):
@@ -199,7 +201,7 @@ class IndexEngine(Engine):
             itself = is_kept & stored["featured"].to_numpy() & again
             keeper = np.where(is_kept, row, stored["kept_row"].fill_null(0).to_numpy().astype(np.int64))
             is_kept &= ~itself
-            num_truncated += int(np.count_nonzero(stored["truncated"].to_numpy() & is_kept))
+            truncated.append(start + np.flatnonzero(stored["truncated"].to_numpy() & is_kept))
             gone, repeated = np.flatnonzero(~is_kept), again | (row < first)
             num_repeated += int(np.count_nonzero(repeated))
             seen.append(np.unique(np.where(repeated, row, keeper)))
@@ -213,7 +215,7 @@ class IndexEngine(Engine):
             measured.append(Measured(values))
             progress.advance(len(row), 0)
         return _Decisions(
-            num_truncated,
+            np.concatenate(truncated),
             num_repeated,
             np.concatenate(removed),
             np.concatenate(keepers),
@@ -221,10 +223,9 @@ class IndexEngine(Engine):
             np.unique(np.concatenate(seen)),
         )
 
-    def _run(self, tasks: list[Task], corpus: Corpus, decisions: _Decisions, warnings: list[str]) -> Decided:
-        """Return the run: the documents of the index that removed others come first, as the earlier collection."""
-        scratch, removed = self._scratch, decisions.removed
-        values = scratch.column(schemas.VALUES)
+    def _searched(self, tasks: list[Task], corpus: Corpus, decisions: _Decisions, warnings: list[str]) -> Searched:
+        """Return the searched corpus; the documents of the index that removed others come before it."""
+        scratch, removed, method = self._scratch, decisions.removed, self.index.rules.method
         nodes, places, numbers = _place(scratch.column(schemas.INDEX_ROWS), removed, decisions.keeper)
         remembered = self._overlay.take(scratch.column(schemas.INDEX_ROWS)[removed[places]], ["kept_id"])
         node_ids = remembered["kept_id"].combine_chunks()
@@ -232,27 +233,27 @@ class IndexEngine(Engine):
         corpus.tally.documents += len(nodes)
         ends, rejected = np.append(len(nodes), len(nodes) + corpus.part_ends), np.append(0, corpus.part_rejected)
         corpus = dataclasses.replace(corpus, part_ends=ends, part_rejected=rejected, num_against=len(nodes))
-        removals = Removals((len(nodes) + removed).astype(np.uint32), numbers, decisions.measured)
-        pairs = Pairs(removals.kept, removals.documents, removals.measured)
-        lengths = np.append(np.zeros(len(nodes), np.int64), scratch.column(schemas.LENGTHS))
-        outcome = Outcome(
-            corpus=corpus,
-            counts=count_decisions(removals, pairs, corpus, lengths),
-            short=corpus.tally.short,
-            num_bucket_overflows=decisions.num_truncated,
-            removals=removals,
-            pairs=pairs,
+        found = Found(
+            queue=_queue_of(corpus),
+            confirmed=_confirmed(corpus, decisions, numbers),
+            method=method,
+            lengths=np.append(np.zeros(len(nodes), np.int64), scratch.column(schemas.LENGTHS)),
+            values=np.append(np.zeros(len(nodes), np.uint64), scratch.column(schemas.VALUES)),
+            unlisted=lambda: [],
+            measure=_refuse_to_measure,
+            sieved=True,
         )
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
         part = _Kept(self.index.address, self._snapshot, nodes, is_gone)
         names = [part.name, *(task.part.name for task in tasks)]
-        return Decided(
-            [Task(part, Columns("text", "id"), True), *tasks],
-            self.index.rules.method,
-            outcome,
-            LocationsAfter(names, corpus, nodes, node_ids, located),
-            warnings,
-            count_by_value(self.run, outcome, np.append(np.zeros(len(nodes), np.uint64), values)),
+        return Searched(
+            tasks=[Task(part, Columns("text", "id"), True), *tasks],
+            method=method,
+            corpus=corpus,
+            locations=LocationsAfter(names, corpus, nodes, node_ids, located),
+            warnings=warnings,
+            found=found,
+            short=corpus.tally.short,
         )
 
     def complete(self, report: dict[str, Any]) -> None:
@@ -295,6 +296,26 @@ class IndexEngine(Engine):
         for tables in group_small(self._top.scan(names), lambda table: table.nbytes, _PART_BYTES):
             yield maintenance.changes_of(rules, pa.concat_tables(tables), first)
         yield Changes(seen=self._seen, seen_at=now())
+
+
+def _queue_of(corpus: Corpus) -> Queue:
+    """Return the documents in the order in which they came; copies are pairs of documents as all others."""
+    order = np.arange(corpus.num_documents, dtype=np.uint32)
+    return Queue(order, order, np.ones(len(order), np.bool_), corpus.num_against)
+
+
+def _confirmed(corpus: Corpus, decisions: _Decisions, keepers: Positions) -> Confirmed:
+    """Return the pairs that removed documents. keepers : uint32, the number of each."""
+    removed = (corpus.num_against + decisions.removed).astype(np.uint32)
+    kept = np.ones(corpus.num_documents, np.bool_)
+    kept[removed] = False
+    left_out = np.zeros(corpus.num_documents, np.bool_)
+    left_out[corpus.num_against + decisions.truncated] = True
+    return Confirmed(kept, keepers, removed, decisions.measured, np.ones(len(removed), np.bool_), left_out, 0, 0)
+
+
+def _refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
+    raise NotImplementedError("An index measures the pairs that it decides about, and no others.")
 
 
 def _is_noted(note: Path, state: list[Any]) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, arrow_of_strings, find_in
 from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Outcome, Removals
+from neardup.decide.rules import Every, rule_of
 from neardup.engines.local import pipeline
 from neardup.engines.local.pipeline import Search
 from neardup.errors import InputError
@@ -93,7 +94,11 @@ def evaluate(
     """
     limits, loosest = method.curve(curve_from)
     errors, wide = None, method.in_all_pairs(selection)
-    searches = [Search(method, wide, True), Search(loosest, wide, True), Search(method, selection)]
+    searches = [
+        Search(method, wide, Every()),
+        Search(loosest, wide, Every()),
+        Search(method, selection, rule_of(selection)),
+    ]
     with (
         workspace() as scratch,
         closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as outcomes,

@@ -19,9 +19,9 @@ from neardup.candidates.hamming_join import HammingNeighbours, find_neighbours
 from neardup.candidates.hamming_join import Pairs as NearPairs
 from neardup.candidates.lookups import BandLookup, DistanceLookup, SampleLookup
 from neardup.candidates.sorted_members import NO_BUCKET, fill_buckets, propose
-from neardup.decide.sieve import Sifted
+from neardup.decide.rule import Confirmed, Queue
+from neardup.decide.sieve import Sifted, sift
 from neardup.engines.local.sets import stretches
-from neardup.engines.local.sifting import sift
 from neardup.executor import map_ordered
 from neardup.features.described import Features, Keys, Lists
 from neardup.methods.base import Described, Method
@@ -43,19 +43,6 @@ _BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 25, 20  # of the bands grouped at once, f
 _MAPPED_BYTES = 44
 
 
-class Queue(NamedTuple):
-    """The documents in priority order.
-
-    order, representative : uint32 by position, the document, and the first position with the same content. featured :
-    bool by document. num_against : the number of positions, from the first, that are always kept.
-    """
-
-    order: Positions
-    representative: Positions
-    featured: Mask
-    num_against: int
-
-
 class Scope(NamedTuple):
     """The scope of a search. all_pairs : measure all pairs, and remove nothing. connected : measure all pairs except
     copies, which are in one cluster anyway. max_bucket_size : the greatest number of members that a bucket lists."""
@@ -64,25 +51,6 @@ class Scope(NamedTuple):
     connected: bool
     max_bucket_size: int
     threads: int
-
-
-class Confirmed(NamedTuple):
-    """The result of the sieve.
-
-    kept : bool by position. left, right : uint32 positions of every pair measured at or above the threshold, in the
-    order of `right`, with its measures. best : bool, whether the pair removed its right document. left_out : bool by
-    position, whether a kept document has an earlier one in a bucket that does not list it. compared : the number of
-    measured pairs. collisions : pairs of fingerprints within the distance whose features are not similar.
-    """
-
-    kept: Mask
-    left: Positions
-    right: Positions
-    measured: Measured
-    best: Mask
-    left_out: Mask
-    compared: int
-    collisions: int
 
 
 class LocalSearch(ABC):
@@ -393,16 +361,16 @@ def search_of(method: Method) -> type[LocalSearch]:
     return ComposedSearch if method.rule is None else FUSED.get(method.lookup.name, ComposedSearch)
 
 
-def stores_sets(method: Method, selection: SelectionSettings) -> bool:
+def stores_sets(method: Method, selection: SelectionSettings, compares_more: bool) -> bool:
     """Return whether the first reading stores the shingles of all documents, instead of cutting the candidates again.
 
     Not if a kernel cuts them: of 500 MB of text, the 600 MB of shingles took longer to write than to compute again.
-    Chains of documents and searches without a kernel measure pairs that are not among the candidates; groups are part
-    of the shingles.
+    Some rules and searches without a kernel measure pairs that are not among the candidates; groups are part of the
+    shingles. compares_more : as in `Rule`.
     """
     if not method.confirms_sets:
         return False
-    needs_all = search_of(method) is ComposedSearch or selection.linkage != "sieve"
+    needs_all = search_of(method) is ComposedSearch or compares_more
     return needs_all or selection.within is not None or not method.describes_again
 
 

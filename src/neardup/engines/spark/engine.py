@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,22 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from neardup import schemas
-from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begins_run, ranges
-from neardup.decide.clusters import first_members
-from neardup.decide.outcome import SHORT, Outcome, Pairs, Removals, Totals, count_decisions
-from neardup.decide.sieve import decide
-from neardup.documents.batch import Rejected, ValueNames
-from neardup.engines.base import Decided, Engine, count_by_value
+from neardup.arrays import arrow_of
+from neardup.decide.outcome import Totals
+from neardup.documents.batch import Rejected
+from neardup.engines.base import Engine, Searched, decide
 from neardup.engines.spark import output, pipeline
-from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import LISTED, PLACES, Search
+from neardup.engines.spark.found import collect_found
 from neardup.engines.spark.session import open_session, translated
-from neardup.engines.spark.source import NEW, PART_SHIFT, Files
+from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
-from neardup.features.grouping import hash_ids, hash_values
 from neardup.files import write_text
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
@@ -43,193 +37,9 @@ from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import check_ids
-from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Found, Run
 from neardup.runs.scratch import Scratch
 from neardup.runs.signed import SignedCounts
-from neardup.schemas import CANDIDATES, confirmed_schema
-from neardup.verify.measured import Measured, measured_of_copies
-from neardup.verify.recall import Recall, estimate_recall
-
-
-class Decisions(NamedTuple):
-    """The decisions of a run.
-
-    rejected : the lines of rejected.jsonl. id_hashes, value_hashes : uint64 by document, of its id and of the counted
-    value; empty if there are none.
-    """
-
-    outcome: Outcome
-    locations: DocumentLocations
-    rejected: list[str]
-    id_hashes: Words
-    value_hashes: Words
-
-
-class _Queue(NamedTuple):
-    """Documents with features in the order of priority.
-
-    positions : int64, rising. numbers : uint32, their running numbers. first : int64, the place in the queue of the
-    first document of the same content. num_against : those of the earlier corpus.
-    """
-
-    positions: Ints
-    numbers: Positions
-    first: Ints
-    num_against: int
-
-
-class _Found(NamedTuple):
-    """Pairs of documents, by their places in the queue. row : of the measured pairs, or -1 for a copy."""
-
-    left: Ints
-    right: Ints
-    row: Ints
-
-    def take(self, rows: Ints) -> _Found:
-        """Return some of the pairs."""
-        return _Found(*(column[rows] for column in self))
-
-
-def decide_here(search: Search, tasks: list[Task], method: Method, *, all_pairs: bool) -> Decisions:
-    """Collect the documents, without their texts, and the pairs of a run, and decide."""
-    light = collect(search.listed, LISTED)
-    rejected, light = (light.filter(mask) for mask in (light["rejected"].is_valid(), light["rejected"].is_null()))
-    light = light.sort_by("document")
-    keys, num_bytes, sizes = (light[name].to_numpy() for name in ("document", "bytes", "size"))
-    at = [rows["document"].to_numpy() >> PART_SHIFT for rows in (light, rejected, light)]
-    weighed = zip(at, (None, None, num_bytes), strict=True)
-    counts = np.stack([np.bincount(parts, weights, len(tasks)) for parts, weights in weighed]).astype(np.int64)
-    lines = _in_order(rejected)
-    counted = light["count_by"].combine_chunks()
-    value_hashes = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
-    corpus = output.corpus_of_counts(counts, int(np.count_nonzero(sizes == 0)), lines, tasks)
-    corpus = replace(corpus, names=_names(counted, value_hashes, corpus.num_against))
-    queue = _queue(search, keys)
-    found, measured, removed, expected = _decide(search, queue, method, all_pairs)
-    removals = Removals(queue.numbers[removed.right], queue.numbers[removed.left], measured[1].take(removed.row))
-    pairs = Pairs(queue.numbers[found.left], queue.numbers[found.right], measured[0].take(found.row))
-    num_overflows = _num_overflows(search, queue, method, removed.right)
-    outcome = Outcome(
-        corpus=corpus,
-        counts=count_decisions(removals, pairs, corpus, num_bytes),
-        short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
-        compared=search.compared,
-        num_bucket_overflows=num_overflows,
-        recall=None if num_overflows else _recall(found, pairs.measured.exact, expected, len(keys), method),
-        removals=removals,
-        pairs=pairs,
-    )
-    ids = light["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
-    parts = [task.part.name for task in tasks]
-    locations = DocumentLocations(parts, corpus, light["row"].to_numpy(), ids, lambda: None)
-    hashes = np.empty(0, np.uint64) if ids is None else hash_ids(ids)
-    return Decisions(outcome, locations, lines, hashes, value_hashes)
-
-
-def _in_order(rejected: pa.Table) -> list[str]:
-    """Return the lines of rejected.jsonl, by file and row."""
-
-    def place(number: int) -> list[int]:
-        row = json.loads(lines[number])
-        # That a file is lost, which has neither, comes after its rows.
-        numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
-        return [documents[number], *numbers]
-
-    lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
-    return [lines[number] for number in sorted(range(len(lines)), key=place)]
-
-
-def _queue(search: Search, keys: Ints) -> _Queue:
-    placed = collect(search.placed, PLACES).sort_by("position")
-    document, positions, first = (column.to_numpy() for column in placed.columns)
-    numbers = np.searchsorted(keys, document).astype(np.uint32)
-    return _Queue(positions, numbers, np.searchsorted(positions, first), int(np.searchsorted(positions, NEW)))
-
-
-def _decide(
-    search: Search, queue: _Queue, method: Method, all_pairs: bool
-) -> tuple[_Found, tuple[Measured, Measured], _Found, Floats]:
-    """Return all pairs, the measures of the rows of these and of the removals, the removals, and what is expected."""
-    confirmed, found = _collect(search.confirmed, queue, method)
-    measured, expected = _measured(confirmed, method), confirmed["expected"].to_numpy()
-    kept = np.ones(len(queue.first), np.bool_)
-    if search.clusters is not None:
-        clusters, edges = _collect(search.clusters, queue, method)
-        kept[edges.right] = False
-        removed, of_removed = _with_copies(edges, kept, queue), _measured(clusters, method)
-    elif all_pairs:
-        removed, of_removed = found.take(np.empty(0, np.int64)), measured
-    else:
-        later = (found.left < found.right) & (found.right >= queue.num_against)
-        left, right = (end[later].astype(np.uint32) for end in (found.left, found.right))
-        # Strength does not change which documents are kept, only by which of them another is removed.
-        kept = decide(left, right, np.ones(len(left)), np.arange(len(kept), dtype=np.uint32), queue.num_against).kept
-        found, of_removed = _with_copies(found, kept, queue), measured
-        strength = np.append(confirmed["strength"].to_numpy(), np.inf)[found.row]
-        best = np.lexsort((found.left, -strength, found.right))
-        removed = found.take(best[begins_run(found.right[best])])
-    return found, (measured, of_removed), removed.take(np.argsort(queue.numbers[removed.right])), expected
-
-
-def _collect(blocks: DataFrame, queue: _Queue, method: Method) -> tuple[pa.Table, _Found]:
-    """Return measured pairs, by the later document and then by the earlier."""
-    rows = collect(blocks, confirmed_schema(method.measures)).sort_by([("right", "ascending"), ("left", "ascending")])
-    left, right = (np.searchsorted(queue.positions, rows[name].to_numpy()) for name in ("left", "right"))
-    return rows, _Found(left, right, np.arange(len(rows)))
-
-
-def _measured(rows: pa.Table, method: Method) -> Measured:
-    """Return the measures of pairs, and behind them those of a document and its copy."""
-    columns, copy = output.measured_of(rows, method.measures).columns, measured_of_copies(1, method.measures).columns
-    return Measured({name: np.append(values, copy[name]) for name, values in columns.items()})
-
-
-def _with_copies(found: _Found, kept: Mask, queue: _Queue) -> _Found:
-    """Return the pairs of a kept document and a removed one, those of its copies, and those of copies of kept ones."""
-    members = np.argsort(queue.first, kind="stable")
-    numbers, starts, sizes = np.unique(queue.first[members], return_index=True, return_counts=True)
-    alone = np.flatnonzero(kept[numbers] & (sizes > 1))
-    chosen = np.flatnonzero(kept[found.left] & ~kept[found.right])
-    left, first = np.append(found.left[chosen], numbers[alone]), np.append(found.right[chosen], numbers[alone])
-    group = np.searchsorted(numbers, first)
-    right = members[ranges(starts[group], sizes[group])]
-    left = np.repeat(left, sizes[group])
-    row = np.repeat(np.append(chosen, np.full(len(alone), -1)), sizes[group])
-    later = np.flatnonzero((left < right) & (right >= queue.num_against))
-    pairs = _Found(left, right, row).take(later)
-    return pairs.take(np.lexsort((pairs.left, pairs.right)))
-
-
-def _num_overflows(search: Search, queue: _Queue, method: Method, removed: Ints) -> int:
-    """Return the same as `output.num_overflows`."""
-    hidden = collect(search.hidden, CANDIDATES)
-    ends = ~hidden["left"].to_numpy(), hidden["right"].to_numpy()
-    left, right = (np.searchsorted(queue.positions, end) for end in ends)
-    if search.clusters is not None:
-        first, (_, edges) = np.arange(len(queue.first)), _collect(search.clusters, queue, method)
-        first[edges.right] = edges.left
-        return len(np.unique(right[first[left] != first[right]]))
-    unlisted = np.full(len(queue.first), len(queue.first))
-    np.minimum.at(unlisted, right, left)
-    behind = np.arange(len(queue.first)) > unlisted[queue.first]
-    behind[: queue.num_against] = False
-    behind[removed] = False
-    return int(np.count_nonzero(behind))
-
-
-def _recall(found: _Found, exact: Mask, expected: Floats, num_documents: int, method: Method) -> Recall | None:
-    if method.hit_probability is None:
-        return None
-    left, right = (end[~exact].astype(np.uint32) for end in (found.left, found.right))
-    clusters = first_members(num_documents, left, right)[left]
-    return estimate_recall(expected[found.row[~exact]], clusters, method.hit_probability)
-
-
-def _names(column: pa.Array, hashes: Words, num_against: int) -> ValueNames:
-    """Return the values of the counted column, each once; hashes : of the values, by document."""
-    distinct, first = np.unique(hashes[num_against:], return_index=True)
-    return ValueNames(distinct, column.take(arrow_of(first + num_against)))
 
 
 class SparkEngine(Engine):
@@ -249,38 +59,39 @@ class SparkEngine(Engine):
     ) -> Iterator[tuple[pipeline.Run, Files]]:
         """Open the flow of the run on a cluster, over the parts that were found."""
         run = self.run
-        selection = method.in_all_pairs(run.selection) if run.all_pairs else run.selection
+        selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
         with translated():
             spark = open_session(self.master)
             if shared is not None:
                 shared.use(spark)
             tasks = spark.sparkContext.broadcast(found)
             corpus = Files(spark, tasks, run.settings.on_error, run.selection.within is not None)
-            with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.all_pairs) as flow:
+            with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.rule.pairs == "all") as flow:
                 try:
                     yield flow, corpus
                 finally:
                     flow.release()
 
-    def perform(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Decided:
-        """Read the inputs and decide about their documents."""
+    def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
+        """Read the inputs, and find the pairs that the rule of the run needs."""
         run = self.run
         found = run.find()
         if run.copies:
             try_sinks(found.tasks)
-        tasks, method, warnings = [task.identified() for task in found.tasks], found.method.resolve(), found.warnings
+        tasks, method = [task.identified() for task in found.tasks], found.method.resolve()
+        run.rule.refuse(method)
         if folder is not None:
             folder.begin(resume=False)
         with self.open(tasks, method, stages, None) as (flow, _):
             search = flow.search()
             with flow.named("decide"):
-                made = decide_here(search, tasks, method, all_pairs=run.all_pairs)
+                made = collect_found(search, run.rule, tasks, flow.method.value, flow.selection)
                 lines = "".join(f"{line}\n" for line in made.rejected)
                 scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
                 scratch.close_columns()
-        warnings += check_ids(run, made.id_hashes, made.outcome.corpus, made.locations)
-        by_value = count_by_value(run, made.outcome, made.value_hashes)
-        return Decided(tasks, method, made.outcome, made.locations, warnings, by_value)
+        searched = made.searched
+        warnings = found.warnings + check_ids(run, made.id_hashes, searched.corpus, searched.locations)
+        return replace(searched, warnings=warnings)
 
     def complete(self, report: dict[str, Any]) -> None:
         """Name the engine in the report, which has no counts of near fingerprints."""
@@ -381,18 +192,20 @@ def _finish_here(
     """Decide on the driver, and write the output; workers write the kept documents."""
     tasks, method = corpus.tasks.value, flow.method.value
     with flow.named("decide"):
-        found = decide_here(search, tasks, method, all_pairs=False)
-        removals = found.outcome.removals
+        made = collect_found(search, engine.run.rule, tasks, method, flow.selection)
+        found = decide(engine.run, made.searched)
+        outcome, locations = found.outcome, found.locations
+        removals = outcome.removals
     with flow.named("write"):
-        rows = removed_batches(removals, found.locations, method.measures)
+        rows = removed_batches(removals, locations, method.measures)
         write.write_parquet(rows, schemas.removed_schema(method.measures), to.folder.result / "removed.parquet")
-        _write_rejected(found.rejected, to.folder)
+        _write_rejected(made.rejected, to.folder)
         if to.wanted == "kept":
-            keys = output.keys_of(removals.documents.astype(np.int64), found.outcome.corpus)
-            output.write_kept(corpus, output.lists_of_removed(corpus, keys), found.outcome, to.folder)
+            keys = output.keys_of(removals.documents.astype(np.int64), outcome.corpus)
+            output.write_kept(corpus, output.lists_of_removed(corpus, keys), outcome, to.folder)
     with flow.named("report"):
-        shown = output.show_examples(corpus, removals, found.locations, found.outcome, method)
-    return found.outcome, count_by_value(engine.run, found.outcome, found.value_hashes), shown
+        shown = output.show_examples(corpus, removals, locations, outcome, method)
+    return outcome, found.by_value, shown
 
 
 def _finish_on_workers(

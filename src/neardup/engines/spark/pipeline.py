@@ -21,7 +21,7 @@ from neardup import schemas
 from neardup.arrays import Integers, arrow_of, begins_run, find_in
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
-from neardup.decide.priority import sort_keys
+from neardup.decide.priority import rank_columns, sort_keys
 from neardup.engines.spark import decide
 from neardup.engines.spark.blocks import Cells, Place, cells_of, collect, exchange, gather, hashed, scatter
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
@@ -90,6 +90,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _POLL_S = 1.0
 LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected")))
+RANKED = LISTED.append(LIGHT.field("ranks"))
 PLACES = pa.schema(map(PLACED.field, ("document", "position", "first")))
 """The columns of documents that the driver collects."""
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
@@ -102,7 +103,8 @@ class Search(NamedTuple):
     placed : columns of these for the driver, as blocks.
     compared : the number of pairs measured. num_documents, num_pairs : documents and duplicate pairs. Blocks of pairs
     are : hidden, schemas.CANDIDATES, documents that a bucket does not list; confirmed, schemas.confirmed_schema, the
-    duplicates; clusters, the same, the first of each cluster with the others, or None in a sieve.
+    duplicates; clusters, the same, the first of each cluster with the others, or None in a sieve. by_size : whether the
+    larger document of a pair comes first.
     """
 
     light: DataFrame
@@ -115,6 +117,7 @@ class Search(NamedTuple):
     hidden: DataFrame
     confirmed: DataFrame
     clusters: DataFrame | None
+    by_size: bool
 
     @property
     def fits_driver(self) -> bool:
@@ -205,7 +208,8 @@ class Run:
                 self.num_documents = light.count()
             self._fit_partitions(self.num_features.value)
             documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light))
-            listed, placed = self._pick(light, LISTED.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
+            columns = RANKED if rank_columns(self.selection.keep) else LISTED
+            listed, placed = self._pick(light, columns.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
             self.entered = documents
             if self._packed:
                 packed = (light, LIGHT), (documents, PLACED)
@@ -223,7 +227,7 @@ class Run:
             with self.named("decide"):
                 clusters = self._persist(self._join_clusters(confirmed))
         counts = compared, self.num_documents, num_pairs
-        return Search(light, documents, listed, placed, *counts, hidden, confirmed, clusters)
+        return Search(light, documents, listed, placed, *counts, hidden, confirmed, clusters, self._by_size)
 
     def decide(self, search: Search) -> Outcome:
         """Decide with rows of Spark, about more documents than the driver can collect."""

@@ -1,0 +1,202 @@
+"""A rule decides which documents are removed: what it is given, and what it returns.
+
+An engine finds the documents in their order of priority and the confirmed pairs of them; a rule knows no engine, no
+file and no report. The rules are in the modules beside this one; `decide/rules.py` lists them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.arrays import Floats, Ints, Mask, Positions, Words
+from neardup.decide.outcome import Removals
+from neardup.errors import SettingError
+from neardup.schemas import Measures
+from neardup.verify.measured import Measured
+
+PairsNeeded = Literal["sieve", "distinct", "all"]
+"""The pairs that a search confirms.
+
+sieve : of each kept document and the later ones, as the sieve goes on; the search decides while it measures.
+distinct : of all documents with different contents. all : of all documents.
+"""
+
+
+class Measuring(Protocol):
+    """What a rule asks of a method; see methods.base.Method."""
+
+    directed: ClassVar[bool]
+
+    @property
+    def measures(self) -> Measures:
+        """The measures of a pair."""
+
+    def is_duplicate(self, measured: Measured) -> Mask:
+        """Return which pairs are duplicates."""
+
+    def strength(self, measured: Measured) -> Floats:
+        """Return the strength of pairs."""
+
+
+class Queue(NamedTuple):
+    """The documents in priority order.
+
+    order, representative : uint32 by position, the document, and the first position with the same content. featured :
+    bool by document. num_against : the number of positions, from the first, that are always kept.
+    """
+
+    order: Positions
+    representative: Positions
+    featured: Mask
+    num_against: int
+
+    @property
+    def is_first(self) -> Mask:
+        """Whether each position is the first with its content."""
+        first: Mask = self.representative == np.arange(len(self.representative))
+        return first
+
+
+class Confirmed(NamedTuple):
+    """The confirmed pairs of a search, in the order of `right`.
+
+    kept : bool by position, what the sieve kept; all, unless the search decided while it measured. left, right :
+    uint32 (num_pairs,), positions. measured : of the pairs. best : bool, whether the pair removed its right document.
+    left_out : bool by position, whether a kept document has an earlier one in a bucket that does not list it.
+    compared : the number of measured pairs. collisions : pairs of fingerprints within the distance whose features are
+    not similar.
+    """
+
+    kept: Mask
+    left: Positions
+    right: Positions
+    measured: Measured
+    best: Mask
+    left_out: Mask
+    compared: int
+    collisions: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    confirmed : the pairs that the rule needs. lengths : int64 by document, the bytes of its text. values : uint64 by
+    document, the hash of its value in the column of groups or of counts; empty without one. unlisted : yields the
+    first position that a full bucket does not list, with each position that looks up the bucket. measure : measures
+    pairs of documents, the kept one first. sieved : whether the search has decided as the sieve does.
+    """
+
+    queue: Queue
+    confirmed: Confirmed
+    method: Measuring
+    lengths: Ints
+    values: Words
+    unlisted: Callable[[], Iterable[tuple[Positions, Positions]]]
+    measure: Callable[[Positions, Positions], Measured]
+    sieved: bool
+
+    def distinct(self) -> Found:
+        """Return the pairs of documents with different contents alone."""
+        is_first = self.queue.is_first
+        return self._of_pairs(is_first[self.confirmed.left] & is_first[self.confirmed.right])
+
+    def at(self, method: Measuring) -> Found:
+        """Return the pairs that are duplicates by another method, whose limit is as strict."""
+        return replace(self._of_pairs(method.is_duplicate(self.confirmed.measured)), method=method)
+
+    def in_memory(self) -> Found:
+        """Return the same without scratch files."""
+        return replace(self.distinct(), lengths=self.lengths.copy(), values=self.values.copy())
+
+    def _of_pairs(self, chosen: Mask) -> Found:
+        pairs = self.confirmed
+        confirmed = pairs._replace(
+            left=pairs.left[chosen],
+            right=pairs.right[chosen],
+            measured=pairs.measured.select(self.method.measures).take(chosen),
+            best=pairs.best[chosen],
+        )
+        return replace(self, confirmed=confirmed)
+
+
+class Names(NamedTuple):
+    """What a table of a rule may name. ids : of documents. values : of the column of groups, by their hashes."""
+
+    ids: Callable[[Positions], pa.Array]
+    values: Callable[[Words], list[str]]
+
+
+class RuleTable(NamedTuple):
+    """A table of a rule, which becomes `name`.parquet. rows : yields it."""
+
+    name: str
+    schema: pa.Schema
+    rows: Callable[[Names], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a rule decided.
+
+    removals : the removed documents that have a keeper, in input order. left, right : uint32 (num_pairs,), positions of
+    the pairs that are listed; `left` may be the later one in a search for all pairs. measured : of these pairs.
+    num_hidden : kept documents with an earlier one in a bucket that does not list it. cluster_sizes : int64, the
+    documents of each cluster; None if a cluster is a kept document with those removed for it. others : uint32,
+    documents that are removed without a keeper. facts : about the decision, by the name of their part of the report.
+    """
+
+    removals: Removals
+    left: Positions
+    right: Positions
+    measured: Measured
+    num_hidden: int = 0
+    cluster_sizes: Ints | None = None
+    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
+    tables: tuple[RuleTable, ...] = ()
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class Rule(ABC):
+    """Decides which documents are removed, over the confirmed pairs of a search."""
+
+    pairs: PairsNeeded = "distinct"
+    compares_more: bool = False
+    """Whether `decide` measures pairs that are not among the confirmed ones."""
+    tables: ClassVar[tuple[str, ...]] = ()
+    """The names of its tables, which become files of the output."""
+    counts_values: bool = True
+    """Whether removals are counted by the values of a column; a rule may have a table of its own."""
+    both_ways: tuple[str, Any] | None = None
+    """The option, and its value, that compares documents in both directions; None if none does."""
+
+    def refuse(self, method: Measuring) -> None:
+        """Raise SettingError if the rule cannot decide over the pairs of a method."""
+        if self.both_ways is not None and method.directed:
+            option, value = self.both_ways
+            raise SettingError(
+                f"{option}={value!r} compares documents in both directions: got similarity='containment'. Use "
+                f"another similarity (--similarity), or leave {option} (--{option.replace('_', '-')}) out."
+            )
+
+    def order(self, order: Positions, num_against: int, values: Words) -> Positions:
+        """Return the documents in the order in which the rule decides about them.
+
+        order : uint32, by priority, the earlier collection first. values : as in `Found`.
+        """
+        return order
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a run that the rule follows from, besides linkage and keep; an engine may refuse them."""
+        return {}
+
+    @abstractmethod
+    def decide(self, found: Found) -> Decision:
+        """Decide about all documents."""

@@ -1,0 +1,277 @@
+"""Collect what a cluster has found on the driver, where a rule decides as on one machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, arrow_of, find_in
+from neardup.decide.clusters import first_members
+from neardup.decide.outcome import SHORT
+from neardup.decide.priority import priority_order, rank_columns
+from neardup.decide.rule import Confirmed, Decision, Found, Queue, Rule
+from neardup.documents.batch import Corpus, ValueNames
+from neardup.engines.base import Searched
+from neardup.engines.spark import output
+from neardup.engines.spark.blocks import collect
+from neardup.engines.spark.pipeline import LISTED, PLACES, RANKED, Search
+from neardup.engines.spark.source import PART_SHIFT
+from neardup.features.grouping import hash_ids, hash_values
+from neardup.formats.reading import Task
+from neardup.methods.base import Method
+from neardup.runs.locations import DocumentLocations
+from neardup.schemas import CANDIDATES, confirmed_schema
+from neardup.settings.run import SelectionSettings
+from neardup.verify.measured import Measured, measured_of_copies
+from neardup.verify.recall import Recall, estimate_recall
+
+
+class Collected(NamedTuple):
+    """What the driver has of a run.
+
+    rejected : the lines of rejected.jsonl. id_hashes : uint64 by document, of its id; empty without a column of ids.
+    """
+
+    searched: Searched
+    rejected: list[str]
+    id_hashes: Words
+
+
+def collect_found(
+    search: Search, rule: Rule, tasks: list[Task], method: Method, selection: SelectionSettings
+) -> Collected:
+    """Collect the documents, without their texts, and the pairs of a run."""
+    keep = selection.keep
+    rows = collect(search.listed, RANKED if rank_columns(keep) else LISTED)
+    light = rows.filter(rows["rejected"].is_null()).sort_by("document")
+    lines = _in_order(rows.filter(rows["rejected"].is_valid()))
+    keys, num_bytes, sizes = (light[name].to_numpy() for name in ("document", "bytes", "size"))
+    counted = light["count_by"].combine_chunks()
+    values = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
+    corpus = _corpus(rows, light, lines, tasks)
+    corpus = replace(corpus, names=_names(counted, values, corpus.num_against))
+    placed = _places(search, keys)
+    ranks = _ranks(light, len(rank_columns(keep)))
+    order = priority_order(keep, len(keys), corpus.num_against, num_bytes, ranks, corpus.part_ends)
+    if search.by_size:
+        order = _by_size(placed, len(keys))
+    order = rule.order(order, corpus.num_against, values)
+    queue = _queue(order, placed, sizes > 0, corpus.num_against)
+    at = _Positions(placed, queue)
+    pairs = _Pairs.collect(search.confirmed, at, method)
+    unlisted = _unlisted(search, at)
+    found = Found(
+        queue=queue,
+        confirmed=_confirmed(pairs, unlisted, queue, search.compared),
+        method=method,
+        lengths=num_bytes,
+        values=values,
+        unlisted=lambda: [unlisted],
+        measure=partial(_measure, _measured_more(search, at, method), at, method),
+        sieved=False,
+    )
+    ids = light["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
+    names = [task.part.name for task in tasks]
+    searched = Searched(
+        tasks=tasks,
+        method=method,
+        corpus=corpus,
+        locations=DocumentLocations(names, corpus, light["row"].to_numpy(), ids, lambda: None),
+        warnings=[],
+        found=found,
+        short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
+        recall=partial(_recall, method, queue, pairs),
+    )
+    hashes = np.empty(0, np.uint64) if ids is None else hash_ids(ids)
+    return Collected(searched, lines, hashes)
+
+
+def _in_order(rejected: pa.Table) -> list[str]:
+    """Return the lines of rejected.jsonl, by file and row."""
+
+    def place(number: int) -> list[int]:
+        row = json.loads(lines[number])
+        # That a file is lost, which has neither, comes after its rows.
+        numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
+        return [documents[number], *numbers]
+
+    lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
+    return [lines[number] for number in sorted(range(len(lines)), key=place)]
+
+
+def _corpus(rows: pa.Table, light: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
+    """Return the corpus. rows : documents and rejected rows. light : the documents."""
+    parts = light["document"].to_numpy() >> PART_SHIFT
+    all_parts = rows["document"].to_numpy() >> PART_SHIFT
+    num_documents = np.bincount(parts, minlength=len(tasks))
+    num_rejected = np.bincount(all_parts, minlength=len(tasks)) - num_documents
+    num_bytes = np.bincount(parts, light["bytes"].to_numpy(), len(tasks)).astype(np.int64)
+    without = int(np.count_nonzero(light["size"].to_numpy() == 0))
+    return output.corpus_of_counts(np.stack([num_documents, num_rejected, num_bytes]), without, lines, tasks)
+
+
+def _names(column: pa.Array, hashes: Words, num_against: int) -> ValueNames:
+    """Return the values of the counted column, each once; hashes : of the values, by document."""
+    distinct, first = np.unique(hashes[num_against:], return_index=True)
+    return ValueNames(distinct, column.take(arrow_of(first + num_against)))
+
+
+def _ranks(light: pa.Table, num_ranks: int) -> list[Floats]:
+    """Return the columns by which documents are ordered, float64 (num_documents, 2) each."""
+    if not num_ranks:
+        return []
+    ranks = np.full((len(light), 2 * num_ranks), np.nan)  # of the earlier corpus, which has none
+    lists = light["ranks"].combine_chunks()
+    has_ranks = np.diff(lists.offsets.to_numpy()) > 0
+    ranks[has_ranks] = lists.flatten().to_numpy().reshape(-1, 2 * num_ranks)
+    return [ranks[:, 2 * number : 2 * number + 2] for number in range(num_ranks)]
+
+
+class _Places(NamedTuple):
+    """Documents with features, by their places on the cluster.
+
+    places : int64, rising. documents : uint32, their running numbers. first : int64, the row here of the first document
+    of the same content.
+    """
+
+    places: Ints
+    documents: Positions
+    first: Ints
+
+
+def _places(search: Search, keys: Ints) -> _Places:
+    rows = collect(search.placed, PLACES).sort_by("position")
+    document, places, first = (column.to_numpy() for column in rows.columns)
+    documents = np.searchsorted(keys, document).astype(np.uint32)
+    return _Places(places, documents, np.searchsorted(places, first))
+
+
+def _by_size(placed: _Places, num_documents: int) -> Positions:
+    """Return the documents in the order of a search in which the larger one of a pair comes first."""
+    rest = np.ones(num_documents, np.bool_)
+    rest[placed.documents] = False
+    return np.append(placed.documents, np.flatnonzero(rest)).astype(np.uint32)
+
+
+def _queue(order: Positions, placed: _Places, featured: Mask, num_against: int) -> Queue:
+    """Return the queue of all documents, in the order in which a rule decides."""
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order), dtype=order.dtype)
+    # The first of a content in this order, which may differ from that of the cluster.
+    first = np.full(len(placed.first), len(order), np.int64)
+    np.minimum.at(first, placed.first, position[placed.documents])
+    representative = np.arange(len(order), dtype=np.uint32)
+    representative[position[placed.documents]] = first[placed.first]
+    return Queue(order, representative, featured, num_against)
+
+
+class _Positions:
+    """Translates places on the cluster, and documents, to positions in the queue."""
+
+    def __init__(self, placed: _Places, queue: Queue) -> None:
+        self._placed, self.queue = placed, queue
+        self._of_document = np.empty_like(queue.order)
+        self._of_document[queue.order] = np.arange(len(queue.order), dtype=queue.order.dtype)
+
+    def of_places(self, places: Ints) -> Positions:
+        """Return the positions of documents with features."""
+        positions: Positions = self._of_document[self._placed.documents[np.searchsorted(self._placed.places, places)]]
+        return positions
+
+    def of_documents(self, documents: Positions) -> Positions:
+        """Return the positions of documents."""
+        positions: Positions = self._of_document[documents]
+        return positions
+
+
+class _Pairs(NamedTuple):
+    """Measured pairs, by their keys. keys : int64, rising, both positions. expected : as in confirmed_schema."""
+
+    keys: Ints
+    measured: Measured
+    expected: Floats
+
+    @classmethod
+    def collect(cls, blocks: object, at: _Positions, method: Method) -> _Pairs:
+        """Collect pairs of first documents of their contents; a directed measure may be there in both directions."""
+        rows = collect(blocks, confirmed_schema(method.measures))
+        left, right = (at.of_places(rows[name].to_numpy()) for name in ("left", "right"))
+        if not method.directed:
+            left, right = np.minimum(left, right), np.maximum(left, right)
+        keys, first = np.unique(_keys(left, right), return_index=True)
+        measured = output.measured_of(rows, method.measures).take(first)
+        return cls(keys, measured, rows["expected"].to_numpy()[first])
+
+    @property
+    def left(self) -> Positions:
+        """The kept or the earlier position of each."""
+        return (self.keys & 0xFFFFFFFF).astype(np.uint32)
+
+    @property
+    def right(self) -> Positions:
+        """The other position."""
+        return (self.keys >> 32).astype(np.uint32)
+
+    def find(self, left: Positions, right: Positions) -> Ints:
+        """Return the rows of pairs in either direction. Requires: all are there."""
+        at, is_there = find_in(self.keys, _keys(left, right))
+        other, _ = find_in(self.keys, _keys(right, left))
+        rows: Ints = np.where(is_there, at, other)
+        return rows
+
+
+def _keys(left: Array, right: Array) -> Ints:
+    keys: Ints = right.astype(np.int64) << 32 | left.astype(np.int64)
+    return keys
+
+
+def _unlisted(search: Search, at: _Positions) -> tuple[Positions, Positions]:
+    """Return positions that a bucket does not list, and the later ones that look it up."""
+    hidden = collect(search.hidden, CANDIDATES)
+    return at.of_places(~hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
+
+
+def _confirmed(pairs: _Pairs, unlisted: tuple[Positions, Positions], queue: Queue, compared: int) -> Confirmed:
+    """Return the pairs as those of a search; a copy looks up the buckets of the first document of its content."""
+    size = len(queue.order)
+    first_unlisted = np.full(size, size, np.int64)
+    np.minimum.at(first_unlisted, unlisted[1], unlisted[0])
+    left_out = np.arange(size) > first_unlisted[queue.representative]
+    left_out[: queue.num_against] = False
+    no_best = np.zeros(len(pairs.keys), np.bool_)
+    kept = np.ones(size, np.bool_)
+    return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, 0)
+
+
+def _measured_more(search: Search, at: _Positions, method: Method) -> _Pairs | None:
+    return None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
+
+
+def _measure(pairs: _Pairs | None, at: _Positions, method: Method, kept: Positions, documents: Positions) -> Measured:
+    """Return the measures of pairs of documents, which workers have measured."""
+    assert pairs is not None  # workers measure the pairs of clusters alone
+    first = at.queue.representative
+    left, right = first[at.of_documents(kept)], first[at.of_documents(documents)]
+    measured = measured_of_copies(len(left), method.measures)
+    other = left != right
+    rows = pairs.find(left[other], right[other])
+    for name, column in measured.columns.items():
+        column[other] = pairs.measured[name][rows]
+    return measured
+
+
+def _recall(method: Method, queue: Queue, pairs: _Pairs, decision: Decision) -> Recall | None:
+    """Estimate the recall of a run from its found pairs; see the local engine."""
+    if method.hit_probability is None or decision.num_hidden:
+        return None
+    near = ~decision.measured.exact
+    left, right = decision.left[near], decision.right[near]
+    rows = pairs.find(queue.representative[left], queue.representative[right])
+    clusters = first_members(len(queue.order), left, right)[left]
+    return estimate_recall(pairs.expected[rows], clusters, method.hit_probability)

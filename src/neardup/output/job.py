@@ -1,0 +1,163 @@
+"""A job closes a run: the one place that knows in which order an output is written, published and cleared."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import pyarrow as pa
+
+from neardup.errors import SettingError
+from neardup.files import write_bytes, write_text
+from neardup.output.write import REPORT, report_bytes, write_parquet, write_rejected
+from neardup.progress import Progress, Stages
+from neardup.report.contents import warn_if_incomplete
+from neardup.report.stages import open_stages
+from neardup.runs.directory import OutputDirectory
+from neardup.runs.run import Run
+from neardup.runs.scratch import Scratch, workspace
+
+Result = TypeVar("Result", covariant=True)
+Output = Path | str | None
+"""The folder of a result; a str if it is an address, None if nothing was written."""
+
+
+class Table(NamedTuple):
+    """A table of a product, which becomes `name`.parquet. batches : yields it, each time it is called."""
+
+    name: str
+    schema: pa.Schema
+    batches: Callable[[], Iterable[pa.RecordBatch]]
+
+    def read(self) -> pa.Table:
+        """Return the table in memory."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+
+class Product(ABC, Generic[Result]):
+    """What a command delivers: tables, documents, a report and its page, and the result for the caller.
+
+    A job calls the methods in this order. Without an output folder, it calls `report` and `result` alone.
+    """
+
+    num_documents: int = 0
+    """The documents that `write_documents` passes, for the progress of writing."""
+    writes_tables_beside: bool = False
+    """Whether the tables are written on a thread beside the documents."""
+
+    def tables(self) -> Sequence[Table]:
+        """Return the tables of the output folder."""
+        return ()
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Write the documents of the output folder, if the product has any. beside : a thread for other work."""
+
+    @abstractmethod
+    def report(self) -> dict[str, Any]:
+        """Return the report, as values for JSON, when all else is written."""
+
+    @abstractmethod
+    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+        """Return the pages of the report, by the names of their files. output : the folder as it will be."""
+
+    @abstractmethod
+    def result(self, report: dict[str, Any], output: Output) -> Result:
+        """Return the result of the command, before scratch files are deleted."""
+
+
+class Committing(Protocol):
+    """What a job asks of an engine."""
+
+    def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
+        """Change what the run is to change besides its output, which is complete."""
+
+
+class Job:
+    """A run from its folder to its result: a lock on the output, scratch files, stages."""
+
+    def __init__(self, run: Run, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> None:
+        self.run, self.folder, self.scratch, self.stages = run, folder, scratch, stages
+        self.finished: dict[str, Any] | None = None
+        """The report, once the job is finished."""
+
+    def finish(self, product: Product[Result], engine: Committing | None = None) -> Result:
+        """Write a product, publish it, and clear the scratch files; return its result.
+
+        engine : commits what the run changes besides the output.
+        """
+        folder = self.folder
+        if folder is not None:
+            self._write(product, folder)
+        report = product.report()
+        output = None if folder is None else folder.path
+        if folder is not None:
+            for name, page in product.pages(report, output).items():
+                write_text(folder.result / name, page)
+            write_bytes(folder.result / REPORT, report_bytes(report))
+        result = product.result(report, output)
+        if folder is not None:
+            folder.publish()
+        if engine is not None:
+            engine.commit(report, folder)
+        self.scratch.close()
+        if folder is not None:
+            folder.clear()
+        self.finished = report
+        return result
+
+    def _write(self, product: Product[Any], folder: OutputDirectory) -> None:
+        """Write all but the report."""
+        with self.stages.stage("write", product.num_documents or None) as progress, ThreadPoolExecutor(1) as beside:
+            listed = beside.submit(_write_tables, product.tables(), folder.result)
+            if not product.writes_tables_beside:  # both at once would take more memory
+                listed.result()
+            write_rejected(self.scratch.directory, folder.result / "rejected.jsonl")
+            product.write_documents(folder.result, progress, beside)
+            listed.result()
+
+
+def _write_tables(tables: Sequence[Table], folder: Path) -> None:
+    for table in tables:
+        write_parquet(table.batches(), table.schema, folder / f"{table.name}.parquet")
+
+
+@contextmanager
+def open_job(
+    run: Run,
+    output: str | os.PathLike[str] | None,
+    inputs: Iterable[str],
+    *,
+    overwrite: bool = False,
+    scratch: str | os.PathLike[str] | None = None,
+) -> Iterator[Job]:
+    """Open the job of a run, and discard the unfinished output on an error.
+
+    Parameters
+    ----------
+    output : the folder to write, or its address; None to write nothing. inputs : what the run reads, as it was named.
+    overwrite, scratch : as in `dedup`.
+
+    Raises
+    ------
+    SettingError
+        If there is no output whose run can be resumed.
+    OutputError
+        If the output exists, is being written by another run, or an input is in it.
+    """
+    if run.resume and output is None:
+        raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
+    folder = None
+    if output is not None:
+        folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)
+    with open_stages(run.progress) as stages, workspace(folder, scratch) as files:
+        if folder is not None:
+            folder.refuse_inputs_inside(inputs)
+        job = Job(run, folder, files, stages)
+        yield job
+    if job.finished is not None:
+        warn_if_incomplete(job.finished, run.settings.on_error)
