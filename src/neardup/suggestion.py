@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neardup.errors import SettingError
-from neardup.files import JsonObject, PathLike, write_text, writing_to
+from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
 from neardup.settings.jieba import JIEBA, Jieba
@@ -77,7 +77,7 @@ class Suggestion:
             "levels": [level._asdict() for level in self.levels],
         }
 
-    def write(self, path: PathLike, *, overwrite: bool = False) -> Path:
+    def write(self, path: AnyPath, *, overwrite: bool = False) -> Path:
         """Write the settings to a TOML file, for `neardup dedup --config`.
 
         Parameters

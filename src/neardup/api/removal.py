@@ -134,7 +134,8 @@ def _report(product: Removal) -> dict[str, Any]:
     by_value = decided.by_value
     warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
     of_run = decided.tasks, decided.method, run.selection, decided.outcome, product.stages, warnings
-    report = build_report("dedup", *of_run) | {"by_value": by_value, "write": product.write, "lang": product.lang}
+    report = build_report("dedup", *of_run, options=run.given)
+    report |= {"by_value": by_value, "write": product.write, "lang": product.lang}
     if decided.cleaned is not None:
         report["passages"] = {name: _report_passages(product)[name] for name in ("settings", "counts")}
     report |= decided.decision.facts
@@ -241,6 +242,7 @@ def _rethreshold(run: Run, searched: Searched, report: dict[str, Any], limits: d
     warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
     new = build_report("dedup", decided.tasks, method, run.selection, decided.outcome, Stages(), warnings)
     report = {**report, **{name: new[name] for name in _DECIDED}, "by_value": decided.by_value}
+    report["options"] = report["options"] | given
     result = _result(run, decided, report, None, fills_tables=True)
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far
 

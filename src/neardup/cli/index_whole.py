@@ -10,8 +10,8 @@ import click
 import neardup
 from neardup.cli.index_options import address_argument, opened, payload_option, show_info, show_merged
 from neardup.cli.methods import build_method, is_method_given, method_options, stored_options
-from neardup.cli.running import print_json, running, show
-from neardup.cli.settings import command, composed, option, setting_option, settings_options
+from neardup.cli.running import is_summary_shown, print_json, running, show
+from neardup.cli.settings import command, composed, is_set, option, setting_option, settings_options
 from neardup.cli.sources import output_options, printing_options, result_options
 from neardup.errors import SettingError
 from neardup.report.wording import plural, translated
@@ -37,7 +37,7 @@ _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 @method_options
 @stored_options
 @result_options
-def create(address: str, from_run: str | None, payload_column: Any, quiet: bool, as_json: bool, **values: Any) -> None:
+def create(address: str, from_run: str | None, payload_column: Any, **values: Any) -> None:
     """Create an index, empty or with the documents that a run kept.
 
     INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and its limit cannot be
@@ -64,14 +64,14 @@ def create(address: str, from_run: str | None, payload_column: Any, quiet: bool,
         else:
             made = neardup.Index.from_run(address, from_run, idf=idf, payload_column=payload_column, **settings)
         with made:
-            show_info(made, quiet=quiet, as_json=as_json)
+            show_info(made)
 
 
 @command("Add the new documents of another index.")
 @address_argument
 @click.argument("other", metavar="OTHER")
 @result_options
-def merge(address: str, other: str, **printing: bool) -> None:
+def merge(address: str, other: str) -> None:
     """Add those kept documents of OTHER that are new to INDEX. Both must use the same method.
 
     \b
@@ -80,7 +80,7 @@ def merge(address: str, other: str, **printing: bool) -> None:
     """
     interrupted = "The documents before the interruption are stored. Run the same command again."
     with opened(address, interrupted) as index, opened(other, read_only=True) as source:
-        show_merged(index.merge(source), **printing)
+        show_merged(index.merge(source))
 
 
 _limit_options = composed(
@@ -96,7 +96,7 @@ _limit_options = composed(
 @click.argument("new", metavar="NEW")
 @_limit_options
 @result_options
-def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -> None:
+def rebuild(address: str, new: str, **limits: Any) -> None:
     """Create the index NEW from the documents of INDEX, with other bands or blocks or another limit. Needs no texts.
 
     Removed documents stay removed; the new limit applies to documents added later.
@@ -109,7 +109,7 @@ def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -
     with opened(address, f"Delete {new} before you run the command again.", read_only=True) as index:
         method = _changed(index.method, {name: value for name, value in limits.items() if value is not None})
         with index.rebuild(new, method=method) as made:
-            show_info(made, quiet=quiet, as_json=as_json)
+            show_info(made)
 
 
 def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:
@@ -128,7 +128,7 @@ def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:
 @command("Show the size, settings and durability of an index.")
 @address_argument
 @result_options
-def info(address: str, **printing: bool) -> None:
+def info(address: str) -> None:
     """Show the number of documents, size and settings of an index, and the durability of its store.
 
     \b
@@ -137,13 +137,13 @@ def info(address: str, **printing: bool) -> None:
       neardup index info news.index --json
     """
     with opened(address, read_only=True) as index:
-        show_info(index, **printing)
+        show_info(index)
 
 
 @command("Check an index for damage.")
 @address_argument
 @result_options
-def verify(address: str, quiet: bool, as_json: bool) -> None:
+def verify(address: str) -> None:
     """Check that the files are undamaged, and that each document is found by its own keys.
 
     Reads the whole index. Prints a line for each damage, and then exits with 1.
@@ -154,20 +154,20 @@ def verify(address: str, quiet: bool, as_json: bool) -> None:
     """
     with opened(address, read_only=True) as index:
         damages = index.verify()
-    if as_json:
+    if is_set("as_json"):
         print_json({"index": address, "damages": damages})
     for damage in damages:
         click.echo(f"neardup: damaged: {damage}", err=True)
     if damages:
         raise click.exceptions.Exit(DAMAGED)
-    if not (quiet or as_json):
+    if is_summary_shown():
         click.echo(translated(f"{address}: no damage found."))
 
 
 @command("Reclaim the space of forgotten documents, and merge files.")
 @address_argument
 @result_options
-def compact(address: str, **printing: bool) -> None:
+def compact(address: str) -> None:
     """Reclaim the space of forgotten documents, and merge files to speed up lookups. Queries continue meanwhile.
 
     \b
@@ -176,14 +176,14 @@ def compact(address: str, **printing: bool) -> None:
     """
     with opened(address, "The index is as before.") as index:
         index.compact()
-        show_info(index, **printing)
+        show_info(index)
 
 
 @command("Copy an index while it is in use.")
 @address_argument
 @click.argument("folder", metavar="DIR")
 @result_options
-def backup(address: str, folder: str, **printing: bool) -> None:
+def backup(address: str, folder: str) -> None:
     """Copy the latest state of an index to the new folder DIR, while it is in use. The copy is an index.
 
     \b
@@ -193,14 +193,14 @@ def backup(address: str, folder: str, **printing: bool) -> None:
     with opened(address, f"Delete {folder} before you run the command again.", read_only=True) as index:
         index.backup(folder)
     with opened(folder, read_only=True) as copy:
-        show_info(copy, **printing)
+        show_info(copy)
 
 
 @command("Write the documents of an index to a file.")
 @address_argument
 @output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
 @printing_options
-def export(address: str, output: str, overwrite: bool, progress: bool, **printing: bool) -> None:
+def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
     """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and signatures.
 
     The column duplicates is the number of documents that each kept document removed; it is null for removed ones.
@@ -212,4 +212,4 @@ def export(address: str, output: str, overwrite: bool, progress: bool, **printin
     with opened(address, f"Nothing was written to {output}.", read_only=True) as index:
         report = index.export(output, overwrite=overwrite, progress=progress)
     exported = f"{plural(report['counts']['exported'], 'document')} written to {output}."
-    show(report, lambda: click.echo(translated(exported)), **printing)
+    show(report, lambda: click.echo(translated(exported)))

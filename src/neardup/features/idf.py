@@ -22,7 +22,7 @@ from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
-from neardup.files import AtomicFile, JsonObject, PathLike
+from neardup.files import AnyPath, AtomicFile, JsonObject
 from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
@@ -226,7 +226,7 @@ class IdfTable(IdfSource):
                 "table made with the method's settings (neardup document-frequencies), or the settings of the table."
             )
 
-    def save(self, path: PathLike) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the table as a Parquet file. Raises OutputError if it cannot be written."""
         about = {
             "format": _FORMAT,
@@ -243,7 +243,7 @@ class IdfTable(IdfSource):
             pq.write_table(table, file, compression="zstd")
 
     @classmethod
-    def open(cls, path: PathLike) -> IdfTable:
+    def open(cls, path: AnyPath) -> IdfTable:
         """Read a table that `save` wrote.
 
         Raises

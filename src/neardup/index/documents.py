@@ -49,9 +49,9 @@ def batches_of(
     source: Source,
     method: MethodSettings,
     *,
-    text_column: ColumnNames | None = None,
-    id_column: ColumnNames | None = None,
-    payload_column: ColumnNames | None = None,
+    text_column: ColumnNames = None,
+    id_column: ColumnNames = None,
+    payload_column: ColumnNames = None,
     in_format: str | None = None,
 ) -> Iterator[Batch]:
     """Yield the documents of a source.
@@ -110,7 +110,7 @@ def find(run: Run) -> Found:
 
 
 def read_batches(
-    tasks: list[Task], payload_column: ColumnNames | None, reject: Reject, threads: int, *, with_payload: bool = False
+    tasks: list[Task], payload_column: ColumnNames, reject: Reject, threads: int, *, with_payload: bool = False
 ) -> Iterator[tuple[Task, DocumentBatch | None, Batch | None]]:
     """Yield the documents of parts as they were read, and as they enter an index; at the end of a part None for both.
 
@@ -137,7 +137,7 @@ def read_batches(
             yield tasks[number], entry, None if entry is None else batch_of_documents(entry, names[number])
 
 
-def _payload_names(task: Task, payload_column: ColumnNames | None) -> list[str]:
+def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
     """Return the columns of the payloads of a part. Raises ColumnError if one is missing."""
     types = task.part.column_types()
     names = [] if payload_column is None else check_columns(payload_column)

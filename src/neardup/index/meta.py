@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
-from neardup.files import JsonObject, PathLike
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.sketches import require_same
 from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
@@ -48,7 +48,7 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     return method.for_index(settings.expected_documents)
 
 
-def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | PathLike | None) -> Method:
+def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | AnyPath | None) -> Method:
     """Return the method of a new index. Raises SettingError if it needs `idf`, or an index cannot use it."""
     table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
     chosen = method_of(settings)

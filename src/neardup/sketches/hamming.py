@@ -13,7 +13,7 @@ from neardup.arrays import Array
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
-from neardup.files import JsonObject, PathLike
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import UNKNOWN, Scheme
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
@@ -218,7 +218,7 @@ class HammingIndex(RowIndex[HammingTables]):
 
     @classmethod
     def open(
-        cls, path: PathLike, max_distance: int = 3, *, memory_bytes: float | None = None, threads: int | None = None
+        cls, path: AnyPath, max_distance: int = 3, *, memory_bytes: float | None = None, threads: int | None = None
     ) -> HammingIndex:
         """Return an index of the fingerprints in a file: of an index, of `Fingerprints.save`, or of `neardup sign`.
 

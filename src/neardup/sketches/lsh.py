@@ -14,7 +14,7 @@ from neardup import kernels
 from neardup.arrays import Array, Uint32s, Words
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
-from neardup.files import JsonObject, PathLike
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, Scheme, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
@@ -237,7 +237,7 @@ class LSHIndex(RowIndex[BandTables]):
         self._merge(other)
 
     @classmethod
-    def open(cls, path: PathLike, *, method: MinHash | None = None, threads: int | None = None) -> LSHIndex:
+    def open(cls, path: AnyPath, *, method: MinHash | None = None, threads: int | None = None) -> LSHIndex:
         """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of `neardup sign`.
 
         Parameters

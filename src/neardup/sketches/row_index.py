@@ -14,7 +14,7 @@ from neardup import kernels
 from neardup.arrays import Array, Ints
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_all
-from neardup.files import JsonObject, PathLike
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.sketches import INDEX_KEY, Scheme, require_same, write_tables
 from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
@@ -151,7 +151,7 @@ class RowIndex(ABC, Generic[SearcherT]):
             self._add(pa.concat_arrays(ids), np.concatenate(values))
             self._store.scheme = self._store.scheme or other._store.scheme
 
-    def save(self, path: PathLike, *, overwrite: bool = False) -> None:
+    def save(self, path: AnyPath, *, overwrite: bool = False) -> None:
         """Write ids and rows to a Parquet file, the scheme and the settings in its metadata.
 
         `Signatures.open` or `Fingerprints.open` reads it, too. The file appears when it is complete; tables are built

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +22,7 @@ from neardup.engines.spark.found import collect_found
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
-from neardup.files import write_text
+from neardup.files import AnyPath, write_text
 from neardup.fingerprints.sketches import Sketches
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
@@ -125,12 +124,7 @@ def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[
 
 
 def dedup_files(
-    engine: Engine,
-    folder: OutputDirectory,
-    wanted: str,
-    lang: str,
-    scratch: str | os.PathLike[str] | None,
-    stages: Stages,
+    engine: Engine, folder: OutputDirectory, wanted: str, lang: str, scratch: AnyPath | None, stages: Stages
 ) -> dict[str, Any]:
     """Remove the near-duplicates of files: workers write the kept documents, and the driver collects counts.
 
@@ -160,7 +154,8 @@ def dedup_files(
             finish = _finish_here if search.fits_driver else _finish_on_workers
             totals, by_value, shown = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
         warnings += warn_of_losses(tasks, totals, by_value)
-        report = build_report("dedup", tasks, method, engine.run.selection, totals, stages, warnings)
+        of_run = tasks, method, engine.run.selection, totals, stages, warnings
+        report = build_report("dedup", *of_run, options=engine.run.given)
         report |= {"write": wanted, "by_value": by_value, "lang": lang}
         engine.complete(report)
         write.write_report(report, render_report(report, shown), folder.result)
