@@ -33,7 +33,8 @@ def register(linkage: str, rule: type[Rule]) -> None:
 
 def table_names() -> list[str]:
     """Return the names of the tables of all rules."""
-    return [name for rule in (ByGroup, *RULES.values()) for name in rule.tables]
+    rules: list[type[Rule]] = [ByGroup, *RULES.values()]
+    return [name for rule in rules for name in rule.tables]
 
 
 def rule_of(selection: SelectionSettings, groups: GroupSettings | None = None, *, keeps_pairs: bool = False) -> Rule:
