@@ -28,6 +28,7 @@ from neardup.cli.sources import (
     printing_options,
     source_options,
 )
+from neardup.files import JsonObject
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
@@ -87,7 +88,7 @@ def contamination(inputs: list[Named], output: str, fail_above: float | None, **
         raise click.exceptions.Exit(code)
 
 
-def _gate(report: dict[str, Any], fail_above: float) -> int:
+def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
     for warning in report["warnings"] if not (is_summary_shown() or accepts_losses()) else ():
         click.echo(f"neardup: {translated(warning)}", err=True)
