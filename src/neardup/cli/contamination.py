@@ -80,7 +80,7 @@ def contamination(inputs: list[Named], output: str, fail_above: float | None, **
     with running_into(output, values["resume"], values["scratch"]):
         result = neardup.find_contamination(inputs, output=output, tables=False, **values)
     report = result.report
-    show(report, lambda: render.contamination.print_report(report, result.output or output))
+    show(report, lambda: render.reports.print_report(report, result.output or output))
     code = INCOMPLETE if tell_losses(report) else 0
     if fail_above is not None:
         code = _gate(report, fail_above) or code

@@ -95,11 +95,7 @@ def show(record: Mapping[str, Any], print_it: Callable[[], object]) -> None:
 
 def finish(report: JsonObject, output: AnyPath) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
-
-    def print_it() -> None:
-        getattr(render, report["command"], render.reports).print_report(report, output)
-
-    show(report, print_it)
+    show(report, lambda: render.reports.print_report(report, output))
     exit_if_incomplete(report)
 
 
