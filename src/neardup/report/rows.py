@@ -142,7 +142,16 @@ def headline(report: Report) -> str:
 def result_rows(report: Report) -> list[Row]:
     """Return the counts of documents, items or pairs: read, found, left out."""
     results = _RESULTS.get(command_of(report), _INDEX_RESULTS)
-    return list(_count_rows(report, (*results, *_PASSAGES, *_LOSSES, *_SPECIAL)))
+    counts = _count_rows(report, (*results, *_PASSAGES, *_LOSSES, *_SPECIAL))
+    return [*counts, *_rule_rows(report)]
+
+
+def _rule_rows(report: Report) -> Iterator[Row]:
+    """Yield the facts that a registered rule gives under its name, in its own words."""
+    linkage = part_of(report, "settings").get("linkage") or ""
+    for name, value in part_of(report, linkage).items():
+        shown = f"{value:,}" if isinstance(value, int) else str(value)
+        yield Row(name.replace("_", " ").capitalize(), shown)
 
 
 def loss_rows(report: Report) -> list[Row]:
