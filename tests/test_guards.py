@@ -191,6 +191,10 @@ MUTATING = {"append", "clear", "extend", "insert", "pop", "popitem", "remove", "
 REPORT_EXCEPTIONS = {
     ("cli/render/index", "{**report, **rows}"): "a query prints its hits together with its report",
     (
+        "cli/render/reports",
+        "{**report, 'command': 'document-frequencies', 'counts': counts}",
+    ): "the rows of a table of frequencies, which has no report of its own",
+    (
         "cli/sweep",
         "result.report | ({} if suggestion is None else {'suggestion': suggestion.record()})",
     ): "prints the suggestion that follows from the answers of the user",

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -182,7 +183,7 @@ def test_what_a_stated_rule_leaves_out_is_counted_and_no_loss():
     pages = [page(b"<p>one two three four five six", "http://a.test/1"), gone]
     Path("in.warc.gz").write_bytes(members(info(), *pages))
     done = run("dedup", "in.warc.gz", "-o", "out")
-    assert (done.exit_code, "Excluded                   1  by status, type or size" in done.stdout) == (0, True)
+    assert (done.exit_code, bool(re.search("Excluded +1  by status, type or size", done.stdout))) == (0, True)
     assert run("dedup", "in.warc.gz", "-o", "out2", "--quiet").stderr == ""
     long = pa.table({"text": ["short text", "long text " * 20]})
     report = neardup.dedup(long, max_document_bytes=50).report

@@ -18,7 +18,11 @@ import pyarrow as pa
 # The arrays of most signatures, by their type; a docstring has the shape.
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.uint32]  # of documents, in their order
+Uint16s = npt.NDArray[np.uint16]
+Int32s = npt.NDArray[np.int32]
+Uint32s = npt.NDArray[np.uint32]
+Float32s = npt.NDArray[np.float32]
+Positions = Uint32s  # of documents, in their order
 Words = npt.NDArray[np.uint64]  # hashes, keys, fingerprints
 Ints = npt.NDArray[np.int64]  # offsets, counts
 Rows = npt.NDArray[np.int64]

@@ -24,6 +24,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from neardup.answers import Answer, Committed, Comparison, Document, Hit, PairMeasures
 from neardup.errors import InputError, NeardupError, SettingError
+from neardup.files import JsonObject
 from neardup.settings.constraints import check_import_name, check_limit, check_text, iterates_over_names, shown
 
 _BATCH_DOCUMENTS = 1000
@@ -179,7 +180,7 @@ class Client:
         """Return the open imports, with the number of their staged documents."""
         return {staged["name"]: staged["documents"] for staged in self._call("GET", "/v1/imports")["imports"]}
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> JsonObject:
         """Return the numbers of the index and of the service."""
         return dict(self._call("GET", "/v1/stats"))
 

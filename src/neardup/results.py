@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +23,9 @@ from neardup.report import charts
 from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
-from neardup.report.sections import headline_losses
-from neardup.report.wording import escape_text, percent, plural, speaking
+from neardup.report.rows import headline, scores
+from neardup.report.sections import notebook
+from neardup.report.wording import escape_text, speaking
 from neardup.settings.constraints import check_path
 from neardup.verify.alignment import Outlines, Passage, align_outlines
 from neardup.verify.scores import Score
@@ -66,9 +66,16 @@ class _OneLine:
 
 
 class _Reported(_OneLine):
-    """Base of the results of a run."""
+    """Base of the results of a run: `str` is the headline of the report, a notebook shows its rows."""
 
     report: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        return headline(self.report)
+
+    def _repr_html_(self) -> str:
+        return notebook(self.report)
 
     @property
     def report_table(self) -> pa.Table:
@@ -81,22 +88,6 @@ class _Reported(_OneLine):
         return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
-class _WithPage(_Reported):
-    """Base of the results that have a page in report/: its headline, and its view in a notebook."""
-
-    _page: ClassVar[str]
-
-    def __init_subclass__(cls, page: str) -> None:
-        cls._page = f"neardup.report.{page}"
-
-    def __str__(self) -> str:
-        """Return the result in one sentence."""
-        return str(import_module(self._page).headline(self.report))
-
-    def _repr_html_(self) -> str:
-        return str(import_module(self._page).render_notebook(self.report))
-
-
 def _filled(table: T | None, name: str, output: Path | str | None) -> T:
     """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
@@ -106,7 +97,7 @@ def _filled(table: T | None, name: str, output: Path | str | None) -> T:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Deduplication(_WithPage, page="dedup_html"):
+class Deduplication(_Reported):
     """The result of `dedup`.
 
     Attributes
@@ -249,7 +240,7 @@ class Deduplication(_WithPage, page="dedup_html"):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Clustering(_WithPage, page="clusters_html"):
+class Clustering(_Reported):
     """The result of `cluster`.
 
     Attributes
@@ -280,7 +271,7 @@ class Clustering(_WithPage, page="clusters_html"):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Contamination(_WithPage, page="contamination_html"):
+class Contamination(_Reported):
     """The result of `find_contamination`.
 
     Attributes
@@ -290,17 +281,32 @@ class Contamination(_WithPage, page="contamination_html"):
     boilerplate : Arrow table, see schemas.boilerplate_schema: the words of items that do not count.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+
+    With tables=False, hits, items and boilerplate raise SettingError.
     """
 
-    hits: pa.Table
-    items: pa.Table
-    boilerplate: pa.Table
+    _tables: Mapping[str, pa.Table]
     report: dict[str, Any]
     output: Path | str | None
 
+    @property
+    def hits(self) -> pa.Table:
+        """The items that were found, in each document."""
+        return _filled(self._tables.get("hits"), "hits", self.output)
+
+    @property
+    def items(self) -> pa.Table:
+        """All items."""
+        return _filled(self._tables.get("items"), "items", self.output)
+
+    @property
+    def boilerplate(self) -> pa.Table:
+        """The words of items that do not count."""
+        return _filled(self._tables.get("boilerplate"), "boilerplate", self.output)
+
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PassageRemoval(_WithPage, page="passages_html"):
+class PassageRemoval(_Reported):
     """The result of `remove_passages`.
 
     Attributes
@@ -308,12 +314,19 @@ class PassageRemoval(_WithPage, page="passages_html"):
     passages : Arrow table, see schemas.passages_schema: what was cut, in the order of the documents.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
+
+    With tables=False, passages raises SettingError.
     """
 
-    passages: pa.Table
+    _passages: pa.Table | None
     report: dict[str, Any]
     output: Path | str | None
     _read_kept: Callable[[], pa.Table]
+
+    @property
+    def passages(self) -> pa.Table:
+        """The passages that were cut."""
+        return _filled(self._passages, "passages", self.output)
 
     @property
     def kept(self) -> pa.Table:
@@ -342,12 +355,6 @@ class DuplicatePairs(_Reported):
     def pairs(self) -> pa.Table:
         """The pairs of documents at or above the threshold."""
         return _filled(self._pairs, "pairs", self.output)
-
-    def __str__(self) -> str:
-        """Return the result in one sentence."""
-        counts = self.report["counts"]
-        read = f"{counts['read']:,} documents" if "read" in counts else f"{counts['fingerprints']:,} fingerprints"
-        return f"{read} read, {plural(counts['confirmed'], 'duplicate pair')}{headline_losses(self.report)}"
 
     def _repr_html_(self) -> str:
         shown = "" if self._pairs is None else first_rows("Duplicate pairs", self._pairs)
@@ -549,14 +556,14 @@ class Evaluation(_Reported):
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
-        limit, here = self.curve.column_names[0], self.at_threshold
-        return f"{limit}={here.limit:g}: {_scores(here)}; best {limit}={self.best.limit:g}: {_scores(self.best)}"
+        limit = self.curve.column_names[0]
+        at = _scored(limit, self.report["at_threshold"])
+        return f"{at}; best {_scored(limit, self.report['best'])}"
 
     def _repr_html_(self) -> str:
         return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
 
 
-def _scores(score: Score) -> str:
-    shares = (score.precision, score.recall, score.f1)
-    texts = ("-" if share is None else percent(share) for share in shares)
-    return ", ".join(f"{name} {share}" for name, share in zip(("precision", "recall", "F1"), texts, strict=True))
+def _scored(limit: str, score: Mapping[str, Any]) -> str:
+    precision, recall, f1 = scores(score)
+    return f"{limit}={score[limit]:g}: precision {precision}, recall {recall}, F1 {f1}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-def _field(name: str, dtype: pa.DataType, meaning: str, *, nullable: bool = False) -> pa.Field:
+def _field(name: str, dtype: pa.DataType | str, meaning: str, *, nullable: bool = False) -> pa.Field:
     return pa.field(name, dtype, nullable=nullable, metadata={"meaning": meaning})
 
 
@@ -74,22 +74,23 @@ EXACT = Measure(
 )
 Measures = Sequence[Measure]
 _PLACE = (
-    _field("source_file", pa.string(), "The input it came from, as it was named."),
-    _field("row", pa.int64(), "Its row in that input, from 0; for lines of text, the line from 0."),
+    _field("source_file", "string", "The input it came from, as it was named."),
+    _field("row", "int64", "Its row in that input, from 0; for lines of text, the line from 0."),
 )
+_ITEM = (_field("item_id", "string", "The id of the item."), _field("benchmark", "string", "Its benchmark."))
 
 
 def removed_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of removed documents; `measures` are those of the method."""
     return _schema(
-        _field("id", pa.string(), "The removed document: its id column as text, else its running number."),
+        _field("id", "string", "The removed document: its id column as text, else its running number."),
         *_PLACE,
-        _field("kept_id", pa.string(), "The most similar kept document; of equals a copy, then the earlier."),
-        _field("kept_source_file", pa.string(), "The input that the kept document came from, as it was named."),
-        _field("kept_row", pa.int64(), "The row of the kept document in that input, from 0."),
-        _field("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
+        _field("kept_id", "string", "The most similar kept document; of equals a copy, then the earlier."),
+        _field("kept_source_file", "string", "The input that the kept document came from, as it was named."),
+        _field("kept_row", "int64", "The row of the kept document in that input, from 0."),
+        _field("kept_role", "string", "source, or against for a document of the earlier collection."),
         *(measure.field for measure in measures),
-        _field("cluster", pa.int64(), "The running number of the kept document; equal within a cluster."),
+        _field("cluster", "int64", "The running number of the kept document; equal within a cluster."),
     )
 
 
@@ -97,63 +98,63 @@ def least_similar_schema(removed: pa.Schema) -> pa.Schema:
     """Return the schema of the table of the least similar removals; `removed` is that of the removed documents."""
     return _schema(
         *removed,
-        _nullable("text", pa.string(), "The text of the removed document; null if it cannot be read again."),
-        _nullable("kept_text", pa.string(), "The text of the kept document; null if it cannot be read again."),
+        _nullable("text", "string", "The text of the removed document; null if it cannot be read again."),
+        _nullable("kept_text", "string", "The text of the kept document; null if it cannot be read again."),
     )
 
 
 def mask_schema() -> pa.Schema:
     """Return the schema of the table of all rows of the inputs, and whether each is kept."""
     return _schema(
-        _field("source_file", pa.string(), "The input, as it was named."),
-        _field("row", pa.int64(), "The row in that input, from 0; for lines of text, the line from 0."),
-        _field("kept", pa.bool_(), "Whether the row is kept; a rejected row is not."),
+        _field("source_file", "string", "The input, as it was named."),
+        _field("row", "int64", "The row in that input, from 0; for lines of text, the line from 0."),
+        _field("kept", "bool", "Whether the row is kept; a rejected row is not."),
     )
 
 
 def ids_schema() -> pa.Schema:
     """Return the schema of the table of kept documents without their texts."""
     return _schema(
-        _field("id", pa.string(), "The kept document: its id column as text, else its running number."), *_PLACE
+        _field("id", "string", "The kept document: its id column as text, else its running number."), *_PLACE
     )
 
 
 def groups_schema() -> pa.Schema:
     """Return the schema of the table of groups that were kept or removed as a whole."""
     return _schema(
-        _field("group", pa.string(), "The value that its documents share; empty for documents without one."),
-        _field("documents", pa.int64(), "The number of its documents."),
-        _field("near_duplicates", pa.int64(), "Those similar to a document of a kept group with higher priority."),
-        _field("share", pa.float64(), "near_duplicates by documents."),
-        _field("removed", pa.bool_(), "Whether the group was removed, with all of its documents."),
+        _field("group", "string", "The value that its documents share; empty for documents without one."),
+        _field("documents", "int64", "The number of its documents."),
+        _field("near_duplicates", "int64", "Those similar to a document of a kept group with higher priority."),
+        _field("share", "float64", "near_duplicates by documents."),
+        _field("removed", "bool", "Whether the group was removed, with all of its documents."),
     )
 
 
 def sweep_schema() -> pa.Schema:
     """Return the schema of the counts of several thresholds."""
     return _schema(
-        _field("threshold", pa.float64(), "The threshold."),
-        _field("kept", pa.int64(), "The documents that dedup keeps at it."),
-        _field("removed", pa.int64(), "The documents that it removes."),
-        _field("removed_exact", pa.int64(), "Those of them that are copies: the same tokens in the same order."),
+        _field("threshold", "float64", "The threshold."),
+        _field("kept", "int64", "The documents that dedup keeps at it."),
+        _field("removed", "int64", "The documents that it removes."),
+        _field("removed_exact", "int64", "Those of them that are copies: the same tokens in the same order."),
     )
 
 
 def annotation_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the columns that are added to the documents of an input."""
     return _schema(
-        _nullable("duplicate_of", pa.string(), "The kept document that removed it; null if it is kept."),
+        _nullable("duplicate_of", "string", "The kept document that removed it; null if it is kept."),
         *(measure.field.with_nullable(True) for measure in measures),
-        _field("cluster", pa.int64(), "The running number of its kept document; equal within a cluster."),
-        _nullable("duplicates", pa.int64(), "The number of documents that were removed for it; null if it is removed."),
+        _field("cluster", "int64", "The running number of its kept document; equal within a cluster."),
+        _nullable("duplicates", "int64", "The number of documents that were removed for it; null if it is removed."),
     )
 
 
 def pairs_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of duplicate pairs."""
     return _schema(
-        _field("left_id", pa.string(), "The earlier document of the pair."),
-        _field("right_id", pa.string(), "The later document of the pair."),
+        _field("left_id", "string", "The earlier document of the pair."),
+        _field("right_id", "string", "The later document of the pair."),
         *(measure.field for measure in measures),
     )
 
@@ -161,13 +162,13 @@ def pairs_schema(measures: Measures) -> pa.Schema:
 def clusters_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of every document with its cluster."""
     return _schema(
-        _field("id", pa.string(), "The document: its id column as text, else its running number."),
+        _field("id", "string", "The document: its id column as text, else its running number."),
         *_PLACE,
-        _field("cluster", pa.int64(), "Its cluster; 0 is the largest, ties by the first document."),
-        _field("size", pa.int64(), "The number of documents in the cluster; 1 for a document like no other."),
-        _field("is_first", pa.bool_(), "Whether it is the first document of its cluster."),
-        _field("first_id", pa.string(), "The first document of its cluster."),
-        _field("first_role", pa.string(), "source, or against for a known document."),
+        _field("cluster", "int64", "Its cluster; 0 is the largest, ties by the first document."),
+        _field("size", "int64", "The number of documents in the cluster; 1 for a document like no other."),
+        _field("is_first", "bool", "Whether it is the first document of its cluster."),
+        _field("first_id", "string", "The first document of its cluster."),
+        _field("first_role", "string", "source, or against for a known document."),
         *(measure.field_of_first for measure in measures),
     )
 
@@ -175,15 +176,15 @@ def clusters_schema(measures: Measures) -> pa.Schema:
 def cluster_summary_schema() -> pa.Schema:
     """Return the schema of the table of clusters of two documents or more: size, name, examples."""
     return _schema(
-        _field("cluster", pa.int64(), "The cluster, as in the table of documents; rising, the largest first."),
-        _field("size", pa.int64(), "The number of documents in it."),
+        _field("cluster", "int64", "The cluster, as in the table of documents; rising, the largest first."),
+        _field("size", "int64", "The number of documents in it."),
         _nullable(
             "name",
-            pa.string(),
+            "string",
             "The common part of its documents, and the first id if several have it; null behind the 1,000 largest.",
         ),
-        _field("first_id", pa.string(), "The first document, to which the others are similar."),
-        _field("first_role", pa.string(), "source, or against for a known document."),
+        _field("first_id", "string", "The first document, to which the others are similar."),
+        _field("first_role", "string", "source, or against for a known document."),
         _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
     )
 
@@ -199,21 +200,21 @@ TIME = pa.timestamp("us", tz="UTC")
 def passages_schema() -> pa.Schema:
     """Return the schema of the table of passages that were cut."""
     return _schema(
-        _field("id", pa.string(), "The document: its id column as text, else its running number."),
+        _field("id", "string", "The document: its id column as text, else its running number."),
         *_PLACE,
-        _field("start", pa.int64(), "The first character of the passage in the text."),
-        _field("end", pa.int64(), "The character behind its last."),
-        _field("start_byte", pa.int64(), "Its first byte in the text in UTF-8."),
-        _field("end_byte", pa.int64(), "The byte behind its last."),
-        _nullable("kept_id", pa.string(), "The document that keeps it; null with --keep none, and of a bridge."),
-        _nullable("kept_source_file", pa.string(), "The input of the document that keeps it."),
-        _nullable("kept_row", pa.int64(), "The row of that document in its input."),
-        _nullable("kept_role", pa.string(), "source, or against for a document of the earlier collection."),
-        _nullable("kept_start", pa.int64(), "The first character of the kept passage in the text of that document."),
-        _nullable("kept_start_byte", pa.int64(), "Its first byte there."),
+        _field("start", "int64", "The first character of the passage in the text."),
+        _field("end", "int64", "The character behind its last."),
+        _field("start_byte", "int64", "Its first byte in the text in UTF-8."),
+        _field("end_byte", "int64", "The byte behind its last."),
+        _nullable("kept_id", "string", "The document that keeps it; null with --keep none, and of a bridge."),
+        _nullable("kept_source_file", "string", "The input of the document that keeps it."),
+        _nullable("kept_row", "int64", "The row of that document in its input."),
+        _nullable("kept_role", "string", "source, or against for a document of the earlier collection."),
+        _nullable("kept_start", "int64", "The first character of the kept passage in the text of that document."),
+        _nullable("kept_start_byte", "int64", "Its first byte there."),
         _field(
             "occurrences",
-            pa.int64(),
+            "int64",
             "How often its beginning was found, the kept one included; with --keep none, by documents; 1 of a bridge.",
         ),
     )
@@ -223,23 +224,23 @@ def passages_schema() -> pa.Schema:
 def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the documents of an index, as a store has them."""
     return _schema(
-        _field("row", pa.uint32(), "The number of the document in the order of arrival, from 0."),
-        _field("id", pa.large_string(), "The id of the document."),
-        _field("state", pa.uint8(), "1 if the document was kept, 2 if it was removed as a duplicate."),
-        _field("member", pa.bool_(), "Whether buckets list the document."),
-        _field("featured", pa.bool_(), "Whether the document has features."),
-        _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
+        _field("row", "uint32", "The number of the document in the order of arrival, from 0."),
+        _field("id", "large_string", "The id of the document."),
+        _field("state", "uint8", "1 if the document was kept, 2 if it was removed as a duplicate."),
+        _field("member", "bool", "Whether buckets list the document."),
+        _field("featured", "bool", "Whether the document has features."),
+        _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         _field("content", pa.binary(16), "128-bit hash of the tokens, equal for copies."),
-        _field("sketch", pa.large_binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+        _field("sketch", "large_binary", "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
         _field("first_seen", TIME, "When the document was added."),
         _field("last_seen", TIME, "When it was added, or last found as a duplicate or sent again."),
-        _nullable("features", pa.large_binary(), "The distinct hashes of its features, rising, uint64 little-endian."),
-        _nullable("tags", pa.large_binary(), "The same of the structure of a page."),
-        _nullable("text", pa.large_binary(), "The text or page, compressed with zstd."),
-        _nullable("payload", pa.large_string(), "What the caller stored with the document."),
-        _nullable("import_name", pa.large_string(), "The import that brought the document."),
-        _nullable("kept_row", pa.uint32(), "The row of the kept document that removed it."),
-        _nullable("kept_id", pa.large_string(), "The id of the kept document that removed it."),
+        _nullable("features", "large_binary", "The distinct hashes of its features, rising, uint64 little-endian."),
+        _nullable("tags", "large_binary", "The same of the structure of a page."),
+        _nullable("text", "large_binary", "The text or page, compressed with zstd."),
+        _nullable("payload", "large_string", "What the caller stored with the document."),
+        _nullable("import_name", "large_string", "The import that brought the document."),
+        _nullable("kept_row", "uint32", "The row of the kept document that removed it."),
+        _nullable("kept_id", "large_string", "The id of the kept document that removed it."),
         *(measure.field.with_nullable(True) for measure in measures),
     )
 
@@ -248,12 +249,12 @@ def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
 def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the answers of an index about documents that were added."""
     return _schema(
-        _field("id", pa.large_string(), "The id of the document."),
-        _field("kept", pa.bool_(), "Whether the document was kept; else a kept document is similar to it."),
-        _field("repeated", pa.bool_(), "Whether the index had the document before; this is its first answer."),
-        _nullable("kept_id", pa.large_string(), "The kept document that removed it: the most similar one."),
+        _field("id", "large_string", "The id of the document."),
+        _field("kept", "bool", "Whether the document was kept; else a kept document is similar to it."),
+        _field("repeated", "bool", "Whether the index had the document before; this is its first answer."),
+        _nullable("kept_id", "large_string", "The kept document that removed it: the most similar one."),
         *(measure.field.with_nullable(True) for measure in measures),
-        _field("truncated", pa.bool_(), "Whether a bucket had more documents than were compared."),
+        _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         *_MOMENTS,
     )
 
@@ -262,8 +263,8 @@ def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
 def hits_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the kept documents that a query finds."""
     return _schema(
-        _field("query", pa.int64(), "The position of the query, from 0."),
-        _field("id", pa.large_string(), "The id of the kept document."),
+        _field("query", "int64", "The position of the query, from 0."),
+        _field("id", "large_string", "The id of the kept document."),
         *(measure.field for measure in measures),
         *_MOMENTS,
     )
@@ -272,78 +273,78 @@ def hits_schema(measures: tuple[Measure, ...]) -> pa.Schema:
 _MOMENTS = (
     _nullable("first_seen", TIME, "When the kept document was added."),
     _nullable("last_seen", TIME, "When it was last added, found as a duplicate, or sent again."),
-    _nullable("payload", pa.large_string(), "What the caller stored with the kept document."),
+    _nullable("payload", "large_string", "What the caller stored with the kept document."),
 )
 _SCORES = (
-    _field("found", pa.int64(), "Pairs that were found, of those of which it is known what they are."),
-    _field("correct", pa.int64(), "Found pairs that are duplicates."),
-    _field("positives", pa.int64(), "All pairs that are duplicates, found or not."),
-    _nullable("precision", pa.float64(), "correct / found; null if nothing was found."),
-    _nullable("recall", pa.float64(), "correct / positives; null if there is nothing to find."),
-    _nullable("f1", pa.float64(), "2 correct / (found + positives); null if both are 0."),
+    _field("found", "int64", "Pairs that were found, of those of which it is known what they are."),
+    _field("correct", "int64", "Found pairs that are duplicates."),
+    _field("positives", "int64", "All pairs that are duplicates, found or not."),
+    _nullable("precision", "float64", "correct / found; null if nothing was found."),
+    _nullable("recall", "float64", "correct / positives; null if there is nothing to find."),
+    _nullable("f1", "float64", "2 correct / (found + positives); null if both are 0."),
 )
 
 
 def curve_schema(limit: str) -> pa.Schema:
     """Return the schema of the scores over a method's limit, threshold or max_distance."""
-    dtype = pa.float64() if limit == "threshold" else pa.int64()
+    dtype = "float64" if limit == "threshold" else "int64"
     return _schema(_field(limit, dtype, "The limit at which a pair counts as found."), *_SCORES)
 
 
 def length_schema() -> pa.Schema:
     """Return the schema of the scores by length of text."""
     return _schema(
-        _field("characters_from", pa.int64(), "The minimum number of characters of the shorter text of a pair."),
-        _field("characters_to", pa.int64(), "The maximum."),
-        _field("documents", pa.int64(), "Documents of that length of which something is known."),
+        _field("characters_from", "int64", "The minimum number of characters of the shorter text of a pair."),
+        _field("characters_to", "int64", "The maximum."),
+        _field("documents", "int64", "Documents of that length of which something is known."),
         *_SCORES,
     )
 
 
 # The tables between stages, in batches of rows. Their numbers are signed, because Spark has no others.
-_AGAINST = _field("against", pa.bool_(), "Whether the document is of the earlier collection, which is always kept.")
-_ID = _nullable("id", pa.string(), "The id of the document; null without an id column.")
-_ROW = _nullable("row", pa.int64(), "Its row in its input, from 0.")
+_AGAINST = _field("against", "bool", "Whether the document is of the earlier collection, which is always kept.")
+_ID = _nullable("id", "string", "The id of the document; null without an id column.")
+_ROW = _nullable("row", "int64", "Its row in its input, from 0.")
 _RANKS = _nullable("ranks", pa.list_(pa.float64()), "By key of `keep`: its value and the rest of it; nan is last.")
-_WITHIN = _nullable("within", pa.string(), "The value within which documents are compared; null if all are.")
-_COUNT_BY = _nullable("count_by", pa.string(), "The value by which removals are counted; null if they are not.")
-_UNREAD = _nullable("rejected", pa.string(), "A line of JSON that says why a row could not be read; null if it was.")
-_KEYS = _nullable("keys", pa.binary(), "The keys of the search, uint64: of bands, or the words of a fingerprint.")
-_SETS = _nullable("features", pa.binary(), "The distinct hashes of its features, uint64 little-endian.")
-_TAGS = _nullable("structure", pa.binary(), "The same of the structure of a page, where that is compared.")
-_HASH = _field("content", pa.binary(), "128-bit hash of the tokens, equal for copies.")
-_POSITION = _field("position", pa.int64(), "The document: its number in the order of priority, which may have gaps.")
-_FIRST = _field("first", pa.int64(), "The position of the first document of the same content.")
-_LAST = _field("last", pa.int64(), "The position of the last document of the same content.")
-_DISTINCT = _field("distinct", pa.int32(), "The number of its distinct features.")
+_WITHIN = _nullable("within", "string", "The value within which documents are compared; null if all are.")
+_COUNT_BY = _nullable("count_by", "string", "The value by which removals are counted; null if they are not.")
+_UNREAD = _nullable("rejected", "string", "A line of JSON that says why a row could not be read; null if it was.")
+_KEYS = _nullable("keys", "binary", "The keys of the search, uint64: of bands, or the words of a fingerprint.")
+_SETS = _nullable("features", "binary", "The distinct hashes of its features, uint64 little-endian.")
+_TAGS = _nullable("structure", "binary", "The same of the structure of a page, where that is compared.")
+_HASH = _field("content", "binary", "128-bit hash of the tokens, equal for copies.")
+_POSITION = _field("position", "int64", "The document: its number in the order of priority, which may have gaps.")
+_FIRST = _field("first", "int64", "The position of the first document of the same content.")
+_LAST = _field("last", "int64", "The position of the last document of the same content.")
+_DISTINCT = _field("distinct", "int32", "The number of its distinct features.")
 _CELLS = _nullable("cells", pa.list_(pa.int64()), "The cells in which pairs of the document are measured.")
-_LEFT = _field("left", pa.int64(), "The position of the earlier document; of the left side of a pair.")
-_RIGHT = _field("right", pa.int64(), "The position of the later document, which the other may remove, or a copy of it.")
+_LEFT = _field("left", "int64", "The position of the earlier document; of the left side of a pair.")
+_RIGHT = _field("right", "int64", "The position of the later document, which the other may remove, or a copy of it.")
 
 READ = _schema(
-    _field("document", pa.int64(), "The number of the input, shifted by 32 bits, and that of the document in it."),
+    _field("document", "int64", "The number of the input, shifted by 32 bits, and that of the document in it."),
     _AGAINST,
-    _nullable("text", pa.large_string(), "The text or page."),
+    _nullable("text", "large_string", "The text or page."),
     *(_ID, _ROW, _RANKS, _WITHIN, _COUNT_BY, _UNREAD),
 )
 """Documents and rejected rows as they are read."""
 DESCRIBED = _schema(
     *(_AGAINST, _ID, _ROW, _RANKS, _COUNT_BY, _UNREAD),
-    _field("bytes", pa.int64(), "The bytes of its text."),
+    _field("bytes", "int64", "The bytes of its text."),
     _HASH,
-    _field("size", pa.int32(), "The number of its features; 0 of a rejected row."),
+    _field("size", "int32", "The number of its features; 0 of a rejected row."),
     _DISTINCT,
     _KEYS,
 )
 """Documents and rejected rows, after a first column `document`, of any type."""
 SIGNED = _schema(
-    _field("document", pa.int64(), "The document, as in READ."),
+    _field("document", "int64", "The document, as in READ."),
     _ID,
     _UNREAD,
-    _field("bytes", pa.int64(), "The bytes of its text."),
-    _field("short", pa.int64(), "The number of short documents of its batch, at the first of them; else 0."),
-    _field("empty", pa.bool_(), "Whether the document has no features."),
-    _field("sketch", pa.binary(), "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+    _field("bytes", "int64", "The bytes of its text."),
+    _field("short", "int64", "The number of short documents of its batch, at the first of them; else 0."),
+    _field("empty", "bool", "Whether the document has no features."),
+    _field("sketch", "binary", "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
 )
 """Documents and rejected rows, with their sketches."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
@@ -355,40 +356,40 @@ COPIES = _schema(_POSITION, _FIRST, _LAST)
 SETS = _schema(_POSITION, _LAST, _DISTINCT, _HASH, _KEYS, _SETS, _TAGS, _CELLS)
 """The features of documents, by which pairs are measured."""
 ENTRIES = _schema(
-    _field("bucket", pa.int64(), "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
+    _field("bucket", "int64", "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
     _POSITION,
     _LAST,
-    _field("size", pa.int32(), "The number of distinct features of the document."),
-    _field("needed", pa.int32(), "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
+    _field("size", "int32", "The number of distinct features of the document."),
+    _field("needed", "int32", "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
 )
 """The members of buckets: see candidates/sorted_members.py."""
 CANDIDATES = _schema(
     _LEFT,
     _RIGHT,
-    _field("needed", pa.int32(), "The common buckets that make the pair a candidate."),
-    _field("hits", pa.int32(), "The buckets in which the pair was found."),
+    _field("needed", "int32", "The common buckets that make the pair a candidate."),
+    _field("hits", "int32", "The buckets in which the pair was found."),
 )
 """Pairs of buckets. left : negative if the bucket does not list the document ~left."""
-NEEDED = _schema(_POSITION, _field("cell", pa.int64(), "A cell in which a pair of the document is measured."))
+NEEDED = _schema(_POSITION, _field("cell", "int64", "A cell in which a pair of the document is measured."))
 """Documents in candidate pairs."""
 BLOCKS = _schema(
-    _field("cell", pa.int32(), "Where the rows go: all blocks of a cell are read by one task."),
-    _field("count", pa.int64(), "The number of rows."),
-    _field("rows", pa.binary(), "Rows of another of these tables, a stream of Arrow: see engines/spark/blocks.py."),
+    _field("cell", "int32", "Where the rows go: all blocks of a cell are read by one task."),
+    _field("count", "int64", "The number of rows."),
+    _field("rows", "binary", "Rows of another of these tables, a stream of Arrow: see engines/spark/blocks.py."),
 )
 """Rows of other tables, many in one."""
 FINGERPRINTS = _schema(
-    _field("block", pa.int32(), "The first block of bits in which the fingerprint may agree with another."),
-    _field("bits", pa.binary(), "The bits of this block."),
-    _field("leader", pa.int64(), "The position of the first document of this fingerprint."),
+    _field("block", "int32", "The first block of bits in which the fingerprint may agree with another."),
+    _field("bits", "binary", "The bits of this block."),
+    _field("leader", "int64", "The position of the first document of this fingerprint."),
     _KEYS,
 )
 """Distinct fingerprints, for each block in which they may agree with others."""
 NEAR = _schema(_LEFT, _RIGHT)
 """Leaders of fingerprints within the distance, in both orders."""
 COUNTS = _schema(
-    _field("feature", pa.int64(), "The hash of a feature; 0, which is no hash, for all documents."),
-    _field("documents", pa.int64(), "The number of documents that contain it."),
+    _field("feature", "int64", "The hash of a feature; 0, which is no hash, for all documents."),
+    _field("documents", "int64", "The number of documents that contain it."),
 )
 """Document frequencies."""
 
@@ -400,8 +401,8 @@ def confirmed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     return _schema(
         _LEFT,
         _RIGHT,
-        _field("strength", pa.float64(), "Of several kept documents, the one of greatest strength removes."),
-        _field("expected", pa.float64(), "The similarity by which the chance to be proposed is known."),
+        _field("strength", "float64", "Of several kept documents, the one of greatest strength removes."),
+        _field("expected", "float64", "The similarity by which the chance to be proposed is known."),
         *signed,
     )
 
@@ -492,49 +493,46 @@ PAIR = (PAIR_LEFT, PAIR_RIGHT, PAIR_SIMILARITY, PAIR_DISTANCE, PAIR_STRUCTURE, P
 def found_items_schema() -> pa.Schema:
     """Return the schema of the items that were found: hits.parquet."""
     return _schema(
-        _field("item_id", pa.string(), "The id of the item."),
-        _field("benchmark", pa.string(), "Its benchmark."),
-        _field("document_id", pa.string(), "The id of a document that contains it."),
+        *_ITEM,
+        _field("document_id", "string", "The id of a document that contains it."),
         *_PLACE,
-        _field("start", pa.int64(), "Where the passage begins in the document, in characters."),
-        _field("end", pa.int64(), "Where it ends."),
-        _field("containment", pa.float64(), "The share of the item's shingles that are there, of those that count."),
-        _field("rule", pa.string(), "What showed it: containment, whole or perfect."),
+        _field("start", "int64", "Where the passage begins in the document, in characters."),
+        _field("end", "int64", "Where it ends."),
+        _field("containment", "float64", "The share of the item's shingles that are there, of those that count."),
+        _field("rule", "string", "What showed it: containment, whole or perfect."),
         _field(
             "num_documents",
-            pa.int64(),
+            "int64",
             "The documents that have the words found, this one included: the median over its shingles.",
         ),
-        _field("missing", pa.string(), "Words of the item that are not there."),
+        _field("missing", "string", "Words of the item that are not there."),
     )
 
 
 def items_schema() -> pa.Schema:
     """Return the schema of the items: items.parquet."""
     return _schema(
-        _field("item_id", pa.string(), "The id of the item."),
-        _field("benchmark", pa.string(), "Its benchmark."),
+        *_ITEM,
         *_PLACE,
         _field(
             "status",
-            pa.string(),
+            "string",
             "clean, contaminated, boilerplate (found, but only what many have) or short (too little to be found).",
         ),
-        _field("containment", pa.float64(), "The greatest of its hits; 0 if there are none."),
-        _field("documents", pa.int64(), "The number of documents that contain it."),
-        _field("shingles", pa.int64(), "Its distinct shingles."),
-        _field("common", pa.int64(), "Those of them that are boilerplate."),
+        _field("containment", "float64", "The greatest of its hits; 0 if there are none."),
+        _field("documents", "int64", "The number of documents that contain it."),
+        _field("shingles", "int64", "Its distinct shingles."),
+        _field("common", "int64", "Those of them that are boilerplate."),
     )
 
 
 def boilerplate_schema() -> pa.Schema:
     """Return the schema of what did not count: boilerplate.parquet."""
     return _schema(
-        _field("item_id", pa.string(), "The id of the item."),
-        _field("benchmark", pa.string(), "Its benchmark."),
-        _field("text", pa.string(), "Words of it that do not count."),
+        *_ITEM,
+        _field("text", "string", "Words of it that do not count."),
         _nullable(
-            "documents", pa.int64(), "The documents that have a sequence around it, at least; null if it has items."
+            "documents", "int64", "The documents that have a sequence around it, at least; null if it has items."
         ),
-        _nullable("items", pa.int64(), "The items that have the rarest shingle of it; null if it has documents."),
+        _nullable("items", "int64", "The items that have the rarest shingle of it; null if it has documents."),
     )

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neardup.errors import SettingError
-from neardup.files import AnyPath, write_text, writing_to
+from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
 from neardup.settings.jieba import JIEBA, Jieba
@@ -66,7 +66,7 @@ class Suggestion:
         advice = f"use ngram={self.method.ngram}, threshold={self.method.threshold:g}" if self.changes else "keep"
         return f"{advice}: {self.reason}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Return the entry of the report: settings, reason, estimates and the figures of each threshold."""
         return {
             "changes": self.changes,

@@ -189,7 +189,7 @@ def test_what_goes_with_its_group_is_removed_from_its_input(tmp_path: Path) -> N
     assert [row["removed"] for row in report["inputs"]] == [0, 0, 4, 0, 0]
     assert report["counts"]["removed"] + report["counts"]["removed_with_group"] == 4
     assert "nothing to compare: goes with its group" in ran.output
-    assert "They are kept or removed with their group." in (tmp_path / "out" / "report.html").read_text()
+    assert "nothing to compare: goes with its group" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) ->
         shown = json.loads((tmp_path / folder / "report.json").read_text())
         wanted = {"column": "repo", "share": 0.6, "groups": 4, "removed": 1, "removed_with_group": 1}
         assert shown["groups"] == wanted
-        assert "1 of 4 groups by repo: removed as a whole" in (tmp_path / folder / "report.html").read_text()
+        assert "1 of 4 groups of repo removed" in (tmp_path / folder / "report.html").read_text()
     assert pq.read_table(tmp_path / "a/kept/in.parquet").num_rows == 7
     assert pq.read_table(tmp_path / "b/mask.parquet")["kept"].to_pylist() == [True] * 3 + [False] * 3 + [True] * 4
     with neardup.Index.from_run("memory:", tmp_path / "a") as index:

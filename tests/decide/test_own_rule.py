@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -172,6 +173,9 @@ def test_the_command_line_takes_it_by_its_name(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, "dedup", "in.parquet", "-o", "out", "--linkage", "central", "--ngram", "1"]
     command += ["--threshold", "0.5", "--num-bands", "64", "--rows-per-band", "1"]
-    subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     removed = pq.read_table(tmp_path / "out" / "removed.parquet").select(["id", "kept_id"]).to_pylist()
-    assert {int(row["id"][1:]): int(row["kept_id"][1:]) for row in removed} == expected(texts, 0)
+    centres = expected(texts, 0)
+    assert {int(row["id"][1:]): int(row["kept_id"][1:]) for row in removed} == centres
+    assert re.search(rf"Centres +{len(set(centres.values()))}\n", done.stdout)
+    assert "Centres" in (tmp_path / "out" / "report.html").read_text()

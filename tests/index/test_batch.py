@@ -193,7 +193,7 @@ def test_the_output_is_that_of_other_runs(make, storage, tmp_path):
     assert report["counts"]["against"] == report["inputs"][0]["documents"] == 53
     assert (report["inputs"][0]["role"], report["inputs"][0]["format"]) == ("against", "index")
     page = (out / "report.html").read_text()
-    assert "the run decided on top of an index" in page
+    assert "not estimated on top of an index" in page
     assert ("The index stores no text" in page) == (storage == "features")
     rows = pq.read_table(out / "removed.parquet").filter(pc.field("kept_role") == "against").to_pylist()
     assert {row["kept_source_file"] for row in rows} == {address}

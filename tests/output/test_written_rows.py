@@ -138,6 +138,8 @@ def test_the_kept_documents_of_one_input_go_to_standard_output(files: list[str])
     several = CliRunner().invoke(cli, ["dedup", *files, "-o", "-"])
     assert several.exit_code == 2
     assert "-o - writes the kept documents of one input: got 2 inputs" in several.stderr
+    missing = CliRunner().invoke(cli, ["dedup", "two.jsonl", "-o", "-", "--scratch", "none"])
+    assert "scratch must be an existing folder: got none." in missing.stderr
 
 
 def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(files: list[str], tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from neardup.report.dedup_html import render_notebook, render_report
+from neardup.report.dedup_html import render_report
 from neardup.report.items import Example, MarkedPair
+from neardup.report.sections import notebook
 from reference.page import Page
 
 HOSTILE = (
@@ -113,8 +114,8 @@ def assert_nothing_becomes_markup(record: dict[str, Any], example: Example) -> N
     page = Page(html)
     assert [page.count(tag) for tag in ("script", "style", "img", "textarea")] == [1, 1, 0, 0]
     assert page.texts["body"][0].count("onerror=\"document.title='pwned'\">") >= 9
-    fragment = Page(render_notebook(record))
+    fragment = Page(notebook(record))
     assert [fragment.count(tag) for tag in ("script", "style", "img")] == [0, 0, 0]
-    for written in (html, render_notebook(record)):
+    for written in (html, notebook(record)):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ufeff\ud800]", written)
         written.encode()

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from neardup.report.clusters_html import headline, render_clusters, render_notebook
+from neardup.report.clusters_html import render_clusters
+from neardup.report.rows import headline
+from neardup.report.sections import notebook
 from reference.browser import Browser
 from reference.page import Page
 from reference.reports import HOSTILE, report, simhash_report
@@ -74,8 +76,8 @@ def test_every_count_and_every_group_is_on_the_page() -> None:
     ],
 )
 def test_the_headline_says_the_result_in_plain_words(counts: dict[str, int], sentence: str) -> None:
-    assert headline({"counts": counts}) == sentence
-    assert Page(render_clusters(report(counts=counts), [])).texts["h1"] == [sentence]
+    assert headline({"command": "cluster", "counts": counts}) == sentence
+    assert Page(render_clusters(report(command="cluster", counts=counts), [])).texts["h1"] == [sentence]
 
 
 @pytest.mark.parametrize("absent", sorted(groups_report()))
@@ -83,7 +85,7 @@ def test_any_part_of_the_report_may_be_absent_or_null(absent: str) -> None:
     partial = {key: value for key, value in groups_report().items() if key != absent}
     for given in (partial, partial | {absent: None}):
         Page(render_clusters(given, rows(2)))
-        Page(render_notebook(given))
+        Page(notebook(given))
 
 
 @pytest.mark.parametrize("settings", [{"linkage": "connected", "threshold": 0.8}, {}])
@@ -101,9 +103,9 @@ def test_hostile_names_and_ids_are_shown_and_never_become_markup() -> None:
     page = Page(html)
     assert [page.count(tag) for tag in ("script", "style", "img", "textarea")] == [0, 1, 0, 0]
     assert page.texts["body"][0].count("onerror=\"document.title='pwned'\">") >= 2
-    notebook = render_notebook(groups_report() | {"largest_clusters": evil})
-    assert [Page(notebook).count(tag) for tag in ("script", "style", "img")] == [0, 0, 0]
-    for written in (html, notebook):
+    fragment = notebook(groups_report() | {"largest_clusters": evil})
+    assert [Page(fragment).count(tag) for tag in ("script", "style", "img")] == [0, 0, 0]
+    for written in (html, fragment):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ufeff\ud800]", written)
 
 
@@ -116,7 +118,7 @@ def test_the_policy_allows_no_script() -> None:
 
 
 def test_a_group_without_a_name_is_known_by_its_first_document() -> None:
-    assert "first-0" in Page(render_notebook(groups_report(largest_clusters=rows(1, name=None)))).texts["li"][0]
+    assert "first-0" in Page(notebook(groups_report(largest_clusters=rows(1, name=None)))).texts["li"][0]
 
 
 @pytest.mark.slow

@@ -21,9 +21,9 @@ from neardup.errors import InputError
 from neardup.features.shingles import extract_text, shingle_documents
 from neardup.formats.reading import Task
 from neardup.methods.registry import method_of
+from neardup.output.job import Job
 from neardup.output.tables import check_output
 from neardup.output.write import read_texts
-from neardup.progress import Stages
 from neardup.report.items import Marker
 from neardup.report.questions_html import Question
 from neardup.report.wording import plural
@@ -33,7 +33,7 @@ from neardup.runs.scratch import workspace
 from neardup.schemas import SIMILARITY
 from neardup.settings.constraints import check_kind, check_limit
 from neardup.settings.methods import MinHash
-from neardup.settings.run import MIN_PRECISION, RunSettings, SelectionSettings
+from neardup.settings.run import MIN_PRECISION, SelectionSettings
 from neardup.suggestion import Suggestion, SweepPair
 from neardup.verify import asking, choosing
 
@@ -66,15 +66,7 @@ class _Drawn(NamedTuple):
     similarity: float
 
 
-def choose(
-    tasks: list[Task],
-    given: MinHash,
-    corpus: Corpus,
-    run_settings: RunSettings,
-    stages: Stages,
-    *,
-    within: str | None = None,
-) -> tuple[Suggestion, _Chooser | None]:
+def choose(job: Job, tasks: list[Task], given: MinHash, corpus: Corpus) -> tuple[Suggestion, _Chooser | None]:
     """Return the settings to suggest, and the object that asks; None if they cannot be chosen.
 
     Notes
@@ -95,11 +87,11 @@ def choose(
     least = max(_BUCKETS[0], _MAX_PAIRS // max(1, total))
     method = method_of(loosest).resolve()
     sizes = (min(size, _BUCKETS[1]) for size in (least, _WIDER * least, _WIDER**2 * least))
-    selections = [SelectionSettings(within=within, max_bucket_size=size) for size in sizes]
+    selections = [SelectionSettings(within=job.run.selection.within, max_bucket_size=size) for size in sizes]
     searches = [pipeline.Search(method, selection, Every()) for selection in selections]
     with (
         workspace() as scratch,
-        closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as found,
+        closing(pipeline.run_searches(tasks, searches, job.run.settings, scratch, job.stages)) as found,
     ):
         for outcome in found:
             if not outcome.num_bucket_overflows or len(outcome.pairs.left) * _WIDER > _MAX_PAIRS:

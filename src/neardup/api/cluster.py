@@ -49,6 +49,7 @@ def cluster(
     audit_sample: int = 0,
     tables: bool = True,
     overwrite: bool = False,
+    scratch: AnyPath | None = None,
     resume: bool = False,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
@@ -59,7 +60,7 @@ def cluster(
     Parameters
     ----------
     source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as in `dedup`.
-    overwrite, resume, engine, master : as in `dedup`.
+    overwrite, scratch, resume, engine, master : as in `dedup`.
     against : known documents, each the first of a cluster. A document joins the most similar of all first documents,
         known or new. Known documents are not compared with each other, and have no row in the result. Default: None.
     output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
@@ -110,11 +111,11 @@ def cluster(
         rule=rule_of(selection),
         resume=resume,
         table="clusters.parquet",
-        outputs=() if output is None else (output,),
+        outputs=(output,),
     )
     with (
         open_engine(engine, master, "cluster", run) as performer,
-        open_job(run, output, performer.paths(), overwrite=overwrite) as job,
+        open_job(run, output, performer.paths(), overwrite=overwrite, scratch=scratch) as job,
     ):
         decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
         removals = decided.outcome.removals

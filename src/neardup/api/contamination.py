@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import asdict, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import build_items
@@ -14,20 +17,16 @@ from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
 from neardup.files import AnyPath
 from neardup.formats.tables import TablePart
-from neardup.output import write as writing
-from neardup.output.contamination import Found, ItemTables
-from neardup.progress import Stages
+from neardup.output.contamination import ItemTables
+from neardup.output.job import Job, Output, Product, Table, open_job
+from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses, warn_if_incomplete
-from neardup.report.record import ContaminationReport, Rows
-from neardup.report.stages import open_stages
+from neardup.report.contents import describe_cost, describe_inputs, describe_losses
+from neardup.report.record import ContaminationReport
 from neardup.results import Contamination
-from neardup.runs.directory import OutputDirectory
 from neardup.runs.items import Items, read_items
 from neardup.runs.refusals import refuse_together
-from neardup.runs.run import BatchOptions, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
-from neardup.runs.run import Found as FoundInputs
-from neardup.runs.scratch import workspace
+from neardup.runs.run import BatchOptions, Found, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.settings.constraints import ColumnNames
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
@@ -50,7 +49,9 @@ def find_contamination(
     output: AnyPath | None = None,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
+    tables: bool = True,
     overwrite: bool = False,
+    scratch: AnyPath | None = None,
     resume: bool = False,
     **options: Unpack[BatchOptions],
 ) -> Contamination:
@@ -74,12 +75,14 @@ def find_contamination(
         shingle of it. What more have is boilerplate, which is listed and does not count.
     max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95 of
         a long item, the first. All are counted.
-    output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, report.json and report.html to.
-        Default: None, which only returns the result.
+    output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl, report.json and
+        report.html to; or an address, as in `dedup`. Default: None, which only returns the result.
     write : the clean copies to write: of the items without those that were found (items), of the corpus without the
         documents that contain items (corpus), or none. Both are in kept/.
     lang : the language of the report: English or simplified Chinese.
-    overwrite, resume : as in `dedup`.
+    tables : fill the tables of the result; False leaves them to the files of `output`, and accessing them then raises
+        SettingError.
+    overwrite, scratch, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -105,54 +108,96 @@ def find_contamination(
         threshold=threshold, ngram=ngram, min_shingles=min_shingles, common=common, max_documents=max_documents
     )
     wanted = ContaminationOutput(write=write, lang=lang)
-    refuse_together("find_contamination", output=output, write=write, resume=resume)
+    refuse_together("find_contamination", output=output, write=write)
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             items if corpus is None else documents,
             options,
             method=MinHash(ngram=ngram),
             resume=resume,
-            outputs=() if output is None else (output,),
+            outputs=(output,),
         )
         LOCAL.refuse("find_contamination", run.options)
-        with open_stages(run.progress) as stages:
-            with stages.stage("items"):
+        searched = [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
+        paths = [*named_paths(items), *searched]
+        with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
+            with job.stages.stage("items"):
                 inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
                 read = read_items(inputs, item_columns, benchmark_column, run.rejecter, run.settings.max_unreadable)
                 run.refuse_replacing(read.tasks)
-                if corpus is None and len(read.tasks) == 1:
-                    raise SettingError(
-                        f"Nothing to search: got one input, {read.tasks[0].part.name}. Pass corpus (--corpus PATH)."
-                    )
                 found = _find(run, read, between=corpus is None)
                 read.warnings += [warning for warning in found.warnings if warning not in read.warnings]
                 table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
-            folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-            if folder is not None:
-                searched = [documents.name] if isinstance(documents, TablePart) else named_paths(documents)
-                folder.refuse_inputs_inside([*named_paths(items), *searched])
-            with workspace(folder) as scratch:
-                result = find_items(run, found, table, folder, scratch, stages)
-                with stages.stage("write"):
-                    made = ItemTables(read, table, result, between=corpus is None)
-                    rejected = [row._asdict() for row in read.rejected] + writing.read_rejected(scratch.directory)
-                    if folder is not None:
-                        made.write(folder, wanted.write, stages, run.threads)
-                        writing.write_rejected(scratch.directory, folder.result / "rejected.jsonl")
-                complete = _report(run, read, settings, result, made, stages=stages, rejected=rejected, output=wanted)
-                report = complete.to_dict()
-                if folder is not None:
-                    writing.write_report(report, render_contamination(report, made.examples()), folder.result)
-                    folder.finish()
-    warn_if_incomplete(report, run.settings.on_error)
-    return Contamination(made.hits, made.items, made.boilerplate, report, None if folder is None else folder.path)
+            made = find_items(job, found, read, table, between=corpus is None)
+            return job.finish(_Search(job, made, settings, wanted, tables))
 
 
-def _find(run: Run, items: Items, *, between: bool) -> FoundInputs:
+@dataclass
+class _Search(Product[Contamination]):
+    """The product of `find_contamination`. fills_tables : its `tables`."""
+
+    job: Job
+    made: ItemTables
+    settings: ContaminationSettings
+    wanted: ContaminationOutput
+    fills_tables: bool
+
+    def tables(self) -> Sequence[Table]:
+        """Return hits.parquet, items.parquet and boilerplate.parquet."""
+        return [Table(name, table.schema, table.to_batches) for name, table in self.made.tables.items()]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Write the clean copies."""
+        if self.wanted.write != "none":
+            of_items = self.wanted.write == "items"
+            self.made.write_copies(folder / "kept", progress, self.job.run.threads, of_items=of_items)
+
+    def report(self) -> ContaminationReport:
+        """Return the report."""
+        job = self.job
+        made = self.made
+        items = made.items
+        corpus = made.found.corpus
+        tally = corpus.tally
+        losses = Losses.of(items.rejected) + tally.losses
+        return ContaminationReport(
+            options=job.run.given,
+            settings=asdict(self.settings),
+            columns={"items": items.columns, "text": job.run.inputs.text_column},
+            counts=made.counts(),
+            benchmarks=made.benchmarks(),
+            between=made.between(),
+            inputs=describe_inputs(made.found.tasks, corpus),
+            losses=describe_losses(losses, len(items.ids) + tally.documents),
+            cost=describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
+            warnings=items.warnings,
+            rejected=[row._asdict() for row in items.rejected] + job.rejected(),
+            write=self.wanted.write,
+            lang=self.wanted.lang,
+        )
+
+    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+        """Return the page of the best hits."""
+        return {"report.html": render_contamination(report, self.made.examples())}
+
+    def result(self, report: dict[str, Any], output: Output) -> Contamination:
+        """Return the result."""
+        return Contamination(self.made.tables if self.fills_tables else {}, report, output)
+
+
+def _find(run: Run, items: Items, *, between: bool) -> Found:
     """Find the corpus; between : whether it is the items, whose documents are then the texts of all their columns.
 
     So are those of another corpus that has these columns, and none that is known as a column of texts.
+
+    Raises
+    ------
+    SettingError
+        If there is one input, which has no other to be searched in.
     """
+    if between and len(items.tasks) == 1:
+        name = items.tasks[0].part.name
+        raise SettingError(f"Nothing to search: got one input, {name}. Pass corpus (--corpus PATH).")
     text_column = run.inputs.text_column or items.text_columns or None
     as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
     try:
@@ -161,34 +206,3 @@ def _find(run: Run, items: Items, *, between: bool) -> FoundInputs:
         with suppress(ColumnError):
             return as_items.find()
         raise
-
-
-def _report(
-    run: Run,
-    items: Items,
-    settings: ContaminationSettings,
-    found: Found,
-    made: ItemTables,
-    *,
-    stages: Stages,
-    rejected: Rows,
-    output: ContaminationOutput,
-) -> ContaminationReport:
-    """Return the report of what was found."""
-    corpus, tally = found.corpus, found.corpus.tally
-    losses = Losses.of(items.rejected) + tally.losses
-    return ContaminationReport(
-        options=run.given,
-        settings=asdict(settings),
-        columns={"items": items.columns, "text": run.inputs.text_column},
-        counts=made.counts(),
-        benchmarks=made.benchmarks(),
-        between=made.between(),
-        inputs=describe_inputs(found.tasks, corpus),
-        losses=describe_losses(losses, len(items.ids) + tally.documents),
-        cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
-        warnings=items.warnings,
-        rejected=rejected,
-        write=output.write,
-        lang=output.lang,
-    )

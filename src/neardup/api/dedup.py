@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Literal
@@ -12,7 +11,6 @@ from neardup.decide.rules import refuse_rethreshold, rule_of
 from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
-from neardup.errors import SettingError
 from neardup.files import AnyPath
 from neardup.output.job import open_job
 from neardup.report.contents import warn_if_incomplete
@@ -21,6 +19,7 @@ from neardup.results import Deduplication
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
+from neardup.runs.scratch import refuse_missing
 from neardup.schemas import ANNOTATIONS
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
@@ -166,7 +165,7 @@ def dedup(
     )
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
-    wanted = _wanted(output_settings, groups, selection, output, scratch)
+    wanted = _wanted(output_settings, groups, selection, output)
     if rethreshold:
         refuse_rethreshold(selection, groups, passages)
     run = run_of(
@@ -179,7 +178,7 @@ def dedup(
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
         rule=rule_of(selection, groups, keeps_pairs=rethreshold),
-        outputs=() if output is None else (output,),
+        outputs=(output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
@@ -190,7 +189,7 @@ def dedup(
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
             if passages is not None:
-                decided = cut_passages(decided, PassageSettings(min_length=passages), job)
+                decided = cut_passages(job, decided, PassageSettings(min_length=passages))
             return job.finish(Removal(run, decided, job.stages, wanted, lang, tables), performer)
 
 
@@ -200,6 +199,7 @@ def _on_workers(
     """Let the workers of a cluster write the output, without tables of the result."""
     from neardup.engines.spark.engine import dedup_files
 
+    refuse_missing(scratch)
     run = performer.run
     folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)
     with open_stages(run.progress) as stages:
@@ -209,21 +209,10 @@ def _on_workers(
 
 
 def _wanted(
-    settings: OutputSettings,
-    groups: GroupSettings,
-    selection: SelectionSettings,
-    output: AnyPath | None,
-    scratch: AnyPath | None,
+    settings: OutputSettings, groups: GroupSettings, selection: SelectionSettings, output: AnyPath | None
 ) -> str:
-    """Return the `write` of the settings.
-
-    Raise SettingError if it needs an output, settings do not go together, or scratch is no folder.
-    """
+    """Return the `write` of the settings. Raise SettingError if it needs an output, or settings do not go together."""
     groups.refuse(selection, settings)
-    if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
-        raise SettingError(
-            f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
-        )
     refuse_together("dedup", write=settings.write, output=output, passages=settings.passages)
     return settings.write
 

@@ -13,12 +13,12 @@ from neardup.errors import InputError, SettingError
 from neardup.files import AnyPath, write_text, writing_to
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
+from neardup.output.job import open_job
 from neardup.output.tables import check_output
 from neardup.report.charts import save_drawing, score_chart
 from neardup.report.contents import search_fields, warn_if_incomplete
 from neardup.report.dedup_html import Errors, render_errors
 from neardup.report.record import EvaluationReport
-from neardup.report.stages import open_stages
 from neardup.results import Evaluation
 from neardup.runs.columns import choose_label
 from neardup.runs.input_files import list_inputs
@@ -103,9 +103,8 @@ def evaluate(
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    outputs = tuple(file for file in (path, page) if file is not None)
     run = run_of(
-        source, options, method=method_named(method, threshold, max_distance), selection=selection, outputs=outputs
+        source, options, method=method_named(method, threshold, max_distance), selection=selection, outputs=(path, page)
     )
     result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
     if path is not None:
@@ -170,12 +169,7 @@ def compare_methods(
             f"methods must be two or more different ones: got {methods!r}. To score one method, use evaluate."
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
-    run = run_of(
-        source,
-        options,
-        selection=SelectionSettings(max_bucket_size=max_bucket_size),
-        outputs=() if path is None else (path,),
-    )
+    run = run_of(source, options, selection=SelectionSettings(max_bucket_size=max_bucket_size), outputs=(path,))
     first = _checked(curve_from)
     results = {}
     for name, method in {name: method_named(method) for name, method in named.items()}.items():
@@ -210,10 +204,8 @@ def _evaluate(
     truth: str | Verdicts = (label or LABEL) if pairs is None else _verdicts(pairs, label)
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
-    with open_stages(run.progress) as stages:
-        found = engine.evaluate(
-            tasks, truth, chosen, run.selection, run.settings, stages, curve_from=curve_from, with_errors=with_errors
-        )
+    with open_job(run) as job:
+        found = engine.evaluate(job, tasks, truth, chosen, curve_from=curve_from, with_errors=with_errors)
     limit = chosen.limit.name
     curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
     rows = [

@@ -21,16 +21,13 @@ from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.sketches import require_same
 from neardup.methods.registry import method_of
-from neardup.output import write
+from neardup.output.job import Job, open_job
 from neardup.output.tables import TableFile, pair_batches
-from neardup.progress import Stages
-from neardup.report.contents import fingerprint_pairs_report, search_fields, warn_if_incomplete
+from neardup.report.contents import fingerprint_pairs_report, search_fields
 from neardup.report.record import PairsReport
-from neardup.report.stages import open_stages
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
-from neardup.runs.run import BatchOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
-from neardup.runs.scratch import Scratch, workspace
+from neardup.runs.run import BatchOptions, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import DISTANCE, pairs_schema
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import SelectionSettings
@@ -86,21 +83,20 @@ def find_pairs(
     [{'left_id': '0', 'right_id': '2', 'similarity': 1.0, 'exact': True}]
     """
     file = None if output is None else TableFile(output, overwrite=overwrite)
+    path = None if file is None else file.path
     found, files = _Pairs(file, tables), fingerprints_of(source)
     default = "simhash" if files else "minhash"
     chosen = method_named(default if method is None else method, threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
-    run = run_of(
-        source, options, method=chosen, selection=selection, rule=Every(), outputs=() if file is None else (file.path,)
-    )
-    with open_stages(run.progress) as stages, workspace() as scratch:
+    run = run_of(source, options, method=chosen, selection=selection, rule=Every(), outputs=(path,))
+    with open_job(run) as job:
         if files:
-            report = _pairs_of_fingerprints(files, run, scratch, stages, found)
+            report = _pairs_of_fingerprints(files, job, found)
         else:
             with open_engine(engine, master, "find_pairs", run) as performer:
-                report = _pairs_of_documents(performer, scratch, stages, found)
-    warn_if_incomplete(report, run.settings.on_error)
-    return DuplicatePairs(found.table, report, None if file is None else file.path)
+                report = _pairs_of_documents(performer, job, found)
+        job.finished = report
+    return DuplicatePairs(found.table, report, path)
 
 
 class _Pairs:
@@ -119,16 +115,15 @@ class _Pairs:
             self.file.write(batches, schema)
 
 
-def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found: _Pairs) -> dict[str, Any]:
+def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> dict[str, Any]:
     """Find the pairs among documents; return the report."""
-    decided = decide(engine.run, engine.find(None, scratch, stages))
+    stages = job.stages
+    decided = decide(engine.run, engine.find(None, job.scratch, stages))
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
     findings = decided.findings(engine.run, stages)._replace(selection=selection)
-    report = PairsReport(
-        **search_fields(findings), rejected=write.read_rejected(scratch.directory), engine=findings.engine.engine
-    )
+    report = PairsReport(**search_fields(findings), rejected=job.rejected(), engine=findings.engine.engine)
     return report.to_dict()
 
 
@@ -165,10 +160,10 @@ def fingerprint_paths(source: Source) -> list[str]:
     return [] if texts else paths
 
 
-def _pairs_of_fingerprints(
-    files: dict[str, Fingerprints | FingerprintFile], run: Run, scratch: Scratch, stages: Stages, found: _Pairs
-) -> dict[str, Any]:
+def _pairs_of_fingerprints(files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs) -> dict[str, Any]:
     """Find the pairs among fingerprints, without their texts."""
+    run = job.run
+    stages = job.stages
     first_name, first = next(iter(files.items()))
     near = method_of(run.method).radius_of(first.scheme, first_name)
     for name, file in files.items():
@@ -177,7 +172,7 @@ def _pairs_of_fingerprints(
         gathered = Gathered(files)
     with stages.stage("join"):
         pairs = join(gathered.values, near.bits, near.max_distance, near.num_blocks, run.threads)
-        left, right, distance = collect_near(scratch, pairs)
+        left, right, distance = collect_near(job.scratch, pairs)
     with stages.stage("write"):
         positions = np.unique(np.concatenate([left, right]))
         left, right = (np.searchsorted(positions, side).astype(np.uint32) for side in (left, right))

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
-from neardup.documents.batch import BatchCache
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
 from neardup.files import AnyPath
 from neardup.formats.reading import Task
 from neardup.output import write as writing
+from neardup.output.job import Job, Output, Product, Table, open_job
 from neardup.output.kept import refuse_cuts, try_sinks
-from neardup.output.passages import examples_of, passage_batches
-from neardup.progress import Stages
-from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of, warn_if_incomplete
+from neardup.output.passages import examples_of, passages_table
+from neardup.progress import Progress, Stages
+from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of
 from neardup.report.passages_html import render_passages
 from neardup.report.record import Object, PassagesReport, Rows
-from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
-from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import check_ids
 from neardup.runs.refusals import refuse_together
-from neardup.runs.run import CacheOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
-from neardup.runs.scratch import workspace
-from neardup.schemas import ID_HASHES, passages_schema
+from neardup.runs.run import CacheOptions, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.schemas import ID_HASHES
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings
 
@@ -52,7 +50,9 @@ def remove_passages(
     output: AnyPath | None = None,
     write: Literal["kept", "marked", "removed"] = "kept",
     lang: Language = "en",
+    tables: bool = True,
     overwrite: bool = False,
+    scratch: AnyPath | None = None,
     resume: bool = False,
     **options: Unpack[CacheOptions],
 ) -> PassageRemoval:
@@ -77,12 +77,14 @@ def remove_passages(
     within : with keep="none", a column, such as the site of a page.
     max_loss : drop a document that loses more than this share of its characters. With 1, only one that loses all of
         them.
-    output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html to. Default: None,
-        which only returns the result.
+    output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html to; or an address,
+        as in `dedup`. Default: None, which only returns the result.
     write : the output besides passages.parquet: the documents without the passages, in the format of the input (kept),
         all documents with each passage between ⟦ and ⟧ (marked), or nothing (removed).
     lang : the language of the report: English or simplified Chinese.
-    overwrite, resume : as in `dedup`.
+    tables : fill `passages` of the result. Use False with `output` if it does not fit into memory; accessing it then
+        raises SettingError.
+    overwrite, scratch, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`; the text must be one column.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -107,71 +109,85 @@ def remove_passages(
     limits: Any = {"min_length": min_length, "bridge": bridge, "min_share": min_share, "max_loss": max_loss}
     settings = PassageSettings(unit=unit, normalise=normalise, cut_at=cut_at, keep=keep, **limits)
     wanted = PassageOutput(write=write, lang=lang)
-    of_output: Any = {"output": output, "write": write, "resume": resume}
-    refuse_together("remove_passages", keep=keep, within=within, against=against, **of_output)
-    selection, table = SelectionSettings(within=within), "passages.parquet"
+    refuse_together("remove_passages", keep=keep, within=within, against=against, output=output, write=write)
     run = run_of(
         source,
         options,
         against=against,
-        selection=selection,
+        selection=SelectionSettings(within=within),
         resume=resume,
         copies=write != "removed",
-        table=table,
-        outputs=() if output is None else (output,),
+        table="passages.parquet",
+        outputs=(output,),
     )
     LOCAL.refuse("remove_passages", run.options)
-    cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
-    with open_stages(run.progress) as stages:
+    paths = [*named_paths(source), *named_paths(against)]
+    with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
         found = run.find()
-        _refuse_unwritable(run, found.tasks, to_files=output is not None)
-        folder = None if output is None else OutputDirectory(output, overwrite=overwrite, resume=resume)
-        if folder is not None:
-            folder.refuse_inputs_inside([*named_paths(source), *named_paths(against)])
-        with workspace(folder) as scratch:
-            cleaned = find_passages(
-                run, found.tasks, found.method, settings, cache, folder, scratch, stages, marked=write == "marked"
-            )
-            hashes = scratch.column(ID_HASHES)
-            warnings = found.warnings + check_ids(run, hashes, cleaned.corpus, cleaned.locations)
-            batches = list(passage_batches(cleaned.passages, cleaned.locations))
-            if folder is not None:
-                _write(folder, cleaned, batches, write, stages, run.threads)
-            rejected, chosen = writing.read_rejected(scratch.directory), asdict(settings) | {"within": within}
-            made = passages_report(
-                chosen, cleaned, stages, warnings, options=run.given, rejected=rejected, **asdict(wanted)
-            )
-            report = made.to_dict()
-            if folder is not None:
-                examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
-                writing.write_report(report, render_passages(report, examples), folder.result)
-                folder.finish()
-    warn_if_incomplete(report, run.settings.on_error)
-    first, stop = cleaned.corpus.num_against, cleaned.corpus.num_documents
-    new = [task for task in cleaned.tasks if not task.against]
-    read_kept = partial(writing.kept_table, new, cleaned.edits.between(first, stop))
-    removed = pa.Table.from_batches(batches, passages_schema())
-    return PassageRemoval(removed, report, None if folder is None else folder.path, read_kept)
+        _refuse_unwritable(job, found.tasks)
+        cleaned = find_passages(job, found, settings, marked=write == "marked")
+        hashes = job.scratch.column(ID_HASHES)
+        warnings = found.warnings + check_ids(run, hashes, cleaned.corpus, cleaned.locations)
+        return job.finish(_Passages(job, cleaned, settings, wanted, warnings, tables))
 
 
-def _write(
-    folder: OutputDirectory, cleaned: Cleaned, batches: list[pa.RecordBatch], write: str, stages: Stages, threads: int
-) -> None:
-    """Write everything but the reports."""
-    with stages.stage("write", cleaned.corpus.num_documents) as progress:
-        writing.write_parquet(batches, passages_schema(), folder.result / "passages.parquet")
-        writing.write_rejected(folder.scratch, folder.result / "rejected.jsonl")
-        if write != "removed":
-            writing.write_kept(cleaned.tasks, cleaned, folder.result / "kept", None, progress, threads)
+@dataclass
+class _Passages(Product[PassageRemoval]):
+    """The product of `remove_passages`. fills_tables : its `tables`."""
+
+    job: Job
+    cleaned: Cleaned
+    settings: PassageSettings
+    wanted: PassageOutput
+    warnings: list[str]
+    fills_tables: bool
+
+    def __post_init__(self) -> None:
+        self.num_documents = self.cleaned.corpus.num_documents
+
+    def tables(self) -> Sequence[Table]:
+        """Return passages.parquet."""
+        return [passages_table(self.cleaned.passages, self.cleaned.locations)]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Write the documents without the passages, or with marks around them."""
+        if self.job.run.copies:
+            writing.write_kept(self.cleaned.tasks, self.cleaned, folder / "kept", None, progress, self.job.run.threads)
+
+    def report(self) -> PassagesReport:
+        """Return the report."""
+        return passages_report(
+            asdict(self.settings) | {"within": self.job.run.selection.within},
+            self.cleaned,
+            self.job.stages,
+            self.warnings,
+            options=self.job.run.given,
+            rejected=self.job.rejected(),
+            **asdict(self.wanted),
+        )
+
+    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+        """Return the page of the passages of most text."""
+        examples = examples_of(self.cleaned.passages, self.cleaned.pieces, self.cleaned.locations)
+        return {"report.html": render_passages(report, examples)}
+
+    def result(self, report: dict[str, Any], output: Output) -> PassageRemoval:
+        """Return the result, which reads the documents again on each use."""
+        corpus = self.cleaned.corpus
+        edits = self.cleaned.edits.between(corpus.num_against, corpus.num_documents)
+        new = [task for task in self.cleaned.tasks if not task.against]
+        table = self.tables()[0].read() if self.fills_tables else None
+        return PassageRemoval(table, report, output, partial(writing.kept_table, new, edits))
 
 
-def _refuse_unwritable(run: Run, tasks: Sequence[Task], *, to_files: bool) -> None:
+def _refuse_unwritable(job: Job, tasks: Sequence[Task]) -> None:
     """Raise OutputError if the kept documents cannot be cut, or written."""
-    for task in tasks if run.copies else ():
-        if not task.against:
-            refuse_cuts(task)
-    if run.copies and to_files:
-        try_sinks(tasks)
+    if job.run.copies:
+        for task in tasks:
+            if not task.against:
+                refuse_cuts(task)
+        if job.folder is not None:
+            try_sinks(tasks)
 
 
 def passages_report(

@@ -23,7 +23,7 @@ from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.job import Job, Output, Product, Table
-from neardup.output.passages import examples_of, passage_batches
+from neardup.output.passages import examples_of, passages_table
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import dedup_report
@@ -33,7 +33,7 @@ from neardup.report.passages_html import render_passages
 from neardup.report.record import DedupReport, PassagesReport
 from neardup.results import Deduplication
 from neardup.runs.run import Run
-from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, passages_schema, removed_schema
+from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.constraints import constraints_of
 from neardup.settings.passages import PassageSettings
 
@@ -68,17 +68,11 @@ class Removal(Product[Deduplication]):
         if self.write == "ids":
             tables.append(Table("ids", ids_schema(), partial(id_batches, outcome, located)))
         if decided.cleaned is not None:
-            tables.append(self._cut())
+            tables.append(passages_table(decided.cleaned.passages, decided.cleaned.locations))
         return [*tables, *map(self._of_rule, decided.decision.tables)]
 
     def _of_rule(self, table: RuleTable) -> Table:
         return Table(table.name, table.schema, partial(table.rows, self.decided.searched.names()))
-
-    def _cut(self) -> Table:
-        """Return the table of what was cut from kept documents."""
-        cleaned = self.decided.cleaned
-        assert cleaned is not None
-        return Table("passages", passages_schema(), partial(passage_batches, cleaned.passages, cleaned.locations))
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the kept documents, or all of them with annotations, and choose the removals that the page shows."""
@@ -163,8 +157,7 @@ def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, 
         least = partial(_least_similar, removed, strength, sides, tasks, outcome.corpus.part_ends)
     cut = None
     if decided.cleaned is not None:
-        batches = passage_batches(decided.cleaned.passages, decided.cleaned.locations)
-        cut = pa.Table.from_batches(batches, passages_schema())
+        cut = passages_table(decided.cleaned.passages, decided.cleaned.locations).read()
     new, corpus = [task for task in decided.tasks if not task.against], outcome.corpus
     edits = outcome.edits.between(corpus.num_against, corpus.num_documents)
     return Deduplication(
@@ -232,8 +225,8 @@ def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: dict
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far
 
 
-def cut_passages(decided: Decided, settings: PassageSettings, job: Job) -> Decided:
+def cut_passages(job: Job, decided: Decided, settings: PassageSettings) -> Decided:
     """Find the repeated passages of the documents that a run kept, which are cut from them."""
-    cleaned = find_among_kept(decided, settings, job.scratch, job.stages, job.run.threads)
+    cleaned = find_among_kept(job, decided, settings)
     outcome = replace(decided.outcome, passages=cleaned.edits)
     return decided._replace(outcome=outcome, cleaned=cleaned)

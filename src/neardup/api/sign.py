@@ -32,13 +32,12 @@ from neardup.formats.reading import known_total
 from neardup.formats.tables import export_of
 from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
+from neardup.output.job import open_job
 from neardup.output.tables import TableFile
 from neardup.progress import Stages
-from neardup.report.contents import describe_cost, describe_losses, warn_if_incomplete
-from neardup.report.stages import open_stages
+from neardup.report.contents import describe_cost, describe_losses
 from neardup.runs.reading import count_corpus, count_or_open
 from neardup.runs.run import ReadingOptions, Run, Source, TextOptions, looks_like_path, named_paths, run_of, spelled_out
-from neardup.runs.scratch import workspace
 from neardup.runs.signed import SignedCounts
 from neardup.settings.constraints import iterates_over_names, shown
 from neardup.settings.methods import DocumentSettings, MethodSettings, MinHash, SimHash, method_named
@@ -91,9 +90,10 @@ def document_frequencies(
     run = run_of(source, options, method=settings)
     rejected: list[Rejected] = []
     tasks, found, _ = run.find()
-    with open_stages(run.progress) as stages, stages.stage("count", known_total(tasks)) as counting:
-        table = count_corpus(tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append))
-    warn_if_incomplete(describe_losses(Losses.of(rejected), 0), run.settings.on_error)
+    with open_job(run) as job:
+        with job.stages.stage("count", known_total(tasks)) as counting:
+            table = count_corpus(tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append))
+        job.finished = describe_losses(Losses.of(rejected), 0)
     return replace(table, rejected=tuple(rejected))
 
 
@@ -208,10 +208,7 @@ def sign(
         if in_memory or not is_text(column.dtype):
             return take(iter([sign_column(column, chosen.sketcher, run.threads, run.inputs.max_document_bytes)]))
         run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
-    sketches = _perform(run, take, on_spark, master)
-    assert sketches.report is not None
-    warn_if_incomplete(sketches.report, run.settings.on_error)
-    return sketches
+    return _perform(run, take, on_spark, master)
 
 
 def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None) -> Sketches:
@@ -220,11 +217,12 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
     inputs = run.find()
     tasks, method = inputs.tasks, inputs.method
     threads, total, reject = run.threads, known_total(tasks), run.rejecter(counts.rejected.append)
-    with open_stages(run.progress) as stages, workspace() as scratch:
+    with open_job(run) as job:
+        stages = job.stages
         counted = None if on_spark else method.counted
         if counted is not None:
             with stages.stage("count", total) as counting:
-                method = method.with_idf(count_or_open(counted, tasks, scratch, threads, counting))
+                method = method.with_idf(count_or_open(counted, tasks, job.scratch, threads, counting))
         with ExitStack() as stage:
             if on_spark:
                 from neardup.engines.spark.engine import sign_files
@@ -235,7 +233,7 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
                 batches = sign_corpus(tasks, sketcher, threads, counts, reading, reject)
             none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string()))
             sketches = take(chain([none], batches))
-    sketches.report = _report(sketcher, counts, stages)
+        job.finished = sketches.report = _report(sketcher, counts, stages)
     return sketches
 
 

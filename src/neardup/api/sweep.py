@@ -20,15 +20,15 @@ from neardup.files import AnyPath
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
+from neardup.output.job import open_job
 from neardup.output.tables import check_output
 from neardup.output.write import read_texts
-from neardup.report.contents import describe_cost, describe_losses, warn_if_incomplete
+from neardup.report.contents import describe_cost, describe_losses
 from neardup.report.items import Marker
-from neardup.report.stages import open_stages
 from neardup.results import Sweep, SweepExample
 from neardup.runs import reading
 from neardup.runs.run import BatchOptions, Source, Unpack, run_of, spelled_out
-from neardup.runs.scratch import Scratch, workspace
+from neardup.runs.scratch import Scratch
 from neardup.schemas import SIMILARITY, sweep_schema
 from neardup.settings.methods import MethodSettings, MinHash, named_as
 from neardup.settings.run import Keep, SelectionSettings
@@ -89,9 +89,7 @@ def sweep(
     path = None if plot is None else check_output(plot, (".svg",), overwrite=True)
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
-    run = run_of(
-        source, options, method=named_as(MinHash, method), selection=selection, outputs=() if path is None else (path,)
-    )
+    run = run_of(source, options, method=named_as(MinHash, method), selection=selection, outputs=(path,))
     inputs = run.find()
     tasks, settings = inputs.tasks, inputs.method.settings
     rows: list[dict[str, Any]] = []
@@ -102,7 +100,7 @@ def sweep(
     def method_at(limit: float) -> Method:
         return method_of(replace(settings, threshold=limit)).resolve()
 
-    with open_stages(run.progress) as stages:
+    with open_job(run) as job:
         methods = [method_at(limit) for limit in limits]
         try:
             lowest = method_at(below)
@@ -110,26 +108,23 @@ def sweep(
         except SettingError:
             lowest = methods[0]
         searches = [pipeline.Search(each, selection, rule_of(selection)) for each in (lowest, *methods)]
-        with (
-            workspace() as scratch,
-            closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as found,
-        ):
+        with closing(pipeline.run_searches(tasks, searches, run.settings, job.scratch, job.stages)) as found:
             for removed_at, kept_at, outcome in zip([None, *limits], [*limits, None], found, strict=True):
                 chosen += _choose(outcome, removed_at, kept_at)
                 if removed_at is not None:
                     rows.append(_counts(removed_at, outcome))
-            examples = _mark(tasks, lowest, outcome.corpus, scratch, chosen)
+            examples = _mark(tasks, lowest, outcome.corpus, job.scratch, chosen)
         suggestion = ask = None
         if thresholds is None:
-            suggestion, ask = choose(tasks, settings, outcome.corpus, run.settings, stages, within=within)
+            suggestion, ask = choose(job, tasks, settings, outcome.corpus)
         report = {
             "command": "sweep",
             "thresholds": rows,
             "suggestion": None if suggestion is None else suggestion.record(),
             **describe_losses(outcome.corpus.tally.losses, outcome.corpus.num_documents),
-            **describe_cost(stages, outcome.corpus.num_documents),
+            **describe_cost(job.stages, outcome.corpus.num_documents),
         }
-    warn_if_incomplete(report, run.settings.on_error)
+        job.finished = report
     result = Sweep(pa.Table.from_pylist(rows, sweep_schema()), examples, suggestion, report, ask)
     if path is not None:
         result.plot(path)

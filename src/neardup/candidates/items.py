@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Mask, Rows, Words, arrow_of, begins_run, offsets_from_lengths
+from neardup.arrays import Array, Floats, Int32s, Mask, Rows, Words, arrow_of, begins_run, offsets_from_lengths
 from neardup.features.described import Lists, distinct_features
 from neardup.features.feature_strings import token_strings
 from neardup.features.shingles import Scan, Workspace, scan_flagged, scan_strings, shingle_documents
@@ -49,7 +48,7 @@ class Around(NamedTuple):
     A shingle of a field that is shorter than a sequence is its own. is_counted : bool by key, those around any place.
     """
 
-    keys: npt.NDArray[np.int32]
+    keys: Int32s
     first: Rows
     sizes: Rows
     is_counted: Mask
@@ -62,8 +61,8 @@ class Matches(NamedTuple):
     """
 
     documents: Array
-    places: npt.NDArray[np.int32]
-    positions: npt.NDArray[np.int32]
+    places: Int32s
+    positions: Int32s
 
     def take(self, rows: Array) -> Matches:
         """Return some of the matches."""
@@ -89,15 +88,15 @@ class ItemTable:
     shingling: Shingling
     num_items: int
     texts: pa.LargeStringArray
-    field_items: npt.NDArray[np.int32]
+    field_items: Int32s
     weights: Floats
     ngrams: Rows
     words: Lists
-    items: npt.NDArray[np.int32]
-    fields: npt.NDArray[np.int32]
-    positions: npt.NDArray[np.int32]
+    items: Int32s
+    fields: Int32s
+    positions: Int32s
     shared: Rows
-    postings: tuple[npt.NDArray[np.int32], ...]
+    postings: tuple[Int32s, ...]
     around: Around
     lookup: Lookup
 
@@ -151,10 +150,10 @@ class ItemTable:
         return fewest
 
     @cached_property
-    def least_own(self) -> npt.NDArray[np.int32]:
+    def least_own(self) -> Int32s:
         """Return by item how many of its shingles a document must have, be they of the first field alone."""
         least = self.least_of(np.where(self.num_first > 0, self.num_first, self.num_own))
-        fewest: npt.NDArray[np.int32] = np.minimum(least, self.least_of(self.num_own)).astype(np.int32)
+        fewest: Int32s = np.minimum(least, self.least_of(self.num_own)).astype(np.int32)
         is_even = not len(self.weights) or np.ptp(self.weights) == 0
         return fewest if is_even else np.minimum(fewest, self.settings.min_shingles)  # a few may weigh enough
 
@@ -175,7 +174,7 @@ def least_whole(num_own: Rows) -> Rows:
 
 def build_items(
     texts: pa.LargeStringArray,
-    field_items: npt.NDArray[np.int32],
+    field_items: Int32s,
     weights: Floats,
     num_items: int,
     settings: ContaminationSettings,
@@ -267,9 +266,7 @@ def _shingles(texts: pa.LargeStringArray, ngrams: Rows, num_tokens: Rows, shingl
     return hashes, sizes
 
 
-def _lookup(
-    shingles: Words, sequences: Words, lengths: Rows, shortest: Words
-) -> tuple[Lookup, npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+def _lookup(shingles: Words, sequences: Words, lengths: Rows, shortest: Words) -> tuple[Lookup, Int32s, Int32s, int]:
     """Return where hashes are found, the keys of the shingles and of the sequences, and the number of keys.
 
     shortest : of all shingles of lengths[0] words.
@@ -292,7 +289,7 @@ class Finder:
         self._room, sizes = Workspace(), (table.num_items, len(table.around.is_counted) + 1, table.num_items + 1)
         self._workspace = tuple(np.zeros(size, np.int32) for size in sizes)
 
-    def find(self, texts: pa.Array) -> tuple[npt.NDArray[np.int32], Matches]:
+    def find(self, texts: pa.Array) -> tuple[Int32s, Matches]:
         """Return the distinct counted keys of each document, and the matches of items worth a look.
 
         Parameters
@@ -306,7 +303,7 @@ class Finder:
             matches = Matches(*map(np.append, matches, found))
         return keys, matches.take(np.lexsort((self._table.fields[matches.places], matches.documents)))
 
-    def _find(self, scan: Scan) -> tuple[npt.NDArray[np.int32], Matches, Mask]:
+    def _find(self, scan: Scan) -> tuple[Int32s, Matches, Mask]:
         table, num_documents, longest = self._table, len(scan.text.offsets) - 1, longest_of(scan.text)
         size, flagged = 3 * longest + 2, np.zeros(num_documents, np.bool_)
         spaces = np.empty(size, np.uint64), np.empty(size, np.int32), np.empty((size, 2), np.int32)

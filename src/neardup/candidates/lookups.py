@@ -13,10 +13,9 @@ from functools import cache, cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Ints, Mask, Rows, Words, begins_run, ranges, read_only
+from neardup.arrays import Ints, Mask, Rows, Uint16s, Words, begins_run, ranges, read_only
 from neardup.candidates.bands import Bands
 from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import make_masks
@@ -42,7 +41,7 @@ class Entries(NamedTuple):
     """
 
     document: Rows
-    table: npt.NDArray[np.uint16]
+    table: Uint16s
     key: Words
 
     def take(self, chosen: Mask) -> Entries:
@@ -104,7 +103,7 @@ def dense_entries(values: Words) -> Entries:
 
 
 @cache
-def _entries_of_one(num_tables: int) -> tuple[Ints, npt.NDArray[np.uint16]]:
+def _entries_of_one(num_tables: int) -> tuple[Ints, Uint16s]:
     return np.zeros(num_tables, np.int64), np.arange(num_tables, dtype=np.uint16)
 
 

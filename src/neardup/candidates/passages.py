@@ -6,11 +6,10 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Ints, Words, begins_run, flatten_strings, offsets_from_lengths
+from neardup.arrays import Bytes, Int32s, Ints, Uint32s, Words, begins_run, flatten_strings, offsets_from_lengths
 from neardup.executor import map_ordered
 from neardup.settings.passages import MIN_LENGTH
 
@@ -23,7 +22,7 @@ _FIELDS = 16  # of the table of counts, for each anchor: of those that are alone
 _MIN_WORDS = 1 << 10
 _LARGE = 512  # anchors of a group
 _PIECES = 1 << 16  # or groups, for a thread at a time
-Hashes = npt.NDArray[np.uint32]  # with some collisions, which cost time only
+Hashes = Uint32s  # with some collisions, which cost time only
 
 
 class Selected(NamedTuple):
@@ -103,7 +102,7 @@ class Groups(NamedTuple):
     uint64 (num_anchors, 2), hashes of the text around each, by which most others of its group are passed over.
     """
 
-    numbers: npt.NDArray[np.int32]
+    numbers: Int32s
     sizes: Ints
     contexts: Words
 
@@ -138,7 +137,7 @@ def group_anchors(
     of_large = np.flatnonzero(np.append(sizes > _LARGE, False)[numbers])  # of number -1, none
     of_large = of_large[np.argsort(numbers[of_large], kind="stable")]
 
-    def split(group: Ints) -> tuple[npt.NDArray[np.int32], Ints]:
+    def split(group: Ints) -> tuple[Int32s, Ints]:
         owners = np.searchsorted(pieces.anchors, group, "right")
         parents, leads = np.arange(len(group), dtype=np.uint32), np.zeros(len(group), np.bool_)
         named.connect_equal(pieces.text, pieces.starts, owners, places[group], length, size, parents, leads)
@@ -154,14 +153,14 @@ def group_anchors(
     return Groups(numbers, np.concatenate(all_sizes), contexts)
 
 
-def _without_single(numbers: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], Ints]:
+def _without_single(numbers: Int32s) -> tuple[Int32s, Ints]:
     """Return the numbers of groups of more than one, counted anew, -1 for others; and the sizes of these groups."""
     sizes = np.bincount(numbers[numbers >= 0])
     anew = np.append(np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1), -1).astype(np.int32)
     return anew[numbers], sizes[sizes > 1]  # of number -1, the last one
 
 
-def equal_anchors(hashes: Hashes) -> tuple[npt.NDArray[np.uint32], Ints]:
+def equal_anchors(hashes: Hashes) -> tuple[Uint32s, Ints]:
     """Return the anchors whose hash others have, those of one hash together, and where these begin and the last end."""
     packed = hashes.astype(np.uint64) << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64)
     packed.sort()

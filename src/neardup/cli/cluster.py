@@ -39,6 +39,6 @@ def cluster(inputs: list[Named], output: str, **values: Any) -> None:
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
     """
     method = build_method(values)
-    with running_into(output, values["resume"]):
+    with running_into(output, values["resume"], values["scratch"]):
         result = neardup.cluster(inputs, method=method, output=output, tables=False, **values)
     finish(result.report, result.output or output)

@@ -16,6 +16,7 @@ from neardup.cli.running import print_json
 from neardup.cli.settings import PRINTING, command, is_set, option, settings_options
 from neardup.cli.sources import json_option
 from neardup.errors import InputError, MissingExtraError
+from neardup.files import JsonObject
 from neardup.report.wording import say, speaking
 from neardup.settings.run import OutputSettings
 
@@ -103,7 +104,7 @@ def _content_row(content: Comparison | None) -> tuple[str, str, str]:
     return say("compare.content"), f"{content.similarity:.4f}", say("compare.content_means")
 
 
-def _record(result: Comparison, explained: list[Explanation | SignatureExplanation]) -> dict[str, Any]:
+def _record(result: Comparison, explained: list[Explanation | SignatureExplanation]) -> JsonObject:
     """Return a comparison as values for JSON."""
     bands = {} if result.bands is None else result.bands._asdict()
     verdict = {name: getattr(result, name) for name in ("similarity", "threshold", "duplicate")}

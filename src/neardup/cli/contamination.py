@@ -28,6 +28,7 @@ from neardup.cli.sources import (
     printing_options,
     source_options,
 )
+from neardup.files import JsonObject
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
@@ -76,10 +77,10 @@ def contamination(inputs: list[Named], output: str, fail_above: float | None, **
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """
-    with running_into(output, values["resume"]):
-        result = neardup.find_contamination(inputs, output=output, **values)
+    with running_into(output, values["resume"], values["scratch"]):
+        result = neardup.find_contamination(inputs, output=output, tables=False, **values)
     report = result.report
-    show(report, lambda: render.contamination.print_report(report, result.output or output))
+    show(report, lambda: render.reports.print_report(report, result.output or output))
     code = INCOMPLETE if tell_losses(report) else 0
     if fail_above is not None:
         code = _gate(report, fail_above) or code
@@ -87,7 +88,7 @@ def contamination(inputs: list[Named], output: str, fail_above: float | None, **
         raise click.exceptions.Exit(code)
 
 
-def _gate(report: dict[str, Any], fail_above: float) -> int:
+def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
     for warning in report["warnings"] if not (is_summary_shown() or accepts_losses()) else ():
         click.echo(f"neardup: {translated(warning)}", err=True)

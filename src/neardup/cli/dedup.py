@@ -29,12 +29,6 @@ from neardup.settings.run import GroupSettings, OutputSettings
 @settings_options(GroupSettings, "Decision")
 @collection_option("--against", "An earlier collection whose documents are always kept; repeatable. Or an index.")
 @option(
-    "--scratch DIR",
-    "Output",
-    "The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
-    "temporary folder of the system.",
-)
-@option(
     "--update",
     "Input",
     "Add the documents to the index of --against once the output is complete. A run that is repeated writes the "
@@ -76,10 +70,13 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
 
 def _print_kept(perform: Callable[..., Any], values: dict[str, Any]) -> None:
     """Write the kept documents of one input to standard output, in its format; print nothing else there."""
+    from neardup.runs.scratch import refuse_missing
+
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
             "-o - writes the kept documents to standard output: got --write or --resume. Leave it out, or use -o DIR."
         )
+    refuse_missing(values["scratch"])
     with (
         running("Nothing was written."),
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,

@@ -2,7 +2,7 @@
 
 import click
 
-from neardup.cli import index_care, index_create, index_documents, index_imports
+from neardup.cli import index_documents, index_imports, index_whole
 from neardup.cli.settings import commands_of
 
 imports = click.Group(
@@ -22,7 +22,7 @@ imports = click.Group(
 
 index = click.Group(
     "index",
-    commands={**commands_of(index_create, index_documents, index_care), "imports": imports},
+    commands={**commands_of(index_whole, index_documents), "imports": imports},
     short_help="Keep a durable index of documents: have I seen this before?",
     help="""Keep a durable index of documents, and check whether similar documents were seen before.
 

@@ -18,7 +18,7 @@ from neardup.cli.running import exit_if_incomplete, show
 from neardup.cli.settings import COUNT, command, composed, is_set, option
 from neardup.cli.sources import Named, inputs_argument, job_options, overwrite_option, result_options, source_options
 from neardup.errors import InputError, SettingError
-from neardup.files import lines_of
+from neardup.files import JsonObject, lines_of
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
 _OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
@@ -51,7 +51,7 @@ def answer_stream(
         print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)
 
 
-def _kind(answer: dict[str, Any]) -> str:
+def _kind(answer: JsonObject) -> str:
     if "error" in answer:
         return "rejected"
     return "repeated" if answer["repeated"] else "kept" if answer["kept"] else "removed"
@@ -193,7 +193,7 @@ def _add(address: str, inputs: list[Named], **values: Any) -> None:
     finish(report)
 
 
-def finish(report: dict[str, Any]) -> None:
+def finish(report: JsonObject) -> None:
     """Print the report of added or staged documents; exit with 1 if a file could not be read to its end."""
     show(report, lambda: render.index.print_added(report))
     exit_if_incomplete(report)

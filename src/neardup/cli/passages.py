@@ -52,6 +52,6 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
       neardup passages new/ --against old/ -o out/                  also what is in old/
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """
-    with running_into(output, values["resume"]):
-        result = neardup.remove_passages(inputs, output=output, **values)
+    with running_into(output, values["resume"], values["scratch"]):
+        result = neardup.remove_passages(inputs, output=output, tables=False, **values)
     finish(result.report, result.output or output)

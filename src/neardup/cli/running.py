@@ -17,7 +17,7 @@ import click
 from neardup.cli import render
 from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
-from neardup.files import AnyPath, read_json
+from neardup.files import AnyPath, JsonObject, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
@@ -93,13 +93,9 @@ def show(record: Mapping[str, Any], print_it: Callable[[], object]) -> None:
             print_it()
 
 
-def finish(report: dict[str, Any], output: AnyPath) -> None:
+def finish(report: JsonObject, output: AnyPath) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
-
-    def print_it() -> None:
-        getattr(render, report["command"], render.reports).print_report(report, output)
-
-    show(report, print_it)
+    show(report, lambda: render.reports.print_report(report, output))
     exit_if_incomplete(report)
 
 

@@ -79,8 +79,14 @@ def _refuse_memory(_ctx: click.Context, _param: click.Parameter, name: str) -> s
 folder_options = composed(
     output_options("DIR", "The folder to write, or its address on remote storage, such as s3://bucket/out."),
     option("--resume", "Output", "Continue an interrupted run."),
+    option(
+        "--scratch DIR",
+        "Output",
+        "The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
+        "temporary folder of the system.",
+    ),
 )
-"""Adds --output DIR, --overwrite and --resume."""
+"""Adds --output DIR, --overwrite, --resume and --scratch."""
 
 
 engine_options = settings_options(EngineSettings, "Running")

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import arrow_of, arrow_of_bytes, offsets_from_lengths
+from neardup.arrays import Floats, Integers, Ints, Mask, Words, arrow_of, arrow_of_bytes, offsets_from_lengths
 from neardup.errors import InputError
 from neardup.files import read_text
 
@@ -112,10 +112,10 @@ class ValueNames(NamedTuple):
     hashes : uint64 (n,). texts : large_string (n,).
     """
 
-    hashes: np.ndarray
+    hashes: Words
     texts: pa.Array
 
-    def find(self, hashes: np.ndarray) -> list[str]:
+    def find(self, hashes: Words) -> list[str]:
         """Return the value of each hash. Requires: all are there."""
         if not len(hashes):
             return []
@@ -127,7 +127,7 @@ class ValueNames(NamedTuple):
         return names
 
 
-NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.nulls(0, pa.large_string()))  # `pa.array` loads pandas
+NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.nulls(0, "large_string"))  # `pa.array` loads pandas
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ class Corpus:
     values of the counted column.
     """
 
-    part_ends: np.ndarray
-    part_rejected: np.ndarray
+    part_ends: Ints
+    part_rejected: Ints
     num_against: int
     tally: Tally
     names: ValueNames = NO_NAMES
@@ -157,9 +157,7 @@ def describe_rejected(row: Rejected) -> str:
     return f"{row.file}{', ' if places else ''}{', '.join(places)}: {row.reason}"
 
 
-def rejecter(
-    on_error: str, use: Callable[[Rejected], None], before: str = "nothing is written"
-) -> Callable[[Rejected], None]:
+def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> Reject:
     """Return the function to call with each row that cannot be read: `use`, or one that raises InputError.
 
     Parameters
@@ -186,7 +184,7 @@ class RawLines(NamedTuple):
     """
 
     data: bytes | pa.Buffer
-    offsets: np.ndarray
+    offsets: Ints
 
 
 @dataclass(frozen=True)
@@ -203,19 +201,19 @@ class Pages:
     metadata_records: list[tuple[int, bytes]]
     rows: Callable[[], pa.RecordBatch]
 
-    def select(self, mask: np.ndarray) -> Pages:
+    def select(self, mask: Mask) -> Pages:
         """Return the pages where `mask` is true, with all metadata records."""
         before = offsets_from_lengths(mask)
         records = [record for record, chosen in zip(self.records, mask, strict=True) if chosen]
         others = [(int(before[index]), record) for index, record in self.metadata_records]
-        return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, pa.bool_())))
+        return Pages(records, others, lambda: filter_rows(self.rows(), pa.array(mask, "bool")))
 
 
 Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
 """All columns of a table, or lines of a text format, or pages."""
 
 
-def select_payload(payload: Payload, mask: np.ndarray) -> Payload:
+def select_payload(payload: Payload, mask: Mask) -> Payload:
     """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; of lines, contiguous data."""
     if isinstance(payload, RawLines):
         return RawLines(*select_lines(payload.data, payload.offsets, mask))
@@ -224,7 +222,7 @@ def select_payload(payload: Payload, mask: np.ndarray) -> Payload:
     return payload if mask.all() else filter_rows(payload, arrow_of(mask))
 
 
-def select_lines(data: bytes | pa.Buffer, offsets: np.ndarray, mask: np.ndarray) -> tuple[pa.Buffer, np.ndarray]:
+def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa.Buffer, Ints]:
     """Return data and offsets of the lines where `mask` is true; the data are contiguous."""
     if bool(mask.all()):
         begin, end = int(offsets[0]), int(offsets[-1])
@@ -305,6 +303,15 @@ class Rejected(NamedTuple):
     too_long: bool = False
 
 
+def lost_file(name: str, reason: str, row: int | None = None) -> Rejected:
+    """Return the record of a file that cannot be read to its end; row : of a file that is a document, 0."""
+    return Rejected(name, row, None, None, reason, rest_of_file=True)
+
+
+Reject: TypeAlias = Callable[[Rejected], None]
+"""Takes a rejected document: counts it, writes it down, or raises."""
+
+
 @dataclass(frozen=True)
 class DocumentBatch:
     """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
@@ -319,9 +326,9 @@ class DocumentBatch:
     """
 
     text: pa.LargeStringArray
-    rows: np.ndarray
+    rows: Ints
     ids: pa.Array | None = None
-    ranks: tuple[np.ndarray, ...] = ()
+    ranks: tuple[Floats, ...] = ()
     payload: Payload | None = None
     values: tuple[pa.Array, ...] = ()
 
@@ -330,7 +337,7 @@ class DocumentBatch:
         """The bytes of the texts. Arrow adds them up again each time, which costs more than a small page."""
         return int(self.text.nbytes)
 
-    def filter(self, mask: np.ndarray) -> DocumentBatch:
+    def filter(self, mask: Mask) -> DocumentBatch:
         """Return the documents where `mask`, bool, is true."""
         chosen = arrow_of(mask)
         payload = None if self.payload is None else select_payload(self.payload, mask)
@@ -363,7 +370,7 @@ def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
     )
 
 
-def replace_lines(batch: DocumentBatch, rows: np.ndarray, change: Callable[[int, bytes], bytes]) -> RawLines:
+def replace_lines(batch: DocumentBatch, rows: Integers, change: Callable[[int, bytes], bytes]) -> RawLines:
     """Return the payload of a batch of lines with others, line ends included, in the place of some.
 
     rows : the numbers of these, rising. change : returns the other line, from the number and the line.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import BLOCK_BYTES, Rejected
+from neardup.arrays import Bytes, Ints
+from neardup.documents.batch import BLOCK_BYTES, Reject, Rejected
 from neardup.documents.sources import Source
 from neardup.documents.stretches import lines_of
 from neardup.executor import group_small
@@ -69,8 +70,8 @@ class LineBlock(NamedTuple):
     the block in the (decompressed) file or stretch, both from 0. begins_file : whether it is the first of the file.
     """
 
-    data: np.ndarray
-    offsets: np.ndarray
+    data: Bytes
+    offsets: Ints
     first_line: int
     first_byte: int
     begins_file: bool = False
@@ -94,7 +95,7 @@ class LineBlock(NamedTuple):
         return Rejected(source.name, line, line + 1, self.first_byte + int(self.offsets[index]), reason)
 
 
-def line_offsets(values: np.ndarray) -> np.ndarray:
+def line_offsets(values: Bytes) -> Ints:
     """Return where each line of uint8 begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
     pieces = [np.zeros(1, dtype=np.int64)]
     begins = range(0, len(values), _SEARCH_BYTES)
@@ -104,7 +105,7 @@ def line_offsets(values: np.ndarray) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def read_line_blocks(source: Source, reject: Callable[[Rejected], None]) -> Iterator[LineBlock]:
+def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
 
     A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole lines before the

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+ColumnTypes: TypeAlias = dict[str, pa.DataType]
+"""The types of columns by name."""
 
-def nested_types(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+
+def nested_types(types: Mapping[str, pa.DataType]) -> ColumnTypes:
     """Return the types of columns and of the fields inside them; a column comes before a field of the same name."""
     found, waiting = dict(types), list(types.items())
     for name, kind in waiting:

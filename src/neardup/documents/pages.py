@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of_optional, arrow_of_utf8
-from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
+from neardup.arrays import Ints, arrow_of_optional, arrow_of_utf8
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.page_charset import decode_page
 from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
@@ -24,13 +24,13 @@ HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 TEXT_COLUMN = "html"
 
-_PAGE_TYPES: dict[str, pa.DataType] = {
+_PAGE_TYPES: ColumnTypes = {
     "charset": pa.string(),
     "title": pa.string(),
     "language": pa.string(),
     TEXT_COLUMN: pa.large_string(),
 }
-COLUMN_TYPES: dict[str, dict[str, pa.DataType]] = {
+COLUMN_TYPES: dict[str, ColumnTypes] = {
     "html": {"file": pa.string(), **_PAGE_TYPES},
     "warc": {"url": pa.string(), "date": pa.timestamp("us", "UTC"), **_PAGE_TYPES},
 }
@@ -153,11 +153,11 @@ def page_rows(pages: Sequence[Page], format_name: str, wanted: Sequence[str] | N
 
 def page_documents(
     pages: Sequence[Page],
-    rows: np.ndarray,
+    rows: Ints,
     columns: Columns,
     file: str,
     format_name: str,
-    reject: Callable[[Rejected], None],
+    reject: Reject,
     payload: Pages | None,
 ) -> DocumentBatch:
     """Return pages as a batch of documents; their text is their HTML, unless another of their columns is named."""

@@ -47,7 +47,7 @@ def ranks_of_floats(values: Floats) -> Floats:
 def ranks_of_integers(array: pa.Array, scale: int = 1) -> Floats:
     """Return the ranks of integers times a scale, a power of ten up to 10^9: float64 (n, 2)."""
     if not pa.types.is_uint64(array.type):
-        array = array.cast(pa.int64())
+        array = array.cast("int64")
     ranks = _multiply(array.fill_null(0).to_numpy(zero_copy_only=False), scale)
     ranks[array.is_null().to_numpy(zero_copy_only=False)] = _MISSING
     return ranks
@@ -72,7 +72,7 @@ def ranks_of_times(array: pa.Array) -> Floats:
         array = array.cast(pa.timestamp("s"))
     elif pa.types.is_date64(kind):
         array = array.cast(pa.timestamp("ms"))
-    return ranks_of_integers(array.cast(pa.int64()), _NANOSECONDS[array.type.unit])
+    return ranks_of_integers(array.cast("int64"), _NANOSECONDS[array.type.unit])
 
 
 def ranks_of_decimals(array: pa.Array) -> tuple[Floats, dict[int, str]]:
@@ -94,7 +94,7 @@ def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
 
 def _ranks_of_numbers(texts: pa.LargeStringArray) -> Floats:
     """Return the ranks of strings that all are numbers; raise ArrowInvalid if one is not."""
-    values = texts.cast(pa.float64()).fill_null(_MISSING[0]).to_numpy(zero_copy_only=False)
+    values = texts.cast("float64").fill_null(_MISSING[0]).to_numpy(zero_copy_only=False)
     ranks = ranks_of_floats(values)
     for row in np.flatnonzero(np.abs(values) >= EXACT_BELOW).tolist():
         ranks[row] = rank_of(texts[row].as_py())

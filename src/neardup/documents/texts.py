@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Floats, arrow_of_bytes, offsets_from_lengths
+from neardup.arrays import Floats, Integers, Ints, arrow_of_bytes, offsets_from_lengths
 from neardup.documents import ranks
-from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Payload, Reject, Rejected
 from neardup.documents.nested import column_of, with_column
 from neardup.documents.views import num_bytes, without_views
 from neardup.errors import ColumnError
@@ -101,11 +101,11 @@ def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
     """
     array = _plain(array)
     if array.null_count == len(array):
-        return pa.nulls(len(array), pa.large_string()), {}
+        return pa.nulls(len(array), "large_string"), {}
     if not is_text(array.type):
         raise ColumnError(f"Column {what} contains {array.type}, not text. Name a column of strings.")
     # Binary in between: a cast between string types of other widths would stop at the first bad row.
-    text = array.cast(pa.large_string()) if pa.types.is_string(array.type) else _through_binary(array)
+    text = array.cast("large_string") if pa.types.is_string(array.type) else _through_binary(array)
     bad = dict.fromkeys(invalid_utf8_rows(text), f"{what} is not valid UTF-8")
     return text, bad
 
@@ -119,7 +119,7 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
     if not is_vector(array.type):
         raise ColumnError(f"A column of {array.type} has no vectors. Name a column of lists of numbers.")
     if array.null_count == len(array):
-        return pa.nulls(len(array), pa.large_binary()), {}
+        return pa.nulls(len(array), "large_binary"), {}
     sizes = pc.list_value_length(array).fill_null(0).to_numpy().astype(np.int64)
     offsets = offsets_from_lengths(sizes)
     with np.errstate(over="ignore"):  # too large a number becomes infinite
@@ -139,7 +139,7 @@ def as_documents(array: pa.Array, vector_length: int | None) -> tuple[pa.Array, 
 def _through_binary(array: pa.Array) -> pa.LargeStringArray:
     if pa.types.is_large_string(array.type):
         return array
-    return array.cast(pa.large_binary()).view(pa.large_string())
+    return array.cast("large_binary").view(pa.large_string())
 
 
 def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, Bad]:
@@ -154,9 +154,9 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
         return as_text(array, what)
     if pa.types.is_fixed_size_binary(array.type):
         values = [None if value is None else value.hex() for value in array.to_pylist()]
-        return pa.array(values, pa.large_string()), {}
+        return pa.array(values, "large_string"), {}
     try:
-        return array.cast(pa.large_string()), {}
+        return array.cast("large_string"), {}
     except pa.ArrowException as error:
         raise ColumnError(f"A column of {array.type} cannot be {what}: {error}. Name another column.") from error
 
@@ -175,14 +175,14 @@ def as_rank(array: pa.Array) -> tuple[Floats, Bad]:
         return ranks.ranks_of_integers(array), {}
     if pa.types.is_decimal(kind):
         return ranks.ranks_of_decimals(array)
-    values = array.cast(pa.float64()).fill_null(float("nan"))
+    values = array.cast("float64").fill_null(float("nan"))
     return ranks.ranks_of_floats(values.to_numpy(zero_copy_only=False)), {}
 
 
 def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
     text, not_utf8 = as_text(array, "the rank")
     if not_utf8:
-        values = text.cast(pa.large_binary()).to_pylist()
+        values = text.cast("large_binary").to_pylist()
         found, bad = ranks.ranks_of_each(value and value.decode("utf-8", "replace") for value in values)
         bad |= not_utf8
     else:
@@ -192,10 +192,10 @@ def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
 
 def documents_of(
     batch: pa.RecordBatch,
-    rows: np.ndarray,
+    rows: Ints,
     columns: Columns,
     file: str,
-    reject: Callable[[Rejected], None],
+    reject: Reject,
     *,
     payload: Payload | None = None,
     valid_text: pa.LargeStringArray | None = None,
@@ -239,7 +239,7 @@ def with_keys(batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | N
             f"The folder {wrong}={keys[wrong]} of {file} cannot rank documents: its value is neither a number nor a "
             "date. Name another column (keep='max:COLUMN', --keep max:COLUMN)."
         )
-    constant = {name: pa.repeat(pa.scalar(value, pa.string()), count) for name, value in keys.items()}
+    constant = {name: pa.repeat(pa.scalar(value, "string"), count) for name, value in keys.items()}
     all_values = [constant[name] if name in keys else next(values) for name in columns.values]
     all_ranks = [np.full((count, 2), numbers[name]) if name in keys else next(others) for name in columns.ranks]
     return replace(batch, values=tuple(all_values), ranks=tuple(all_ranks))
@@ -247,7 +247,7 @@ def with_keys(batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | N
 
 def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     """Return the texts of several columns, each on lines of its own; a null is left out."""
-    line_end, nothing = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
+    line_end, nothing = pa.scalar("\n", "large_string"), pa.scalar("", "large_string")
     # Arrow leaves out rows whose texts are all null, so that the first of them must not be.
     first = pc.if_else(pc.is_null(pc.coalesce(*columns)), nothing, columns[0])
     return pc.binary_join_element_wise(first, *columns[1:], line_end, null_handling="skip")
@@ -260,13 +260,13 @@ def join_ids(columns: list[pa.Array]) -> pa.Array:
     """
     if len(columns) == 1:
         return columns[0]
-    parts = [column.cast(pa.large_binary()) for column in columns]  # a rejected row is not UTF-8
+    parts = [column.cast("large_binary") for column in columns]  # a rejected row is not UTF-8
     for mark, code in ((b"%", b"%25"), (b":", b"%3A")):
         parts = [pc.replace_substring(part, mark, code) for part in parts]
-    return pc.binary_join_element_wise(*parts, pa.scalar(b":", pa.large_binary())).view(pa.large_string())
+    return pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary")).view(pa.large_string())
 
 
-def replace_column(batch: DocumentBatch, name: str, _: np.ndarray, texts: pa.LargeStringArray) -> pa.RecordBatch:
+def replace_column(batch: DocumentBatch, name: str, _: Integers, texts: pa.LargeStringArray) -> pa.RecordBatch:
     """Return the rows of a batch with other texts, in a column of the same type; see `InputFile.replace_texts`."""
     table = batch.payload
     assert isinstance(table, pa.RecordBatch)  # the payload of a table
@@ -292,7 +292,7 @@ def text_bytes(array: pa.Array) -> int:
     if pa.types.is_dictionary(array.type):
         if not is_text(array.type.value_type) or len(array) == 0:
             return num_bytes(array)
-        lengths = pc.binary_length(_through_binary(array.dictionary).cast(pa.large_binary()))
+        lengths = pc.binary_length(_through_binary(array.dictionary).cast("large_binary"))
         return int(pc.sum(pc.take(lengths, array.indices)).as_py() or 0)
     return num_bytes(array)
 

@@ -44,7 +44,7 @@ def without_views(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_string_view(column.type):  # a cast to strings would stop at the first text that is not UTF-8
-        return column.cast(pa.large_binary()).view(kind)
+        return column.cast("large_binary").view(kind)
     return column.cast(kind) if column.type != kind else column
 
 

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
+from neardup.arrays import Bytes, Uint16s, Uint32s
 from neardup.features.unicode_tables import NUM_CODE_POINTS, WHITESPACE, WORD, classes_of, load_tables
 
 _PATH = Path(__file__).resolve().parent.parent / "kernels" / "grapheme_classes.npz"
@@ -17,7 +17,7 @@ _CLOSERS = "\"')]}\u2019\u201d\u00bb\u203a\u300d\u300f\u3011\u300b\uff09"
 
 
 @cache
-def boundary_classes() -> npt.NDArray[np.uint16]:
+def boundary_classes() -> Uint16s:
     """Return the class of each code point: shape (0x110000,).
 
     The low byte has bits of `kernels.passages`, the high byte a class of `kernels.graphemes`.
@@ -39,10 +39,10 @@ def boundary_classes() -> npt.NDArray[np.uint16]:
     return classes
 
 
-def grapheme_classes() -> npt.NDArray[np.uint8]:
+def grapheme_classes() -> Bytes:
     """Return the class of each code point in grapheme clusters, a number of `kernels.graphemes`: shape (0x110000,)."""
     with np.load(_PATH, allow_pickle=False) as arrays:
-        starts: npt.NDArray[np.uint32] = arrays["starts"]
-        classes: npt.NDArray[np.uint8] = arrays["classes"]
+        starts: Uint32s = arrays["starts"]
+        classes: Bytes = arrays["classes"]
     stops = np.append(starts[1:], NUM_CODE_POINTS)
     return np.repeat(classes, stops.astype(np.int64) - starts)

@@ -6,10 +6,20 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Floats, Integers, Ints, Mask, Words, begins_run, offsets_from_lengths, ranges, writable
+from neardup.arrays import (
+    Floats,
+    Integers,
+    Ints,
+    Mask,
+    Uint32s,
+    Words,
+    begins_run,
+    offsets_from_lengths,
+    ranges,
+    writable,
+)
 
 
 class DistinctFeatures(NamedTuple):
@@ -20,7 +30,7 @@ class DistinctFeatures(NamedTuple):
     """
 
     hashes: Words
-    counts: npt.NDArray[np.uint32]
+    counts: Uint32s
     firsts: Ints
     offsets: Ints
 

@@ -9,12 +9,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import arrow_of_bytes, flatten_strings
+from neardup.arrays import Uint32s, arrow_of_bytes, flatten_strings
 from neardup.kernels.token_arrays import Text
 from neardup.settings.methods import SimHash
 
@@ -62,7 +61,7 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
 
 
 @cache
-def _letters(pattern: str) -> npt.NDArray[np.uint32]:
+def _letters(pattern: str) -> Uint32s:
     r"""Return the table of kernels/feature_hashes.py: the code points that in lower case match a pattern."""
     # Go lower-cases one code point at a time; Python makes two of this one, of which the second is no letter.
     every = np.arange(_NUM_CODE_POINTS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")

@@ -14,7 +14,7 @@ NO_ID = np.uint64(2**64 - 1)  # 0 is the hash of the empty string
 
 def hash_values(values: pa.Array) -> Words:
     """Return the hash of each value; a null and an empty value are equal."""
-    strings = values.cast(pa.large_string())
+    strings = values.cast("large_string")
     if strings.null_count:  # filling loads pandas
         strings = strings.fill_null("")
     return hash_strings(*flatten_strings(strings))

@@ -11,19 +11,18 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Words, arrow_file, arrow_of
+from neardup.arrays import Floats, Ints, Mask, Uint32s, Words, arrow_file, arrow_of
 from neardup.documents.batch import Rejected
 from neardup.errors import InputError, OutputError, SchemeError, SettingError
 from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
-from neardup.files import AnyPath, AtomicFile
+from neardup.files import AnyPath, AtomicFile, JsonObject
 from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
@@ -35,8 +34,8 @@ class _Table(NamedTuple):
     """Open addressing: hashes uint64, counts uint32 (0: free), misses uint32, all of shape (a power of two,)."""
 
     hashes: Words
-    counts: npt.NDArray[np.uint32]
-    misses: npt.NDArray[np.uint32]
+    counts: Uint32s
+    misses: Uint32s
 
 
 class DocumentCounts:
@@ -94,7 +93,7 @@ class DocumentCounts:
         used = np.flatnonzero(self._table.counts)
         hashes = self._table.hashes[used]
         order = np.argsort(hashes)
-        scheme: dict[str, Any] = describe_features(shingling)
+        scheme: JsonObject = describe_features(shingling)
         return IdfTable(self.num_documents, hashes[order], self._table.counts[used][order], scheme, self.max_undercount)
 
 
@@ -110,7 +109,7 @@ _METADATA_KEY = b"neardup"
 _FORMAT, _FORMAT_VERSION = "neardup-idf", 1
 
 
-def describe_features(shingling: Shingling) -> dict[str, Any]:
+def describe_features(shingling: Shingling) -> JsonObject:
     """Return the settings that affect the features of a text, as values for JSON."""
     tokens: Any = shingling.tokens
     if tokens == "jieba" or isinstance(tokens, Jieba):
@@ -171,12 +170,12 @@ class IdfTable(IdfSource):
 
     num_documents: int
     hashes: Words
-    counts: npt.NDArray[np.uint32]
+    counts: Uint32s
     scheme: Mapping[str, Any] = field(default_factory=dict)
     max_undercount: int = 0
     rejected: tuple[Rejected, ...] = ()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return the numbers of documents and features, the version and the scheme, as values for JSON."""
         return {
             "documents": self.num_documents,
@@ -237,7 +236,7 @@ class IdfTable(IdfSource):
             "max_undercount": self.max_undercount,
             "version": self.version,
         }
-        fields = [pa.field("hash", pa.uint64(), nullable=False), pa.field("documents", pa.uint32(), nullable=False)]
+        fields = [pa.field("hash", "uint64", nullable=False), pa.field("documents", "uint32", nullable=False)]
         schema = pa.schema(fields, {_METADATA_KEY: json.dumps(about).encode()})
         table = pa.table([arrow_of(self.hashes), arrow_of(self.counts)], schema=schema)
         with AtomicFile(check_path("path", path, OutputError)) as partial, arrow_file(partial, "wb") as file:
@@ -319,7 +318,7 @@ def _word_hashes(words: list[str], method: Shingling) -> tuple[Words, Mask]:
         lists = [word.split(" ") if method.ngram > 1 else [word] for word in normal]
         shingles = shingle_strings(pack_tokens(lists), method.ngram)
     else:
-        shingles = shingle_documents(pa.array(words, pa.large_string()), method)
+        shingles = shingle_documents(pa.array(words, "large_string"), method)
     num_features = np.diff(shingles.offsets)
     if num_features.max(initial=0) > 1:
         word = words[int(np.argmax(num_features > 1))]

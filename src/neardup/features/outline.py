@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
+from neardup.arrays import Words
 from neardup.features.page_structure import read_tags
 
 
@@ -112,7 +113,7 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
     folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
     the elements shown.
     """
-    pages = pa.array([page.encode("utf-8", "replace")], pa.large_binary())
+    pages = pa.array([page.encode("utf-8", "replace")], "large_binary")
     tags = read_tags(pages)
     elements = kernels.html_tree.elements_of(tags)
     shown, depths = _shown(elements, max_elements)
@@ -161,7 +162,7 @@ def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str]
 
 
 @cache
-def _kinds() -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
+def _kinds() -> tuple[Words, Words, dict[int, str]]:
     """Return the hashes of hidden and of inline tags, and the names of those that may be implied by their hashes."""
     hash_name = kernels.html_tags.hash_name
     hidden, inline = (np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE))

@@ -81,7 +81,7 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
 def start_tags(page: str) -> tuple[list[int], list[int]]:
     """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages` has it."""
     data = page.encode("utf-8", "replace")
-    tags = read_tags(pa.array([data], pa.large_binary()))
+    tags = read_tags(pa.array([data], "large_binary"))
     chosen = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & np.uint8(kernels.html_tokens.START))
     begins = np.frombuffer(data, np.uint8) & 0xC0 != 0x80  # the first byte of each character
     characters = np.cumsum(begins) - 1

@@ -27,6 +27,7 @@ from neardup.documents.texts import as_text, is_number, is_text, storage_type
 from neardup.errors import InputError, MissingExtraError
 from neardup.features.normalise import normalise
 from neardup.features.unicode_tables import SINGLE, TRANSPARENT, WORD, classes_of, code_points, load_tables
+from neardup.files import JsonObject
 from neardup.kernels.token_arrays import Shingles, Text, TokenStrings, make_shingles
 from neardup.settings.methods import Jieba, Shingling
 
@@ -169,7 +170,7 @@ def list_strings(rows: Sequence[Any]) -> pa.LargeListArray:
         If a row is no collection, holds anything but strings and None, or a string has no UTF-8.
     """
     offsets = offsets_from_lengths([0 if row is None else len(row) for row in rows])
-    strings = pa.array(list(chain.from_iterable(row for row in rows if row is not None)), pa.large_string())
+    strings = pa.array(list(chain.from_iterable(row for row in rows if row is not None)), "large_string")
     return pa.LargeListArray.from_arrays(pa.array(offsets), strings)
 
 
@@ -332,7 +333,7 @@ def segmenter_of(settings: Jieba, shingling: Shingling = Shingling()) -> Segment
         return _segmenter(settings, Shingling(**folds), _stamp(settings.user_dict), _stamp(settings.stop_words))
 
 
-def describe_segmenter(settings: Jieba) -> dict[str, Any]:
+def describe_segmenter(settings: Jieba) -> JsonObject:
     """Return all that affects the words of a text, as values for JSON: fingerprints compare if all of it is equal.
 
     Raises

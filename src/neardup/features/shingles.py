@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Mask, Words, arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
+from neardup.arrays import Ints, Mask, Words, arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
 from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
@@ -148,7 +148,7 @@ def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
     return shingles.trim()
 
 
-def _splice(whole: Shingles, part: Shingles, documents: np.ndarray) -> Shingles:
+def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
     """Put the shingles of some documents in the place of what `whole` has for them."""
     counts = np.diff(whole.offsets)
     counts[documents] = np.diff(part.offsets)

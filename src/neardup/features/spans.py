@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup.arrays import Ints, arrow_of_strings, offsets_from_lengths, ranges
+from neardup.arrays import Bytes, Ints, arrow_of_strings, offsets_from_lengths, ranges
 from neardup.features import unicode_tables as unicode
 from neardup.features.feature_strings import Strings, token_strings
 from neardup.features.normalise import map_characters, normalise, piece_limits
@@ -124,7 +123,7 @@ def _block_ranges(text: str, shingling: Shingling) -> Ints:
     return found[np.argsort(found[:, 0], kind="stable")]
 
 
-def _plain_ranges(kinds: npt.NDArray[np.uint8]) -> Ints:
+def _plain_ranges(kinds: Bytes) -> Ints:
     """Return the ranges of words by the classes of the characters."""
     places = np.flatnonzero(kinds != unicode.TRANSPARENT)
     kinds = kinds[places]

@@ -45,7 +45,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from neardup.arrays import Uint16s, Uint32s
 
 LOW_MASK = 0x1FFFFF
 CLASS_SHIFT = 21
@@ -73,9 +74,9 @@ _PATH = Path(__file__).resolve().parent.parent / "kernels" / "unicode_tables.npz
 class UnicodeTables(NamedTuple):
     """The table of one normalisation; both arrays are read-only."""
 
-    entries: npt.NDArray[np.uint32]
+    entries: Uint32s
     """Shape (0x110000,): the entry word of each code point."""
-    expansions: npt.NDArray[np.uint32]
+    expansions: Uint32s
     """Counts, each followed by that many entry words; never empty."""
 
 
@@ -92,9 +93,9 @@ def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTa
     """
     name = f"nfkc{nfkc:d}_fold{case_fold:d}"
     with np.load(_PATH, allow_pickle=False) as arrays:
-        pages: npt.NDArray[np.uint16] = arrays[f"{name}_pages"]
-        relative: npt.NDArray[np.uint32] = arrays[f"{name}_entries"]
-        expansions: npt.NDArray[np.uint32] = arrays[f"{name}_expansions"]
+        pages: Uint16s = arrays[f"{name}_pages"]
+        relative: Uint32s = arrays[f"{name}_entries"]
+        expansions: Uint32s = arrays[f"{name}_expansions"]
         chinese = (arrays["chinese_from"], arrays["chinese_to"]) if fold_chinese else None
     entries = _make_absolute(pages, relative)
     if chinese is not None:
@@ -107,12 +108,12 @@ def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTa
     return UnicodeTables(entries, expansions)
 
 
-def code_points(text: str) -> npt.NDArray[np.uint32]:
+def code_points(text: str) -> Uint32s:
     """Return the code points of a text, halves of surrogate pairs among them: shape (len(text),)."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32, copy=False)
 
 
-def classes_of(entries: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def classes_of(entries: Uint32s) -> Uint32s:
     """Return the token class of each entry."""
     return entries >> np.uint32(CLASS_SHIFT) & np.uint32(CLASS_MASK)
 
@@ -123,7 +124,7 @@ def unicode_version() -> str:
         return ".".join(str(part) for part in arrays["unicode_version"])
 
 
-def _make_absolute(pages: npt.NDArray[np.uint16], relative: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _make_absolute(pages: Uint16s, relative: Uint32s) -> Uint32s:
     """Return one entry per code point; in the file the low bits are relative to it, modulo 2**21."""
     entries = relative.reshape(-1, _PAGE_SIZE)[pages].reshape(-1)
     low = np.arange(NUM_CODE_POINTS, dtype=np.uint32)
@@ -133,9 +134,7 @@ def _make_absolute(pages: npt.NDArray[np.uint16], relative: npt.NDArray[np.uint3
     return low
 
 
-def _overlay(
-    words: npt.NDArray[np.uint32], traditional: npt.NDArray[np.uint32], simplified: npt.NDArray[np.uint32]
-) -> None:
+def _overlay(words: Uint32s, traditional: Uint32s, simplified: Uint32s) -> None:
     """Replace traditional by simplified characters in ``words``, in place.
 
     Requires: every traditional and simplified character is SINGLE, without flag and of rank 0, so that the

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Integers, arrow_of_strings, flatten_strings, offsets_from_lengths, read_only
+from neardup.arrays import Float32s, Integers, arrow_of_strings, flatten_strings, offsets_from_lengths, read_only
 from neardup.documents.texts import as_vectors
 from neardup.errors import InputError
 from neardup.features.described import Features, Lists
@@ -104,7 +103,7 @@ def describe_vectors(documents: pa.Array, vector_length: int, *, by_direction: b
     return Features(np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2))
 
 
-def vectors_of(features: Lists, rows: Integers | None = None) -> npt.NDArray[np.float32]:
+def vectors_of(features: Lists, rows: Integers | None = None) -> Float32s:
     """Return the vectors of `describe_vectors`, float32 (num_rows, length), with a zero after an odd length.
 
     rows : of documents; None for all. Those without features have zeros.

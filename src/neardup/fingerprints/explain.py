@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.arrays import Array
 from neardup.errors import InputError, SettingError
 from neardup.features.described import distinct_features
 from neardup.features.feature_strings import split_pairs, strings_of, token_strings
@@ -166,7 +167,7 @@ def explain_signature(
         )
     given = _checked(text, method.tokens)
     if isinstance(given, str):
-        texts = extract_text(pa.array([given], pa.large_string()), method)
+        texts = extract_text(pa.array([given], "large_string"), method)
         method = replace(method, html=None)
         tokens, shingles = token_strings(texts, method), shingle_documents(texts, method)
     else:
@@ -191,7 +192,7 @@ def explain_signature(
     )
 
 
-def _plain(values: np.ndarray) -> list[float]:
+def _plain(values: Array) -> list[float]:
     """Return numbers as Python values; as int if all are whole."""
     whole = bool((values == np.rint(values)).all())
     return [int(value) if whole else value for value in values.tolist()]
@@ -202,7 +203,7 @@ def _work(
 ) -> tuple[fingerprinting.Summands, Sums]:
     given = _checked(text, method.tokens)
     if isinstance(given, str):
-        described = fingerprinting.describe(pa.array([given], pa.large_string()), method, with_strings=True)
+        described = fingerprinting.describe(pa.array([given], "large_string"), method, with_strings=True)
     else:
         described = _describe_given(given, method)
     if described.shingles.offsets[-1] == 0 and not may_be_empty:

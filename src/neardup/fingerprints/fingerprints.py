@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 from neardup import kernels
 from neardup.arrays import Bytes, Floats, Ints, Mask, Words, arrow_file
 from neardup.errors import ColumnError, InputError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import (
     SCHEME_KEY,
@@ -159,7 +158,7 @@ def read_values(table: pa.Table, name: str) -> tuple[Words, Mask]:
     return np.ascontiguousarray(digits.view(">u8")[:, ::-1]).astype(np.uint64), empty
 
 
-def read_scheme(schema: pa.Schema, name: str) -> dict[str, Any]:
+def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
     """Return the scheme of a table of fingerprints; one without a scheme has the scheme "unknown".
 
     Raises

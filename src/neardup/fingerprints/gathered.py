@@ -49,13 +49,13 @@ class FingerprintFile:
     def ids(self, rows: Ints) -> pa.Array:
         """Return the ids of rows, which rise, as strings; row numbers if the file has no ids."""
         if "id" not in self._metadata.schema.names:
-            return arrow_of(rows).cast(pa.large_string())
-        taken, first = [pa.array([], pa.large_string())], 0
+            return arrow_of(rows).cast("large_string")
+        taken, first = [pa.array([], "large_string")], 0
         for table in read_batches(self.path, ["id"]):
             stop = first + table.num_rows
             chosen = rows[slice(*np.searchsorted(rows, [first, stop]))]
             if len(chosen):
-                taken.append(table["id"].take(arrow_of(chosen - first)).combine_chunks().cast(pa.large_string()))
+                taken.append(table["id"].take(arrow_of(chosen - first)).combine_chunks().cast("large_string"))
             first = stop
         return pa.concat_arrays(taken)
 
@@ -109,14 +109,14 @@ class Gathered:
 
     def ids(self, positions: Array) -> pa.Array:
         """Return the ids of positions in `values`, which rise, as strings. Complexity: one pass over the id columns."""
-        taken, first = [pa.array([], pa.large_string())], 0
+        taken, first = [pa.array([], "large_string")], 0
         for name, source in self._sources.items():
             stop, empty = first + self.counts[name].fingerprints, self._empty[name]
             chosen = positions[slice(*np.searchsorted(positions, [first, stop]))].astype(np.int64) - first
             # The row of a fingerprint is its number, and one more for each empty row before it.
             rows = chosen + np.searchsorted(empty - np.arange(len(empty)), chosen, side="right")
             ids = source.ids(rows) if isinstance(source, FingerprintFile) else source.ids.take(arrow_of(rows))
-            taken.append(ids.cast(pa.large_string()))
+            taken.append(ids.cast("large_string"))
             first = stop
         return pa.concat_arrays(taken)
 

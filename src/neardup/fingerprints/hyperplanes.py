@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Floats
+from neardup.arrays import Float32s, Floats, Uint32s
 
 SCHEME_NAME, SCHEME_VERSION = "hyperplanes", 1
 _GRID = 2.0**16  # components are multiples of its inverse: libraries whose logarithms differ in a last bit agree
-
-Float32s = npt.NDArray[np.float32]
 
 
 def same_side(cosine: npt.ArrayLike) -> Floats:
@@ -77,7 +75,7 @@ def to_directions(vectors: Float32s) -> Float32s:
     return directions
 
 
-def find_sides(vectors: Float32s, num_bands: int, num_bits: int, seed: int) -> npt.NDArray[np.uint32]:
+def find_sides(vectors: Float32s, num_bands: int, num_bits: int, seed: int) -> Uint32s:
     """Return the sides of hyperplanes on which vectors lie.
 
     Parameters

@@ -6,10 +6,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Bytes, Floats, Ints, Mask, Words
+from neardup.arrays import Bytes, Floats, Ints, Mask, Uint32s, Words
 from neardup.kernels.token_arrays import Tables, Text, longest_of, make_buffers
 
 SCHEME_NAME, WEIGHTED_SCHEME_NAME = "minhash", "weighted-minhash"
@@ -25,7 +24,7 @@ class Permutations(NamedTuple):
     """
 
     factors: Words
-    multipliers: npt.NDArray[np.uint32]
+    multipliers: Uint32s
 
 
 @cache
@@ -43,9 +42,7 @@ def draw_permutations(num_hashes: int, seed: int) -> Permutations:
     return Permutations(words[:, 0] | np.uint64(1), multipliers.reshape(-1))
 
 
-def sign(
-    hashes: Words, offsets: Ints, num_hashes: int, seed: int, out: npt.NDArray[np.uint32] | None = None
-) -> npt.NDArray[np.uint32]:
+def sign(hashes: Words, offsets: Ints, num_hashes: int, seed: int, out: Uint32s | None = None) -> Uint32s:
     """Return the MinHash signatures of documents given as ranges of shingle hashes.
 
     Parameters
@@ -75,7 +72,7 @@ def sign(
     return signatures
 
 
-def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: npt.NDArray[np.uint32]) -> int:
+def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: Uint32s) -> int:
     """Fill the MinHash signatures of sets of strings, hashed as kernels/strings.py does, empty strings left out.
 
     Parameters
@@ -94,7 +91,7 @@ def sign_strings(data: Bytes, offsets: Ints, set_offsets: Ints, seed: int, out: 
     return int(kernels.minhash.sign_strings(data, offsets, set_offsets, *drawn, hashes, out))
 
 
-def sign_texts(text: Text, tables: Tables, mode: int, ngram: int, seed: int, out: npt.NDArray[np.uint32]) -> Mask:
+def sign_texts(text: Text, tables: Tables, mode: int, ngram: int, seed: int, out: Uint32s) -> Mask:
     """Fill the MinHash signatures of the shingles of texts, which are nowhere kept.
 
     Parameters
@@ -116,8 +113,8 @@ def sign_texts(text: Text, tables: Tables, mode: int, ngram: int, seed: int, out
 
 
 def sign_weighted(
-    hashes: Words, weights: Floats, offsets: Ints, num_hashes: int, seed: int, out: npt.NDArray[np.uint32] | None = None
-) -> npt.NDArray[np.uint32]:
+    hashes: Words, weights: Floats, offsets: Ints, num_hashes: int, seed: int, out: Uint32s | None = None
+) -> Uint32s:
     """Return the signatures of documents whose features have weights.
 
     Parameters
@@ -145,7 +142,7 @@ def sign_weighted(
     return signatures
 
 
-def band_keys(signatures: npt.NDArray[np.uint32], num_bands: int) -> Words:
+def band_keys(signatures: Uint32s, num_bands: int) -> Words:
     """Return a 64-bit key of every band, shape (num_bands, num_documents).
 
     Requires: num_bands divides the length of a signature. Keys of two bands are never compared.

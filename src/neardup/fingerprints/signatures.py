@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Floats, Mask
+from neardup.arrays import Bytes, Floats, Mask, Uint32s
 from neardup.errors import InputError, SchemeError, SettingError
+from neardup.files import JsonObject
 from neardup.fingerprints.minhash import WEIGHTED_SCHEME_NAME
 from neardup.fingerprints.sketches import SCHEME_KEY, UNKNOWN, Sketches, read_json, read_rows
 
@@ -45,7 +43,7 @@ class Signatures(Sketches):
 
     column, kind, dtype = "signature", "Signatures", np.uint32
     size = "num_hashes", 1
-    values: npt.NDArray[np.uint32]
+    values: Uint32s
 
     @property
     def num_hashes(self) -> int:
@@ -165,7 +163,7 @@ class Signatures(Sketches):
         values[rows.empty] = ALL_ONES
         return cls(values, scheme, rows.ids)
 
-    def _actual_scheme(self) -> dict[str, Any]:
+    def _actual_scheme(self) -> JsonObject:
         return {**self.scheme, "num_hashes": self.num_hashes}
 
     def _refuse_weighted(self, done: str) -> None:
@@ -244,7 +242,7 @@ class PackedSignatures(Sketches):
         return cls(planes, scheme, rows.ids, rows.empty)
 
 
-def is_empty(values: npt.NDArray[np.uint32]) -> Mask:
+def is_empty(values: Uint32s) -> Mask:
     """Return which signatures are all ones, as that of an empty set is: bool array of shape (num_sets,)."""
     empty: Mask = values[:, 0] == ALL_ONES
     doubtful = np.flatnonzero(empty)
@@ -253,12 +251,12 @@ def is_empty(values: npt.NDArray[np.uint32]) -> Mask:
     return empty
 
 
-def unknown_scheme(num_hashes: int) -> dict[str, Any]:
+def unknown_scheme(num_hashes: int) -> JsonObject:
     """Return the scheme of signatures that came without one."""
     return {"name": UNKNOWN, "num_hashes": num_hashes}
 
 
-def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> dict[str, Any]:
+def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> JsonObject:
     """Return the scheme of a table of signatures, or raise InputError."""
     num_bytes = table.schema.field("signature").type.byte_width
     scheme, text = read_json(table.schema, SCHEME_KEY)
@@ -277,7 +275,7 @@ def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> dict[str, Any]:
     return scheme
 
 
-def _mix(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _mix(values: Uint32s) -> Uint32s:
     """Mix the bits of each value, one to one: the finaliser of MurmurHash3."""
     mixed = values ^ (values >> np.uint32(16))
     mixed *= np.uint32(0x85EBCA6B)

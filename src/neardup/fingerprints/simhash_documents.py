@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from neardup.features.idf import IdfTable, describe_features, inverse_frequencie
 from neardup.features.page_structure import weigh_tags
 from neardup.features.segmenters import cutter_of, pack_tokens, shingle_strings
 from neardup.features.shingles import Workspace, extract_text, shingle_documents
+from neardup.files import JsonObject
 from neardup.fingerprints.simhash import SCHEME, Sums, extend, num_words, summarise, summarise_weighted
 from neardup.kernels.token_arrays import Shingles, TokenStrings
 from neardup.settings.methods import IdfSource, SimHash
@@ -184,7 +185,7 @@ def _idf(texts: pa.Array | None, features: DistinctFeatures, method: SimHash, id
     return idf.lookup(features.hashes)
 
 
-def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]:
+def scheme_of(method: SimHash, idf_version: str | None = None) -> JsonObject:
     """Return the scheme of fingerprints, as values for JSON: fingerprints are comparable if it is equal.
 
     Parameters
@@ -192,7 +193,7 @@ def scheme_of(method: SimHash, idf_version: str | None = None) -> dict[str, Any]
     method : the settings of fingerprints.
     idf_version : the version of the table of document frequencies, if there is one.
     """
-    scheme: dict[str, Any] = {**SCHEME, "bits": method.bits, "scheme": method.scheme}
+    scheme: JsonObject = {**SCHEME, "bits": method.bits, "scheme": method.scheme}
     if method.scheme != "native":
         return scheme
     function = name_callable(method.hash) if callable(method.hash) else method.hash

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
-from neardup.files import AnyPath, AtomicFile, writing_to
+from neardup.files import AnyPath, AtomicFile, JsonObject, writing_to
 from neardup.settings.constraints import check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SCHEME_KEY, INDEX_KEY = b"neardup.scheme", b"neardup.index"
 UNKNOWN = "unknown"  # the name of the scheme where none is recorded
 _BATCH_ROWS = 1 << 16
+
+Scheme: TypeAlias = Mapping[str, Any]
+"""How sketches are made: a name, a version and settings. Only sketches of one scheme are compared."""
 _SEAL, _DIGEST_BYTES = b"neardup.metadata", 16
 
 
@@ -38,7 +41,7 @@ class Rows(NamedTuple):
     empty: Mask
 
 
-def make_table(column: str, rows: Rows, scheme: Mapping[str, Any], *, with_hex: bool = False) -> pa.Table:
+def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = False) -> pa.Table:
     """Return a table of `id` and a column of fixed-size binary, null where a row is empty; the scheme in its metadata.
 
     Parameters
@@ -47,14 +50,14 @@ def make_table(column: str, rows: Rows, scheme: Mapping[str, Any], *, with_hex: 
     with_hex : adds a column `hex`, the bytes as hexadecimal digits.
     """
     binary = pa.binary(rows.data.shape[1])
-    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", pa.string())][: 2 + with_hex]
+    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", "string")][: 2 + with_hex]
     valid = pa.py_buffer(np.packbits(~rows.empty, bitorder="little")) if rows.empty.any() else None
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(rows.data))]
     column_bytes = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
     columns = [rows.ids, column_bytes]
     if with_hex:
         digits = [None if value is None else value.hex() for value in column_bytes.to_pylist()]
-        columns.append(pa.array(digits, pa.string()))
+        columns.append(pa.array(digits, "string"))
     return pa.table(columns, schema=pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()}))
 
 
@@ -93,13 +96,13 @@ def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
     if ids.null_count and (ids.is_null().to_numpy(zero_copy_only=False) & ~empty).any():
         raise ColumnError(f"{name} has a null in the column 'id'. Give every row an id.")
     if pa.types.is_integer(ids.type):
-        return ids.cast(pa.int64())
-    return ids.cast(pa.large_string())
+        return ids.cast("int64")
+    return ids.cast("large_string")
 
 
 def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return ids as one array: integers, or large_string, since 27 million addresses have more than 2 GiB."""
-    return one_chunk(ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids)
+    return one_chunk(ids.cast("large_string") if pa.types.is_string(ids.type) else ids)
 
 
 def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
@@ -113,7 +116,7 @@ def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
         raise InputError(f"ids must be all strings, or all integers: {error}. Change ids.") from error
 
 
-def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str]:
+def read_json(schema: pa.Schema, key: bytes) -> tuple[JsonObject | None, str]:
     """Return the JSON object under a key of the metadata, None if there is none, and the beginning of its text."""
     text = (schema.metadata or {}).get(key, b"nothing")
     try:
@@ -152,7 +155,7 @@ def _as_table(batch: pa.RecordBatch) -> pa.Table:
 
 def _number_ids(rows: Ints) -> pa.Array:
     """Return row numbers as text."""
-    return arrow_of(rows).cast(pa.large_string())
+    return arrow_of(rows).cast("large_string")
 
 
 def _open(path: AnyPath) -> pq.ParquetFile:
@@ -210,12 +213,7 @@ def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> 
 
 
 def require_same(
-    first: Mapping[str, Any],
-    second: Mapping[str, Any],
-    first_name: str,
-    second_name: str,
-    *,
-    kind: str = "Fingerprints",
+    first: Scheme, second: Scheme, first_name: str, second_name: str, *, kind: str = "Fingerprints"
 ) -> None:
     """Raise SchemeError unless two schemes are equal; kind : the plural that names what has them."""
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
@@ -273,12 +271,10 @@ class Sketches(ABC):
     size: ClassVar[tuple[str, int]]
     """The name of the length of a row in a scheme, and what a number of the row adds to it."""
     values: Array
-    scheme: Mapping[str, Any]
-    report: dict[str, Any] | None = None
+    scheme: Scheme
+    report: JsonObject | None = None
 
-    def __init__(
-        self, values: Array, scheme: Mapping[str, Any], ids: pa.Array | None = None, empty: Mask | None = None
-    ) -> None:
+    def __init__(self, values: Array, scheme: Scheme, ids: pa.Array | None = None, empty: Mask | None = None) -> None:
         self.values, self.scheme, self._empty = values, scheme, empty
         self._ids = None if ids is None else large_ids(ids)
 
@@ -380,7 +376,7 @@ class Sketches(ABC):
         return cls._from_table(read_table(path), os.fspath(path))
 
     @classmethod
-    def _open_later(cls, path: AnyPath, scheme: Mapping[str, Any]) -> Self:
+    def _open_later(cls, path: AnyPath, scheme: Scheme) -> Self:
         """Return the rows of a file of this scheme, read when they are first used."""
         sketches = cls.__new__(cls)
         sketches.scheme, sketches._path = scheme, path
@@ -397,7 +393,7 @@ class Sketches(ABC):
     def _from_table(cls, table: pa.Table, name: str) -> Self:
         """Return the rows of a table that errors call `name`."""
 
-    def _actual_scheme(self) -> dict[str, Any]:
+    def _actual_scheme(self) -> JsonObject:
         return dict(self.scheme)
 
     def _num_paired(self, other: Self) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_file
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink
 from neardup.documents.sources import Source
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -22,7 +23,7 @@ _FILE_MAGIC = b"ARROW1"
 _FRAMES = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def column_types(source: Source) -> dict[str, pa.DataType]:
+def column_types(source: Source) -> ColumnTypes:
     """Return name and type of each column."""
     with source.open_file() as file:
         schema = open_reader(file).schema
@@ -47,9 +48,7 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     return iter(reader)
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it remain.
 
     All columns are read and checked in any case, so that damage is found at the same row with or without payload.
@@ -62,7 +61,7 @@ def read(
             yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
 
 
-def _checked_batches(source: Source, reject: Callable[[Rejected], None]) -> Iterator[pa.RecordBatch]:
+def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]:
     with source.open_file() as file:
         try:
             for batch in _record_batches(open_reader(file)):
@@ -71,7 +70,7 @@ def _checked_batches(source: Source, reject: Callable[[Rejected], None]) -> Iter
                 yield batch
         except _DAMAGE as error:
             reason = f"the Arrow file cannot be read: {error}"
-            reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+            reject(lost_file(source.name, reason))
 
 
 def _check_offsets(batch: pa.RecordBatch) -> None:

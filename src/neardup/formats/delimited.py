@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
+from neardup.arrays import Ints
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, Rejected, lost_file
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, wide_encoding_of
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.sinks import RowSink, open_compressed
 from neardup.documents.sources import Source, check_columns
 from neardup.documents.texts import documents_of, replace_column
@@ -34,7 +36,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _EMPTY = "Empty CSV"
 
 
-def column_types(file: Source) -> dict[str, pa.DataType]:
+def column_types(file: Source) -> ColumnTypes:
     """Return name and type (string) of each column."""
     return dict.fromkeys(_header(file).names, pa.string())
 
@@ -83,7 +85,7 @@ class _Wanted(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The columns as they are named; names may repeat."""
-        return pa.schema([pa.field(self.header.names[position], pa.string()) for position in self.positions])
+        return pa.schema([pa.field(self.header.names[position], "string") for position in self.positions])
 
 
 def _count_columns(head: bytes, delimiter: str) -> int:
@@ -137,7 +139,7 @@ class _BadRows:
             self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
         return "skip"
 
-    def number(self, num_good: int, source: Source, reject: Callable[[Rejected], None]) -> np.ndarray:
+    def number(self, num_good: int, source: Source, reject: Reject) -> Ints:
         """Return the numbers of the next good rows; report the bad ones among them."""
         bad = sorted(self.waiting)
         rows = np.arange(self.next_row, self.next_row + num_good + len(bad), dtype=np.int64)
@@ -146,7 +148,7 @@ class _BadRows:
         self.report(source, reject, before=self.next_row)
         return good
 
-    def report(self, source: Source, reject: Callable[[Rejected], None], before: int | None = None) -> None:
+    def report(self, source: Source, reject: Reject, before: int | None = None) -> None:
         """Report the bad rows before a row (default all)."""
         for row in sorted(self.waiting):
             if before is None or row < before:
@@ -195,7 +197,7 @@ class _UntilError(io.RawIOBase):
 
 
 def _record_batches(
-    source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Callable[[Rejected], None]
+    source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Reject
 ) -> Iterator[pa.RecordBatch]:
     """Yield the good rows; a row longer than a block starts the file over with larger blocks."""
     block_bytes, done = BLOCK_BYTES, 0
@@ -231,14 +233,12 @@ def _record_batches(
                 reason = f"the rest of the file cannot be read: {error}"
                 if _STRADDLES in str(error):
                     reason = f"a row is longer than {MAX_ROW_BYTES} bytes, the longest that is read"
-                reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+                reject(lost_file(source.name, reason))
                 return
             block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
 
 
-def read(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
     delimiter = _DELIMITERS[file.format]
     try:
@@ -246,7 +246,7 @@ def read(
     except _ERRORS as error:
         if _EMPTY not in str(error):
             reason = f"the header of the file cannot be read: {error}"
-            reject(Rejected(file.name, None, None, None, reason, rest_of_file=True))
+            reject(lost_file(file.name, reason))
         return
     bad = _BadRows(header.num_blank + 1)
     every = range(len(header.names))
@@ -265,7 +265,7 @@ def _make_sink(file: Source) -> Callable[[str], RowSink]:
         raise pa.ArrowInvalid(f"{file.name} has no header") from error
     with file.open_stream() as stream:
         is_marked = bytes(stream.read(len(BYTE_ORDER_MARK))) == BYTE_ORDER_MARK
-    schema = pa.schema([pa.field(name, pa.string()) for name in names])
+    schema = pa.schema([pa.field(name, "string") for name in names])
     options = pa_csv.WriteOptions(delimiter=_DELIMITERS[file.format])
     make_writer = partial(pa_csv.CSVWriter, write_options=options)
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from neardup.documents.batch import Columns, DocumentBatch, Pages, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Pages, Reject, Rejected, lost_file
 from neardup.documents.lines import STREAM_ERRORS
 from neardup.documents.pages import (
     COLUMN_TYPES,
@@ -24,9 +24,7 @@ from neardup.documents.sources import Source
 from neardup.formats.registry import Handler
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it."""
     try:
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
@@ -38,7 +36,7 @@ def read(
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"
-        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
+        reject(lost_file(source.name, reason, row=0))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
     yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload)

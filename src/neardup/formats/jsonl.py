@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -22,14 +22,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, concatenate, replace_lines, select_lines
+from neardup.arrays import Bytes, Integers, Ints, Mask
+from neardup.documents.batch import (
+    Columns,
+    DocumentBatch,
+    RawLines,
+    Reject,
+    Rejected,
+    concatenate,
+    replace_lines,
+    select_lines,
+)
 from neardup.documents.lines import BYTE_ORDER_MARK, LineBlock, read_line_blocks
-from neardup.documents.nested import nested_types, path_of
+from neardup.documents.nested import ColumnTypes, nested_types, path_of
 from neardup.documents.ranks import EXACT_BELOW, rank_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.documents.stretches import stretches_of_lines
 from neardup.documents.texts import documents_of
+from neardup.files import JsonObject
 from neardup.formats.registry import Handler
 
 SAMPLE_LINES = 100
@@ -50,7 +61,7 @@ class _Wanted(NamedTuple):
 
     columns: Columns
     keys: dict[str, tuple[str, ...]]
-    kinds: dict[str, pa.DataType]
+    kinds: ColumnTypes
 
     @property
     def schema(self) -> pa.Schema:
@@ -72,7 +83,7 @@ def _fields(kinds: dict[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
     return [pa.field(key, pa.struct(_fields(below)) if below else kinds[key,]) for key, below in outer.items()]
 
 
-def column_types(source: Source) -> dict[str, pa.DataType]:
+def column_types(source: Source) -> ColumnTypes:
     """Return the keys of the first lines, each with the type that its values suggest."""
     kinds: dict[tuple[str, ...], set[str]] = {}
     ignored: list[Rejected] = []
@@ -97,12 +108,12 @@ def column_types(source: Source) -> dict[str, pa.DataType]:
 
 
 @lru_cache(maxsize=64)
-def _types_of(source: Source, _: tuple[int, float]) -> dict[str, pa.DataType]:
+def _types_of(source: Source, _: tuple[int, float]) -> ColumnTypes:
     """Return the types of a file of this size and time of last change, which all of its stretches need."""
     return column_types(replace(source, stretch=None))
 
 
-def _sample(source: Source, reject: Callable[[Rejected], None]) -> Iterator[str]:
+def _sample(source: Source, reject: Reject) -> Iterator[str]:
     for block in read_line_blocks(source, reject):
         for begin in range(0, block.num_lines, _LINES_AT_ONCE):
             filled = _has_text(block.data, block.offsets[begin : begin + _LINES_AT_ONCE + 1])
@@ -121,9 +132,7 @@ def _arrow_type(seen: set[str]) -> pa.DataType:
     return pa.list_(pa.null()) if seen == {"list"} else pa.struct([])
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
     is_plain = len(columns.names) == len(columns.texts) and not any("." in name for name in columns.names)
     types = {} if is_plain else _types_of(source, source.stat())
@@ -132,7 +141,7 @@ def read(
         yield from _documents(block, wanted, source, reject, with_payload)
 
 
-def _keys_of(types: dict[str, pa.DataType], name: str) -> tuple[str, ...]:
+def _keys_of(types: ColumnTypes, name: str) -> tuple[str, ...]:
     """Return the keys that lead to a column; types : those of the file, where they are known."""
     fields: Any = pa.schema(types)
     keys = []
@@ -143,10 +152,10 @@ def _keys_of(types: dict[str, pa.DataType], name: str) -> tuple[str, ...]:
     return tuple(keys) or (name,)
 
 
-def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.DataType]:
+def _kinds(types: ColumnTypes, columns: Columns) -> ColumnTypes:
     """Return the types to read columns as; types : those of the file, where they are known."""
     types = nested_types(types)
-    fields: dict[str, pa.DataType] = {}
+    fields: ColumnTypes = {}
     for name in columns.ranks:
         kind = types.get(name, pa.null())
         fields[name] = kind if kind in (pa.large_string(), pa.int64()) else pa.float64()
@@ -159,7 +168,7 @@ def _kinds(types: dict[str, pa.DataType], columns: Columns) -> dict[str, pa.Data
 
 
 def _documents(
-    block: LineBlock, wanted: _Wanted, source: Source, reject: Callable[[Rejected], None], with_payload: bool
+    block: LineBlock, wanted: _Wanted, source: Source, reject: Reject, with_payload: bool
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of a block as a batch, if there are any."""
     candidate, bad = _looks_like_objects(block)
@@ -185,7 +194,7 @@ def _documents(
         yield replace(documents_of(none, lines[:0], wanted.columns, "", reject), payload=payload)
 
 
-def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
+def _looks_like_objects(block: LineBlock) -> tuple[Mask, dict[int, str]]:
     """Return which lines begin with `{` and end with `}`, and the others that are not blank."""
     data = block.data
     begins, ends = block.offsets[:-1], block.offsets[1:]
@@ -205,7 +214,7 @@ def _looks_like_objects(block: LineBlock) -> tuple[np.ndarray, dict[int, str]]:
     return candidate, bad
 
 
-def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _has_text(data: Bytes, offsets: Ints) -> Mask:
     """Return whether each line of some bytes, which begins at its offset, has more than blanks.
 
     All lines are looked at together: a small compressed file may have millions that are blank.
@@ -214,7 +223,7 @@ def _has_text(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         return np.zeros(0, np.bool_)
     is_text = ~_IS_BLANK[data[offsets[0] : offsets[-1]]]
     # A line is never empty, which `reduceat` requires: it has a line end, or it is the last.
-    has_text: np.ndarray = np.logical_or.reduceat(is_text, offsets[:-1] - offsets[0])
+    has_text: Mask = np.logical_or.reduceat(is_text, offsets[:-1] - offsets[0])
     return has_text
 
 
@@ -242,7 +251,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> tuple[list[DocumentBatch], dict[int, str]]:
+def _parse(data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> tuple[list[DocumentBatch], dict[int, str]]:
     """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line.
 
     Returns
@@ -269,7 +278,7 @@ def _parse(data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> tuple[list[
     return pieces, bad
 
 
-def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted) -> DocumentBatch | None:
+def _parse_fast(data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted) -> DocumentBatch | None:
     """Return the lines of a range as Arrow parses them; None if it does not parse all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
@@ -291,7 +300,7 @@ def _parse_fast(data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, want
     return found
 
 
-def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: np.ndarray, wanted: _Wanted) -> None:
+def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> None:
     """Read ranks of lines again that Arrow read as floating point, and that may be integers without an equal."""
     for name, rank in zip(wanted.columns.ranks, found.ranks, strict=True):
         if not pa.types.is_floating(wanted.kinds[name]):
@@ -302,12 +311,12 @@ def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: np.ndarray, w
                 rank[row] = rank_of(_judge(_line(data, offsets, int(found.rows[row])), wanted)[name])
 
 
-def _line(data: pa.Buffer, offsets: np.ndarray, row: int) -> bytes:
+def _line(data: pa.Buffer, offsets: Ints, row: int) -> bytes:
     return bytes(data.slice(int(offsets[row]), int(offsets[row + 1] - offsets[row])).to_pybytes())
 
 
 def _parse_slowly(
-    data: pa.Buffer, offsets: np.ndarray, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
+    data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted, bad: dict[int, str]
 ) -> Iterator[DocumentBatch]:
     """Yield the lines of a range one by one; add the reasons why others are refused to `bad`."""
     columns = wanted.columns
@@ -332,7 +341,7 @@ def _refuse(row: Rejected) -> None:
     raise TypeError(row.reason)
 
 
-def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
+def _judge(line: bytes, wanted: _Wanted) -> JsonObject:
     """Return the columns of one line, as `_kinds` has them. Raises TypeError with the reason if it cannot be read."""
     columns = wanted.columns
     try:
@@ -341,14 +350,14 @@ def _judge(line: bytes, wanted: _Wanted) -> dict[str, Any]:
         if not isinstance(record, dict):
             raise TypeError(f"the line is {_kind(record)}, not an object")
         record = {name: _value_of(record, keys) for name, keys in wanted.keys.items()}
-        identifier = {name: _id_text(record[name]) for name in columns.ids}
+        identifier = {name: _text_of(record[name]) for name in columns.ids}
         ranks = {name: _rank_text(record[name]) for name in columns.ranks}
-        values = {name: _id_text(record[name], f"'{name}'") for name in columns.values}
+        values = {name: _text_of(record[name], f"'{name}'") for name in columns.values}
     except RecursionError as error:
         raise TypeError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:
         raise TypeError(_not_json(error)) from error
-    row: dict[str, Any] = ranks | values | identifier | {name: record[name] for name in columns.texts}
+    row: JsonObject = ranks | values | identifier | {name: record[name] for name in columns.texts}
     for name in columns.texts:
         if not isinstance(row[name], (str if columns.vector_length is None else list) | None):
             needed = "a string" if columns.vector_length is None else "a list of numbers"
@@ -370,7 +379,8 @@ def _value_of(value: Any, keys: tuple[str, ...]) -> Any:
     return value
 
 
-def _id_text(value: Any, what: str = "the id") -> str | None:
+def _text_of(value: Any, what: str = "the id") -> str | None:
+    """Return an id or a value as a string."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (bool, int, float)):
@@ -380,11 +390,9 @@ def _id_text(value: Any, what: str = "the id") -> str | None:
 
 def _rank_text(value: Any) -> str | None:
     """Return a rank as a string, from which `as_rank` reads the same value."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return json.dumps(value)
-    raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
+    if isinstance(value, (bool, list, dict)):
+        raise TypeError(f"the rank is {_kind(value)}, not a number or a date")
+    return _text_of(value)
 
 
 def _why_not_unicode(line: bytes, name: str) -> str:
@@ -399,7 +407,7 @@ _MARK = re.compile(r'["{}\[\],]')
 _STRINGS = json.JSONDecoder(strict=False)
 
 
-def _replace_texts(batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> RawLines:
+def _replace_texts(batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray) -> RawLines:
     """Return lines with other texts; the bytes outside of the string of the text stay.
 
     A string of ASCII alone stays so, by escapes.

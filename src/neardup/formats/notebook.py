@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from neardup.arrays import arrow_of_strings
-from neardup.documents.batch import Columns, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, DocumentBatch, Reject, Rejected
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source
 from neardup.formats.plain import read_whole
 from neardup.formats.registry import Handler
 
 
-def read(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the source of the notebook as one document, or reject the file."""
     batch = next(read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload), None)
     if batch is None:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.nested import column_of, with_column
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject, lost_file
+from neardup.documents.nested import ColumnTypes, column_of, with_column
 from neardup.documents.sources import Source, Stretch, check_columns
 from neardup.documents.stretches import STRETCH_BYTES, cut
 from neardup.documents.texts import documents_of, replace_column, slices_of
@@ -44,7 +44,7 @@ _MAX_INDEX_BYTES_PER_VALUE = 4
 _MAX_VALUES, _MIN_VALUES, _BYTES_BETWEEN_LOOKS = 1024, 16, 1 << 19
 
 
-def column_types(source: Source) -> dict[str, pa.DataType]:
+def column_types(source: Source) -> ColumnTypes:
     """Return name and type of each column."""
     with source.open_file() as file:
         schema = pq.read_schema(file)
@@ -71,9 +71,7 @@ def stretches(source: Source) -> list[Stretch]:
     return cut(starts, metadata.num_row_groups)
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a Parquet file; damage is one rejection, and rows read before it remain.
 
     Raises
@@ -95,7 +93,7 @@ def read(
                 f"its rows cannot be copied: {error}. Replace the file, or leave it out."
             ) from error
         reason = f"the Parquet file cannot be read: {error}"
-        reject(Rejected(source.name, None, None, None, reason, rest_of_file=True))
+        reject(lost_file(source.name, reason))
     if source.stretch is not None:
         source.stretch.rows, source.stretch.reached = first_row, source.stretch.end
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import arrow_of_bytes, arrow_of_strings, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, replace_lines
+from neardup.arrays import Integers, arrow_of_bytes, arrow_of_strings, offsets_from_lengths
+from neardup.documents.batch import Columns, DocumentBatch, RawLines, Reject, Rejected, lost_file, replace_lines
 from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks, wide_encoding_of
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source, Stretch
@@ -21,22 +21,18 @@ MAX_FILE_BYTES = 1 << 30
 """A longer file is rejected as one document."""
 
 
-def read(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
     if file.unit == "file":
         return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
     return read_lines(file, reject, with_payload=with_payload)
 
 
-def read_lines(
-    source: Source, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read_lines(source: Source, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
         if block.begins_file and wide_encoding_of(block.data[:_HEAD_BYTES].tobytes()):
-            reject(Rejected(source.name, None, None, None, "no row of the file can be read", rest_of_file=True))
+            reject(lost_file(source.name, "no row of the file can be read"))
             return
         rows = np.arange(block.num_lines, dtype=np.int64) + block.first_line
         payload = RawLines(pa.py_buffer(block.data), block.offsets) if with_payload else None
@@ -67,13 +63,13 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
 
 
 def read_whole(
-    source: Source, reject: Callable[[Rejected], None], *, with_id: bool = False, with_payload: bool = False
+    source: Source, reject: Reject, *, with_id: bool = False, with_payload: bool = False
 ) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it; its id, if wanted, is its path."""
     try:
         data = source.read_bytes(MAX_FILE_BYTES + 1)
         if wide_encoding_of(data):
-            reject(Rejected(source.name, 0, None, None, "the file is not valid UTF-8", rest_of_file=True))
+            reject(lost_file(source.name, "the file is not valid UTF-8", row=0))
             return
         text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError:
@@ -81,7 +77,7 @@ def read_whole(
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"
-        reject(Rejected(source.name, 0, None, None, reason, rest_of_file=True))
+        reject(lost_file(source.name, reason, row=0))
         return
     if len(data) > MAX_FILE_BYTES:
         reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
@@ -100,7 +96,7 @@ def _why_not_utf8(data: bytes, unit: str) -> str:
     return f"the {unit} is not valid UTF-8"
 
 
-def _replace_texts(batch: DocumentBatch, _: str, rows: np.ndarray, texts: pa.LargeStringArray) -> RawLines:
+def _replace_texts(batch: DocumentBatch, _: str, rows: Integers, texts: pa.LargeStringArray) -> RawLines:
     """Return lines, or a file, with other texts; the byte order mark and the line ends stay.
 
     A text whose last character is a carriage return gets a line end of both characters, of which a reader drops both.

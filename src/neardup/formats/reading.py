@@ -11,10 +11,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from neardup.arrays import flatten_strings
-from neardup.documents.batch import BatchCache, Columns, DocumentBatch, Entry, Payload, Rejected, bytes_of
+from neardup.arrays import Integers, flatten_strings
+from neardup.documents.batch import (
+    BatchCache,
+    Columns,
+    DocumentBatch,
+    Entry,
+    Payload,
+    Reject,
+    Rejected,
+    bytes_of,
+    lost_file,
+)
 from neardup.documents.lines import STREAM_ERRORS, why_wide, wide_encoding_of
-from neardup.documents.nested import nested_types
+from neardup.documents.nested import ColumnTypes, nested_types
 from neardup.documents.sinks import Sink
 from neardup.documents.sources import (
     FREE_BYTES,
@@ -28,7 +38,7 @@ from neardup.documents.sources import (
 from neardup.documents.texts import with_keys
 from neardup.errors import InputError
 from neardup.executor import chain_ahead
-from neardup.formats.registry import COMPRESSIONS, FORMATS, format_of_bytes
+from neardup.formats.registry import COMPRESSIONS, FORMATS, Handler, format_of_bytes
 from neardup.formats.tables import TablePart
 from neardup.settings.run import MAX_DOCUMENT_BYTES, MAX_UNREADABLE
 
@@ -51,12 +61,17 @@ class InputFile(Source):
         """Whether the documents are web pages."""
         return FORMATS[self.format].contents == "pages"
 
+    @property
+    def handler(self) -> Handler:
+        """The functions that read and write the file."""
+        return FORMATS[self.format].handler
+
     def identity(self) -> tuple[str, int, float]:
         """Return name, size in bytes and time of last change; reads them from the storage each time."""
         size, changed = self.stat()
         return self.name, size, changed if self.version is None else self.version
 
-    def column_types(self) -> dict[str, pa.DataType] | None:
+    def column_types(self) -> ColumnTypes | None:
         """Return name and type of each column and of the fields inside it.
 
         None for plain text, {} when empty or damaged, which `read` reports. A file is looked at once, however often
@@ -65,22 +80,22 @@ class InputFile(Source):
         return self._column_types
 
     @cached_property
-    def _column_types(self) -> dict[str, pa.DataType] | None:
+    def _column_types(self) -> ColumnTypes | None:
         with suppress(*_DAMAGE):
-            types = FORMATS[self.format].handler.column_types(self)
+            types = self.handler.column_types(self)
             return None if types is None else nested_types(types)
         return {}
 
     def num_rows(self) -> int | None:
         """Return the number of rows if the metadata has it (Parquet), else None."""
         with suppress(*_DAMAGE):
-            return FORMATS[self.format].handler.num_rows(self)
+            return self.handler.num_rows(self)
         return None
 
     def is_bare(self) -> bool:
         """Return whether the file is a table without columns. One that is damaged is none, and is rejected."""
         with suppress(*_DAMAGE):
-            handler = FORMATS[self.format].handler
+            handler = self.handler
             return handler.num_rows(self) is not None and handler.column_types(self) == {}
         return False
 
@@ -88,12 +103,10 @@ class InputFile(Source):
         """Return the stretches in which the file can be read; itself if it is read whole."""
         found: list[Stretch] = []
         with suppress(*_DAMAGE):
-            found = FORMATS[self.format].handler.stretches(self)
+            found = self.handler.stretches(self)
         return [replace(self, stretch=stretch) for stretch in found] if len(found) > 1 else [self]
 
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
+    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the documents of the file, or of its stretch, in order; call `reject` once for each row left out.
 
         Raises
@@ -108,10 +121,10 @@ class InputFile(Source):
         values = tuple(name for name in columns.values if name not in keys)
         ranks = tuple(name for name in columns.ranks if name not in keys)
         wanted = columns._replace(values=values, ranks=ranks)
-        batches = FORMATS[self.format].handler.read(self, wanted, reject, with_payload=with_payload)
+        batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
         return (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
 
-    def replace_texts(self, batch: DocumentBatch, column: str, rows: np.ndarray, texts: pa.LargeStringArray) -> Payload:
+    def replace_texts(self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray) -> Payload:
         """Return the payload of a batch in which some documents have another text, and all else is as it was.
 
         Parameters
@@ -121,13 +134,13 @@ class InputFile(Source):
         rows : integers, rows of the batch, rising, that have another text than before; neither is null.
         texts : of all rows.
         """
-        replace = FORMATS[self.format].handler.replace_texts
+        replace = self.handler.replace_texts
         assert replace is not None, "of web pages"
         return replace(batch, column, rows, texts)
 
     def make_sink(self) -> Callable[[str], Sink]:
         """Return how payloads are written to a local path in the format, compression and layout of this file."""
-        return FORMATS[self.format].handler.make_sink(self)
+        return self.handler.make_sink(self)
 
 
 @dataclass(frozen=True)
@@ -145,30 +158,18 @@ class UnreachableInput(InputFile):
         """Return the name alone."""
         return self.name, 0, 0.0
 
-    def column_types(self) -> dict[str, pa.DataType]:
-        """Return no column, as of a damaged file."""
-        return {}
+    @property
+    def handler(self) -> Handler:
+        """One that finds no columns, rejects all of it, and knows no layout."""
+        return Handler(self._reject, self._refuse, lambda _: {})
 
-    def num_rows(self) -> None:
-        """Return nothing, as of a damaged file."""
-
-    def is_bare(self) -> bool:
-        """Return False."""
-        return False
-
-    def stretches(self) -> list[InputFile]:
-        """Return itself."""
-        return [self]
-
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    def _reject(
+        self, _: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
-        """Reject all of it."""
-        reject(Rejected(self.name, None, None, None, self.reason, rest_of_file=True))
+        reject(lost_file(self.name, self.reason))
         return iter(())
 
-    def make_sink(self) -> Callable[[str], Sink]:
-        """Raise OSError, as for a file that is too damaged to have a layout."""
+    def _refuse(self, _: Source) -> Callable[[str], Sink]:
         raise OSError(self.reason)
 
 
@@ -228,9 +229,7 @@ class Task(NamedTuple):
         if self.identity is not None and self.part.identity() != self.identity:
             raise changed(self.part.name)
 
-    def read(
-        self, reject: Callable[[Rejected], None] = ignore, *, with_payload: bool = False, threads: int = 1
-    ) -> Iterator[DocumentBatch]:
+    def read(self, reject: Reject = ignore, *, with_payload: bool = False, threads: int = 1) -> Iterator[DocumentBatch]:
         """Yield the documents of the part; see `read_tasks`."""
         for _, entry in read_tasks([self], threads, with_payload=with_payload):
             if isinstance(entry, Rejected):
@@ -268,7 +267,7 @@ class Task(NamedTuple):
                 if ending.is_early:
                     break
         except CannotOpen as error:
-            lost.append(Rejected(self.part.name, None, None, None, str(error), rest_of_file=True))
+            lost.append(lost_file(self.part.name, str(error)))
         yield from ((part.stretch, row) for row in (*rejected, *lost))
         yield part.stretch, None
 
@@ -301,7 +300,7 @@ class Task(NamedTuple):
                 expanded += fitting.text_bytes + DOCUMENT_BYTES * len(fitting.rows)
                 reason = self._why_too_large(expanded)
                 if reason is not None:
-                    yield Rejected(self.part.name, None, None, None, reason, rest_of_file=True)
+                    yield lost_file(self.part.name, reason)
                     is_lost = ending.is_early = True
                     continue
             for row in found:
@@ -322,7 +321,7 @@ class Task(NamedTuple):
         has_nothing = num_excluded > 0 and not num_rows and self.part.unit != "file"
         if not is_lost and (num_unreadable > self.max_unreadable * num_rows or has_nothing):
             share = f"{num_unreadable:,} of {num_rows:,} rows of the file cannot"
-            yield _lost(self.part.name, f"{share if num_documents else 'no row of the file can'} be read{why}")
+            yield lost_file(self.part.name, f"{share if num_documents else 'no row of the file can'} be read{why}")
 
     def _explained(self, row: Rejected, hint: str) -> Rejected:
         """Return the first unreadable row; of a file that is lost as a whole, with the reason.
@@ -330,7 +329,7 @@ class Task(NamedTuple):
         hint : describes what the file is instead.
         """
         if _IS_WIDE in hint and row.byte == 0:  # its other lines would be read as text with zeros
-            return _lost(self.part.name, f"no row of the file can be read{hint}")
+            return lost_file(self.part.name, f"no row of the file can be read{hint}")
         is_document = self.part.unit == "file" and self.max_unreadable < 1
         if row.rest_of_file or is_document:
             return row._replace(reason=row.reason + hint, rest_of_file=True)
@@ -356,7 +355,7 @@ class Task(NamedTuple):
             return f"the rest of the file cannot be read: {error}"
         return None
 
-    def _without_long(self, batch: DocumentBatch, reject: Callable[[Rejected], None]) -> DocumentBatch:
+    def _without_long(self, batch: DocumentBatch, reject: Reject) -> DocumentBatch:
         if batch.text_bytes <= self.max_document_bytes:
             return batch
         lengths = np.diff(flatten_strings(batch.text)[1])
@@ -370,10 +369,6 @@ class Task(NamedTuple):
             )
             reject(Rejected(self.part.name, row, None, None, reason, excluded=True, too_long=True))
         return batch.filter(fits)
-
-
-def _lost(name: str, reason: str) -> Rejected:
-    return Rejected(name, None, None, None, reason, rest_of_file=True)
 
 
 def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
@@ -460,6 +455,13 @@ def _is_utf8(head: bytes) -> bool:
 def changed(name: str) -> InputError:
     """Return the error for an input that changed between two passes."""
     return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
+
+
+def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
+    """Return tasks with the identities of their inputs, and with a cache if their documents may fit into it."""
+    tasks = [task.identified() for task in tasks]
+    fits = cache.may_fit(sum(task.identity[1] for task in tasks if task.identity))
+    return [task._replace(cache=cache) for task in tasks] if fits else tasks
 
 
 def known_total(tasks: list[Task]) -> int | None:

@@ -14,10 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
-    from neardup.documents.batch import Columns, DocumentBatch, Payload, Rejected
+    from neardup.arrays import Integers
+    from neardup.documents.batch import Columns, DocumentBatch, Payload, Reject
+    from neardup.documents.nested import ColumnTypes
     from neardup.documents.sinks import Sink
     from neardup.documents.sources import Source, Stretch
 
@@ -26,7 +27,7 @@ class Read(Protocol):
     """Yields the documents of a file in order; calls `reject` once for each row left out."""
 
     def __call__(
-        self, file: Source, columns: Columns, reject: Callable[[Rejected], None], /, *, with_payload: bool = False
+        self, file: Source, columns: Columns, reject: Reject, /, *, with_payload: bool = False
     ) -> Iterator[DocumentBatch]:
         """Return the batches. Damage in the file is rejected; CannotOpen is raised if the file is gone."""
         ...
@@ -49,10 +50,10 @@ class Handler(NamedTuple):
 
     read: Read
     make_sink: Callable[[Source], Callable[[str], Sink]]
-    column_types: Callable[[Source], dict[str, pa.DataType] | None] = lambda file: None
+    column_types: Callable[[Source], ColumnTypes | None] = lambda file: None
     num_rows: Callable[[Source], int | None] = lambda file: None
     read_table: Callable[[Source, Sequence[str]], pa.Table] | None = None
-    replace_texts: Callable[[DocumentBatch, str, np.ndarray, pa.LargeStringArray], Payload] | None = None
+    replace_texts: Callable[[DocumentBatch, str, Integers, pa.LargeStringArray], Payload] | None = None
     stretches: Callable[[Source], list[Stretch]] = lambda file: []
 
 

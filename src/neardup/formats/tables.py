@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Rejected
-from neardup.documents.nested import nested_types, outer_names
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Reject
+from neardup.documents.nested import ColumnTypes, nested_types, outer_names
 from neardup.documents.texts import documents_of, is_text, is_vector, replace_column, slices_of
 from neardup.documents.views import check_views, plain_schema
 from neardup.errors import ColumnError, InputError
@@ -185,7 +185,7 @@ class TablePart:
         """Return name and size; a table in memory keeps no time."""
         return self.name, int(self.table.get_total_buffer_size()), 0.0
 
-    def column_types(self) -> dict[str, pa.DataType]:
+    def column_types(self) -> ColumnTypes:
         """Return name and type of each column; null for one without values, to which pandas gives the type double."""
         columns = zip(self.table.schema.names, self.table.columns, strict=True)
         types = {name: pa.null() if column.null_count == len(column) else column.type for name, column in columns}
@@ -205,9 +205,7 @@ class TablePart:
         """Return the only stretch, the whole table."""
         return [self]
 
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
+    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
         wanted = columns.names
         repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)

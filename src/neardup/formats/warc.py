@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Pages, Rejected
+from neardup.documents.batch import BLOCK_BYTES, Columns, DocumentBatch, Pages, Reject, Rejected
 from neardup.documents.page_charset import charset_parameter
 from neardup.documents.pages import (
     COLUMN_TYPES,
@@ -62,9 +62,7 @@ def stretches(source: Source) -> list[Stretch]:
         return cut(starts, file.size())
 
 
-def read(
-    source: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-) -> Iterator[DocumentBatch]:
+def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
     """Yield the pages of a WARC file; a response without one is rejected, other records are no documents."""
     for items in group_small(_items(source, reject, with_payload), _bytes_of, BLOCK_BYTES):
         pages = [item.page for item in items if item.page is not None]
@@ -73,7 +71,7 @@ def read(
         yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
 
 
-def _items(source: Source, reject: Callable[[Rejected], None], with_payload: bool) -> Iterator[_Item]:
+def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item]:
     # Gzip members are handled here; other compressions apply to the whole file.
     is_gzip, stretch = source.compression == "gzip", source.stretch
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:

@@ -118,7 +118,7 @@ def next_step(
 def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) -> int:
     """Return the time of the documents that are seen: not before they were added, even if the clock was set back."""
     added = [answers["first_seen"], *([snapshot.take(repeated, ["first_seen"])["first_seen"]] if len(repeated) else [])]
-    return max(now, *(pc.max(column.cast(pa.int64())).as_py() or 0 for column in added))
+    return max(now, *(pc.max(column.cast("int64")).as_py() or 0 for column in added))
 
 
 def _first_conflict(
@@ -183,7 +183,7 @@ def _documents(
         "first_seen": moment,
         "last_seen": moment,
         "payload": arriving.payloads,
-        "import_name": pa.array([import_name] * size, pa.large_string()),
+        "import_name": pa.array([import_name] * size, "large_string"),
         "kept_row": removers,
         "kept_id": _ids_of(snapshot, arriving, verdicts.remover),
     }
@@ -203,7 +203,7 @@ def _array(values: Array, kind: pa.DataType, mask: Mask) -> pa.Array:
 def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
     """Return the id of each row, stored or of the batch; null for -1."""
     if (rows < 0).all():
-        return pa.nulls(len(rows), pa.large_string())
+        return pa.nulls(len(rows), "large_string")
     return _take(snapshot, pa.table({"id": arriving.ids}), rows, ["id"])["id"].combine_chunks()
 
 

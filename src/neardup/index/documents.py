@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes
-from neardup.documents.batch import DocumentBatch, Pages, RawLines, Rejected, describe_rejected
+from neardup.documents.batch import DocumentBatch, Pages, RawLines, Reject, Rejected, describe_rejected
 from neardup.documents.nested import column_of, outer_names, value_of
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
 from neardup.features.vectors import array_of_documents
+from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
 from neardup.runs.run import Found, Inputs, Run, Source
@@ -40,7 +41,7 @@ def batch_of_text(
     for name, value in (("id", id), (PAYLOAD, payload)):
         if value is not None:
             check_text(name, value)
-    ids, payloads = (pa.array([value], pa.large_string()) for value in (id or "", payload))
+    ids, payloads = (pa.array([value], "large_string") for value in (id or "", payload))
     return Batch(array_of_documents([text], vector_length), ids, payloads, is_unnamed=id is None)
 
 
@@ -109,12 +110,7 @@ def find(run: Run) -> Found:
 
 
 def read_batches(
-    tasks: list[Task],
-    payload_column: ColumnNames,
-    reject: Callable[[Rejected], None],
-    threads: int,
-    *,
-    with_payload: bool = False,
+    tasks: list[Task], payload_column: ColumnNames, reject: Reject, threads: int, *, with_payload: bool = False
 ) -> Iterator[tuple[Task, DocumentBatch | None, Batch | None]]:
     """Yield the documents of parts as they were read, and as they enter an index; at the end of a part None for both.
 
@@ -160,7 +156,7 @@ def _raise(row: Rejected) -> None:
 def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
     """Return documents as they enter an index; names : the columns of payloads. Raises InputError if an id is null."""
     size = len(batch.rows)
-    ids = pa.array([""] * size, pa.large_string()) if batch.ids is None else batch.ids.cast(pa.large_string())
+    ids = pa.array([""] * size, "large_string") if batch.ids is None else batch.ids.cast("large_string")
     if ids.null_count:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
         raise InputError(f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none.")
@@ -169,7 +165,7 @@ def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
 
 def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
     if not names:
-        return pa.nulls(len(batch.rows), pa.large_string())
+        return pa.nulls(len(batch.rows), "large_string")
     payload = batch.payload.rows() if isinstance(batch.payload, Pages) else batch.payload
     if isinstance(payload, RawLines):
         rows = [_record(line) for line in arrow_of_bytes(payload.data, payload.offsets).to_pylist()]
@@ -177,21 +173,21 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
         assert payload is not None
         column = column_of(payload, names[0])
         if len(names) == 1 and column is not None and column.type in (pa.string(), pa.large_string()):
-            return pc.cast(column, pa.large_string())
+            return pc.cast(column, "large_string")
         rows = payload.select(outer_names(payload.schema, names)).to_pylist()
-    return pa.array([payload_of(row, names) for row in rows], pa.large_string())
+    return pa.array([payload_of(row, names) for row in rows], "large_string")
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def _record(line: bytes) -> JsonObject:
     """Return the fields of a line of JSON; none of a line that only Arrow can read, as it nests deeply."""
     try:
-        record: dict[str, Any] = json.loads(line.decode("utf-8-sig", "replace"))
+        record: JsonObject = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return {}
     return record
 
 
-def payload_of(record: dict[str, Any], names: Sequence[str]) -> str | None:
+def payload_of(record: JsonObject, names: Sequence[str]) -> str | None:
     """Return the payload of a row: of one column its text, of several an object; JSON if it is no text."""
     values = {name: value_of(record, name) for name in names}
     value = next(iter(values.values()), None) if len(names) < 2 else values

@@ -18,7 +18,7 @@ from neardup.documents.batch import Rejected, describe_rejected
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
-from neardup.files import AnyPath, read_json
+from neardup.files import AnyPath, JsonObject, read_json
 from neardup.formats.reading import Task
 from neardup.index import meta
 from neardup.index.documents import find, group_batches, read_batches
@@ -60,9 +60,9 @@ def make_index(
     return OpenIndex.create(address, prepared, made, lambda index: _fill(index, tasks, name, payload_column))
 
 
-def _report_of(folder: Path) -> dict[str, Any]:
+def _report_of(folder: Path) -> JsonObject:
     try:
-        report: dict[str, Any] = read_json(folder / "report.json")
+        report: JsonObject = read_json(folder / "report.json")
     except (OSError, ValueError) as error:
         raise InputError(
             f"{folder} has no report of a run: {error}. Pass the output folder of `neardup dedup`."
@@ -75,7 +75,7 @@ def _report_of(folder: Path) -> dict[str, Any]:
     return report
 
 
-def _method_of(folder: Path, report: dict[str, Any]) -> MethodSettings:
+def _method_of(folder: Path, report: JsonObject) -> MethodSettings:
     if report["method"] is None:
         raise SettingError(
             f"The run in {folder} used a Python function, which its report cannot name. Use Index.create with the "
@@ -86,7 +86,7 @@ def _method_of(folder: Path, report: dict[str, Any]) -> MethodSettings:
     return replace(method, **counted)
 
 
-def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) -> list[Task]:
+def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> list[Task]:
     """Return the kept files in the order in which the run read them."""
     if report.get("write", "kept") != "kept":
         raise InputError(
@@ -107,7 +107,7 @@ def _kept_tasks(folder: Path, report: dict[str, Any], method: MethodSettings) ->
     return find(Run(inputs, method)).tasks if files else []
 
 
-def _names(folder: Path, report: dict[str, Any]) -> _Name:
+def _names(folder: Path, report: JsonObject) -> _Name:
     """Return a function that gives a batch the ids that its documents had in the run."""
     if report["columns"]["id"] == FILE_COLUMN:
         return _paths_of(folder / "kept", report)
@@ -121,16 +121,16 @@ def _names(folder: Path, report: dict[str, Any]) -> _Name:
     numbers, prefix = _kept_numbers(folder, report), new_prefix()
 
     def number(_: Task, batch: Batch) -> Batch:
-        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], pa.large_string())
+        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], "large_string")
         return batch._replace(ids=ids, is_unnamed=False)
 
     return number
 
 
-def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
+def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
     """Yield the running numbers of the documents that a run kept, which has no column of ids."""
     with arrow_file(folder / "removed.parquet") as file:
-        removed = pq.read_table(file, columns=["id"])["id"].cast(pa.int64()).to_numpy()
+        removed = pq.read_table(file, columns=["id"])["id"].cast("int64").to_numpy()
     against = [part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"]
     first = sum(part["documents"] for part in against)
     kept = np.ones(report["counts"]["read"], np.bool_)
@@ -139,7 +139,7 @@ def _kept_numbers(folder: Path, report: dict[str, Any]) -> Iterator[int]:
     yield from count(first + len(kept))  # pragma: no cover - the files have as many documents as the run kept
 
 
-def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
+def _paths_of(kept: Path, report: JsonObject) -> _Name:
     """Return a function that replaces paths below kept/ by those that the files had in the run."""
     names = {part["kept"]: part["name"] for part in report["inputs"] if part["kept"] is not None}
     roots = {name[: -len(part)] for part, name in names.items() if part and name.endswith(part)}
@@ -147,7 +147,7 @@ def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
 
     def rename(task: Task, batch: Batch) -> Batch:
         part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
-        return batch._replace(ids=pa.array([names.get(part, root + part)] * len(batch.texts), pa.large_string()))
+        return batch._replace(ids=pa.array([names.get(part, root + part)] * len(batch.texts), "large_string"))
 
     return rename
 

@@ -60,7 +60,7 @@ class Incoming:
 
     def numbered(self, prefix: str, first: int) -> Incoming:
         """Return the documents with ids made of a prefix and numbers, of which `first` is the first."""
-        ids = pa.array([f"{prefix}{first + position}" for position in range(len(self))], pa.large_string())
+        ids = pa.array([f"{prefix}{first + position}" for position in range(len(self))], "large_string")
         return replace(self, ids=ids)
 
     def take(self, rows: Rows) -> Incoming:
@@ -104,7 +104,7 @@ def stored_columns(incoming: Incoming, method: Method, storage: str, kept: Mask)
     kept : bool (num_documents,); features and texts of the others are never compared, and are not stored. Where samples
         of features find documents, the features of all are stored.
     """
-    features, none = incoming.described.features, pa.nulls(len(incoming), pa.large_binary())
+    features, none = incoming.described.features, pa.nulls(len(incoming), "large_binary")
     columns = {
         "content": fixed_binary(features.content),
         "featured": arrow_of(incoming.featured),
@@ -148,7 +148,7 @@ def stored_sketches(sketched: Sketched, method: Method) -> Array:
 def _stored_features(sketched: Sketched, method: Method) -> Features:
     content, details = sketched.content, sketched.details
     if "text" in details:
-        return method.describe(pa.array(decompress(_rows_of(details["text"])), pa.large_string()))
+        return method.describe(pa.array(decompress(_rows_of(details["text"])), "large_string"))
     if "features" not in details:
         return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64)))
     return Features(content, _lists_of(details["features"]), _lists_of(details["tags"]) if "tags" in details else None)
@@ -177,7 +177,7 @@ def compress(texts: pa.Array, wanted: Mask) -> pa.Array:
         data = (text or "").encode()
         head = len(data).to_bytes(_LENGTH_BYTES, "little")
         rows.append(head + codec.compress(data, asbytes=True) if is_wanted else None)
-    return pa.array(rows, pa.large_binary())
+    return pa.array(rows, "large_binary")
 
 
 def decompress(rows: Sequence[bytes | None]) -> list[str | None]:

@@ -23,7 +23,7 @@ _SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "impor
 
 def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] | None:
     """Return a document by its id, or None."""
-    row = snapshot.rows_of_ids(pa.array([id], pa.large_string()))
+    row = snapshot.rows_of_ids(pa.array([id], "large_string"))
     if row[0] < 0:
         return None
     found: dict[str, Any] = shown(snapshot.take(row, _SHOWN)).to_pylist()[0]
@@ -49,14 +49,14 @@ def kept_texts(snapshot: StoredSnapshot) -> Iterator[tuple[pa.ChunkedArray, pa.A
 
 def with_duplicates(table: pa.Table, removed: Ints) -> pa.Table:
     """Return shown documents with the column `duplicates`: how many each removed, null if it was removed itself."""
-    counts = pa.array(removed, pa.int64(), mask=~table["kept"].to_numpy())
+    counts = pa.array(removed, "int64", mask=~table["kept"].to_numpy())
     return table.append_column("duplicates", counts)
 
 
 def shown(table: pa.Table) -> pa.Table:
     """Return stored rows as they are shown: `kept` instead of the state, texts decompressed."""
-    kept = pc.equal(table["state"], pa.scalar(KEPT, pa.uint8()))
-    texts = pa.array(decompress(table["text"].to_pylist()), pa.large_string())
+    kept = pc.equal(table["state"], pa.scalar(KEPT, "uint8"))
+    texts = pa.array(decompress(table["text"].to_pylist()), "large_string")
     table = table.select(_SHOWN).set_column(_SHOWN.index("state"), "kept", kept)
     return table.set_column(_SHOWN.index("text"), "text", texts)
 
@@ -81,7 +81,7 @@ def expired_rows(
     """
     parts = []
     for table in snapshot.scan(["row", "first_seen", "last_seen"]):
-        row, first, last = (table[name].cast(pa.int64()).to_numpy() for name in table.column_names)
+        row, first, last = (table[name].cast("int64").to_numpy() for name in table.column_names)
         parts.append((row, (first < (added_before or 0)) | (last < (seen_before or 0)), first))
     if not parts:
         return np.empty(0, np.int64)
@@ -100,7 +100,7 @@ def growth(snapshot: StoredSnapshot, now: int, points: int) -> list[tuple[int, i
     """
     edges = counts = np.zeros(0, np.int64)
     for table in snapshot.scan(["first_seen"]):
-        first_seen = table["first_seen"].cast(pa.int64()).to_numpy()
+        first_seen = table["first_seen"].cast("int64").to_numpy()
         if not len(edges) and len(first_seen):
             edges = np.linspace(min(first_seen[0], now - points), now, points).astype(np.int64)
             counts = np.zeros(points, np.int64)
@@ -136,11 +136,11 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
 
 
 def _kept(table: pa.Table) -> pa.Table:
-    return table.filter(pc.equal(table["state"], pa.scalar(KEPT, pa.uint8())))
+    return table.filter(pc.equal(table["state"], pa.scalar(KEPT, "uint8")))
 
 
 def _texts(table: pa.Table) -> pa.Array:
-    return pa.array([text or "" for text in decompress(table["text"].to_pylist())], pa.large_string())
+    return pa.array([text or "" for text in decompress(table["text"].to_pylist())], "large_string")
 
 
 def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
@@ -152,7 +152,7 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
     for table in snapshot.scan(indexed_schema(rules.method.measures).names):
         rows = table["row"].to_numpy().astype(np.int64)
         old = np.concatenate([old, rows])
-        place, there = find_in(old, table["kept_row"].cast(pa.int64()).fill_null(-1).to_numpy())
+        place, there = find_in(old, table["kept_row"].cast("int64").fill_null(-1).to_numpy())
         moved = pa.array(place.astype(np.uint32), mask=~there)
         new_rows = arrow_of((writer.num_rows + np.arange(len(rows))).astype(np.uint32))
         for name, column in (("row", new_rows), ("kept_row", moved)):
@@ -166,7 +166,7 @@ def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
     keys = stored_keys(sketched_of(table, SETS), rules.method)
     entries = take_entries(rules.lookup.entries(keys), table["member"].to_numpy())
     at = table.schema.get_field_index("row")
-    table = table.set_column(at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, pa.uint32())))
+    table = table.set_column(at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, "uint32")))
     return Changes(table.cast(indexed_schema(rules.method.measures)), entries)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.sketches import require_same
 from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
@@ -53,7 +53,7 @@ def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | AnyP
     table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
     chosen = method_of(settings)
     method = fixed(with_table(chosen.resolve() if table is None else chosen, table), index)
-    method.sketch(method.describe(pa.array(method.examples[:1], pa.large_string())))  # raises if a package is missing
+    method.sketch(method.describe(pa.array(method.examples[:1], "large_string")))  # raises if a package is missing
     return method
 
 
@@ -75,7 +75,7 @@ def table_of(data: bytes | None) -> IdfTable | None:
         return IdfTable.open(Path(folder) / IDF)
 
 
-def meta_of(method: Method, settings: IndexSettings, created: int) -> dict[str, Any]:
+def meta_of(method: Method, settings: IndexSettings, created: int) -> JsonObject:
     """Return the settings as a store keeps them."""
     return {
         "format": FORMAT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from neardup import schemas
 from neardup.arrays import Rows, arrow_of
 from neardup.errors import InputError, UnknownImportError
 from neardup.features.vectors import texts_of
+from neardup.files import JsonObject
 from neardup.index import collection, maintenance, meta
 from neardup.index.incoming import Incoming, describe, new_prefix, store_settings
 from neardup.index.overlay import Overlay
@@ -51,7 +52,7 @@ class Batch(NamedTuple):
 
     def table(self) -> pa.Table:
         """Return the documents as a table to be stored; documents without ids have nulls."""
-        ids = pa.nulls(len(self.texts), pa.large_string()) if self.is_unnamed else self.ids
+        ids = pa.nulls(len(self.texts), "large_string") if self.is_unnamed else self.ids
         return pa.table({"id": ids, "text": texts_of(self.texts), PAYLOAD: self.payloads})
 
 
@@ -142,7 +143,7 @@ class OpenIndex:
 
     # The index as a whole.
 
-    def describe_all(self) -> dict[str, Any]:
+    def describe_all(self) -> JsonObject:
         """Return counts, sizes and settings, as values for JSON."""
         with self.store.reading() as snapshot:
             counts = snapshot.count()

@@ -93,7 +93,7 @@ class Overlay(Snapshot):
         seen = changes.seen[changes.seen >= self._first] - self._first
         if documents is not None:
             at = documents.schema.get_field_index("row")
-            rows = pc.subtract(documents["row"], pa.scalar(self._first, pa.uint32()))
+            rows = pc.subtract(documents["row"], pa.scalar(self._first, "uint32"))
             documents = documents.set_column(at, documents.schema.field(at), rows)
         forgotten = changes.forgotten[is_later] - self._first
         self._top.write(Changes(documents, changes.entries, seen, changes.seen_at, forgotten))

@@ -29,7 +29,7 @@ class IndexPart(TablePart):
                 "made of, or create it with storage='text' (--storage text)."
             )
         columns = ("id", TEXT_COLUMN if method.of_pages() is method else "text")
-        super().__init__(pa.table(dict.fromkeys(columns, pa.array([], pa.large_string()))), index.address)
+        super().__init__(pa.table(dict.fromkeys(columns, pa.array([], "large_string"))), index.address)
         self.format, self.relative_name, self._store = "index", "index.parquet", index.store
 
     def identity(self) -> tuple[str, int, float]:

@@ -76,7 +76,7 @@ class SeenBeforeFilter(BaseFilter):  # type: ignore[misc]
         """Return for each document whether it is new, or why it is dropped."""
         assert self._opened is not None
         table = pa.table(
-            {"id": [doc.id for doc in batch], "text": pa.array([doc.text for doc in batch], pa.large_string())}
+            {"id": [doc.id for doc in batch], "text": pa.array([doc.text for doc in batch], "large_string")}
         )
         answers = self._opened.add_many_if_new(table, text_column="text", id_column="id")
         results: list[bool | tuple[bool, str]] = []

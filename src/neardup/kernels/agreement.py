@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, kernel
 
 
 class Graph(NamedTuple):
@@ -34,10 +34,10 @@ def compare(graph, degrees, sums):
         for entry in range(graph.starts[left], graph.starts[left + 1]):
             for level in range(graph.levels[entry] + 1):
                 degrees[left, level] += 1
-    shared = np.zeros(num_levels, np.int64)
+    shared = np.zeros(num_levels, I64)
     for left in range(num_documents):
         for entry in range(graph.starts[left], graph.starts[left + 1]):
-            right, most = np.int64(graph.neighbours[entry]), graph.levels[entry]
+            right, most = I64(graph.neighbours[entry]), graph.levels[entry]
             if right < left:
                 continue
             shared[:] = 0

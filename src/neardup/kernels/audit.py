@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, kernel
 from neardup.kernels.matches import num_equal
 from neardup.kernels.mixing import find_slot
 from neardup.kernels.sieve import NONE
@@ -42,7 +42,7 @@ def fill(postings, hashes, starts, sizes):
     """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]. postings : new."""
     entry = 0
     for sample in range(len(starts)):
-        for i in range(starts[sample], starts[sample] + np.int64(sizes[sample])):
+        for i in range(starts[sample], starts[sample] + I64(sizes[sample])):
             slot = find_slot(postings.keys, postings.head, NONE, hashes[i])
             postings.keys[slot] = hashes[i]
             postings.member[entry] = sample
@@ -57,11 +57,11 @@ def compare(postings, sample, stretch, sets, threshold, counts):
 
     postings : as `fill` leaves them. Copies are not counted. Requires: `sets` sorted for all documents of the stretch.
     """
-    shared = np.zeros(len(sample.documents), np.int64)
-    touched = np.empty(len(sample.documents), np.int64)
+    shared = np.zeros(len(sample.documents), I64)
+    touched = np.empty(len(sample.documents), I64)
     for column in range(stretch.content.shape[0]):
         document = stretch.first + column
-        size = np.int64(sets.sizes[document])
+        size = I64(sets.sizes[document])
         count = 0
         for i in range(sets.starts[document], sets.starts[document] + size):
             entry = postings.head[find_slot(postings.keys, postings.head, NONE, sets.hashes[i])]
@@ -74,7 +74,7 @@ def compare(postings, sample, stretch, sets, threshold, counts):
                 entry = postings.next[entry]
         for i in range(count):
             other = touched[i]
-            jaccard = similarity(shared[other], size, np.int64(sample.sizes[other]), JACCARD)
+            jaccard = similarity(shared[other], size, I64(sample.sizes[other]), JACCARD)
             shared[other] = 0
             copy = (
                 sample.content[other, 0] == stretch.content[column, 0]

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.key_tables import has_bit
 from neardup.kernels.matches import num_equal, same_values, shares_band
 
-U64 = np.uint64
 FREE = U64(0xFFFFFFFFFFFFFFFF)  # a slot without rows
-NO_ROW = np.uint32(0xFFFFFFFF)
+NO_ROW = U32(0xFFFFFFFF)
 _TAG_SHIFT, _OLDER, _ROW_MASK = U64(32), U64(0x80000000), U64(0x7FFFFFFF)
 _GROUP = 32  # queries whose slots are fetched together: memory is waited for once, not once for each
 
@@ -36,12 +35,12 @@ def _find_slot(tag, slots, values, band, wanted):
 
     values : (num_rows, num_hashes); wanted : the values of the band; band : (start, stop). Requires: a slot is free.
     """
-    slot = np.int64((tag * U64(len(slots))) >> U64(32))
+    slot = I64((tag * U64(len(slots))) >> U64(32))
     while True:
         entry = slots[slot]
         if entry == FREE:
             return slot
-        if entry >> _TAG_SHIFT == tag and same_values(values[np.int64(entry & _ROW_MASK)], wanted, band[0], band[1]):
+        if entry >> _TAG_SHIFT == tag and same_values(values[I64(entry & _ROW_MASK)], wanted, band[0], band[1]):
             return slot
         slot = slot + 1 if slot + 1 < len(slots) else 0
 
@@ -51,7 +50,7 @@ def _fetch(keys, slots, firsts):
     """Set firsts[i, band] to the slot that key i is looked for first."""
     for i in range(min(len(firsts), keys.shape[1])):
         for band in range(len(slots)):
-            slot = np.int64(((keys[band, i] >> _TAG_SHIFT) * U64(slots.shape[1])) >> U64(32))
+            slot = I64(((keys[band, i] >> _TAG_SHIFT) * U64(slots.shape[1])) >> U64(32))
             firsts[i, band] = slots[band, slot]
 
 
@@ -74,7 +73,7 @@ def enter_rows(keys, rows_per_band, first, featured, values, tables):
             entry = tag << _TAG_SHIFT | U64(row)
             older[row] = NO_ROW
             if slots[slot] != FREE:
-                older[row] = np.uint32(slots[slot] & _ROW_MASK)
+                older[row] = U32(slots[slot] & _ROW_MASK)
                 entry |= _OLDER
             slots[slot] = entry
 
@@ -86,7 +85,7 @@ def move_slots(old, new):
         larger = new[band]
         for entry in old[band]:
             if entry != FREE:
-                slot = np.int64(((entry >> _TAG_SHIFT) * U64(len(larger))) >> U64(32))
+                slot = I64(((entry >> _TAG_SHIFT) * U64(len(larger))) >> U64(32))
                 while larger[slot] != FREE:
                     slot = slot + 1 if slot + 1 < len(larger) else 0
                 larger[slot] = entry
@@ -113,10 +112,10 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
             places = (band * rows_per_band, (band + 1) * rows_per_band)
             tag = keys[band, query] >> _TAG_SHIFT
             entry = tables.slots[band, _find_slot(tag, tables.slots[band], values, places, asked)]
-            row = NO_ROW if entry == FREE else np.uint32(entry & _ROW_MASK)
+            row = NO_ROW if entry == FREE else U32(entry & _ROW_MASK)
             while row != NO_ROW:
-                other = values[np.int64(row)]
-                if not has_bit(stored.forgotten, np.int64(row)) and not shares_band(asked, other, rows_per_band, band):
+                other = values[I64(row)]
+                if not has_bit(stored.forgotten, I64(row)) and not shares_band(asked, other, rows_per_band, band):
                     equal = num_equal(asked, other)
                     if equal >= least:
                         if used == len(found.row):
@@ -124,6 +123,6 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
                             return query
                         found.query[used], found.row[used], found.equal[used] = query, row, equal
                         used += 1
-                row = tables.older[band, np.int64(row)] if entry & _OLDER else NO_ROW
+                row = tables.older[band, I64(row)] if entry & _OLDER else NO_ROW
     found.used[0] = used
     return len(queries)

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.mixing import double
 
-U64 = np.uint64
-NO_BUCKET = np.uint32(0xFFFFFFFF)
-LAST_MEMBER = np.uint32(0x80000000)  # set in the last entry of a bucket
+NO_BUCKET = U32(0xFFFFFFFF)
+LAST_MEMBER = U32(0x80000000)  # set in the last entry of a bucket
 
 
 @kernel
@@ -28,7 +27,7 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
                 buckets[packed[i] & mask] = entries
             listed = min(stop - first, max_bucket_size + 1)
             for i in range(first, first + listed):
-                members[entries] = np.uint32(packed[i] & mask)
+                members[entries] = U32(packed[i] & mask)
                 entries += 1
             members[entries - 1] |= LAST_MEMBER
         first = stop
@@ -43,11 +42,11 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
     A run of equal upper bits may hold several contents: each member is compared with the firsts of its run.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
-    firsts, first = np.empty(16, np.int64), 0
+    firsts, first = np.empty(16, I64), 0
     while first < len(packed):
         stop, count = first, 0
         while stop < len(packed) and packed[stop] >> shift == packed[first] >> shift:
-            position = np.int64(packed[stop] & mask)
+            position = I64(packed[stop] & mask)
             document = positions_to_documents[position]
             found = position
             for i in range(count):

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 from neardup.kernels.matches import row_distance
-
-U64 = np.uint64
 
 
 @kernel
@@ -36,14 +34,14 @@ def permute_bits(words, moves, keys):
     words : uint64 (num_rows, num_words), fingerprints, the lowest word first. moves : uint64 (num_tables, num_moves,
     3): a word, bits of it when its lowest bit is the highest, and how far left these are rotated in the key.
     """
-    reverse = np.empty(words.shape[1], np.uint64)
+    reverse = np.empty(words.shape[1], U64)
     for row in range(words.shape[0]):
         for word in range(len(reverse)):
             reverse[word] = _reverse(words[row, word])
         for table in range(len(moves)):
             key = U64(0)
             for move in range(moves.shape[1]):
-                bits = reverse[np.int64(moves[table, move, 0])] & moves[table, move, 1]
+                bits = reverse[I64(moves[table, move, 0])] & moves[table, move, 1]
                 far = moves[table, move, 2]
                 key |= bits << far | bits >> ((U64(64) - far) & U64(63))
             keys[table, row] = key
@@ -72,16 +70,16 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
         for i in range(len(cells)):
             value = (words[i] & only) * _FIRST_FACTOR
             value ^= value >> U64(32)
-            cells[i] = np.uint32((value * _SECOND_FACTOR) >> shift)
+            cells[i] = U32((value * _SECOND_FACTOR) >> shift)
     else:
         for i in range(len(cells)):
-            cells[i] = np.uint32(hash_masked(fingerprints, first + i, mask) >> shift)
+            cells[i] = U32(hash_masked(fingerprints, first + i, mask) >> shift)
 
 
 @kernel(allocates=True)
 def count_parts(fingerprints, span, mask, counts):
     """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two, two or more."""
-    parts = np.empty(_STRETCH, np.uint32)
+    parts = np.empty(_STRETCH, U32)
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, len(counts), parts[:size])
@@ -96,20 +94,20 @@ def scatter_parts(fingerprints, span, mask, selection, cursors, records):
     selection : the number of all parts, and the first of those to copy. cursors : int64, the next free place in each
     of the parts to copy. records : as in kernels/blocks.py; positions take the rows.
     """
-    parts, selected = np.empty(_STRETCH, np.uint32), np.empty(_STRETCH, np.uint32)
+    parts, selected = np.empty(_STRETCH, U32), np.empty(_STRETCH, U32)
     num_words = fingerprints.shape[1]
     flat, copied = fingerprints.reshape(-1), records.fingerprints.reshape(-1)
-    first_part, num_parts = np.uint32(selection[1]), np.uint32(len(cursors))
+    first_part, num_parts = U32(selection[1]), U32(len(cursors))
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
         find_cells(fingerprints, first, mask, selection[0], parts[:size])
         num_selected = 0
         for i in range(size):  # without a branch, which a processor would guess wrong
             selected[num_selected] = i
-            num_selected += np.uint32(parts[i] - first_part) < num_parts
+            num_selected += U32(parts[i] - first_part) < num_parts
         for i in range(num_selected):
-            row = first + np.int64(selected[i])
-            part = np.int64(parts[selected[i]]) - selection[1]
+            row = first + I64(selected[i])
+            part = I64(parts[selected[i]]) - selection[1]
             place = cursors[part]
             cursors[part] = place + 1
             records.positions[place] = row
@@ -180,12 +178,12 @@ def _sampled_matches(fingerprints, mask, ends):
     stride = max(1, count // _SAMPLE)
     met, sampled = 0.0, 0
     for row in range(0, count, stride):
-        cell = np.int64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))
+        cell = I64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))
         met += ends[cell]
-        ends[cell] += np.uint32(1)
+        ends[cell] += U32(1)
         sampled += 1
     for row in range(0, count, stride):
-        ends[np.int64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))] = 0
+        ends[I64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))] = 0
     pairs = sampled * (sampled - 1) / 2
     share = max(0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS))  # less those that share a cell by chance
     return share * count * (count - 1) / 2
@@ -223,8 +221,8 @@ def _group(records, mask, scratch, num_cells):
     flat = records.fingerprints.reshape(-1)
     find_cells(records.fingerprints, 0, mask, num_cells, scratch.places[:count])
     for row in range(count):
-        ends[scratch.places[row]] += np.uint32(1)
-    total = np.uint32(0)
+        ends[scratch.places[row]] += U32(1)
+    total = U32(0)
     for cell in range(num_cells):
         size = ends[cell]
         ends[cell] = total
@@ -232,7 +230,7 @@ def _group(records, mask, scratch, num_cells):
     for row in range(count):
         cell = scratch.places[row]
         place = ends[cell]
-        ends[cell] = place + np.uint32(1)
+        ends[cell] = place + U32(1)
         scratch.order[place], scratch.cells[place] = row, cell
         scratch.words[place] = flat[row * num_words + num_words - 1]
 
@@ -257,7 +255,7 @@ def _fits(lefts, left, rights, right, agree, differ, node):
 @kernel
 def _report(records, nodes, node, places, scratch, max_distance, found):
     """Append the pair at two places of the order if it belongs to the node; return False when there is no room."""
-    left, right = np.int64(scratch.order[places[0]]), np.int64(scratch.order[places[1]])
+    left, right = I64(scratch.order[places[0]]), I64(scratch.order[places[1]])
     rows = records.fingerprints
     distance = row_distance(rows, left, rows, right)
     if distance <= max_distance and _fits(rows, left, rows, right, nodes.agree, nodes.differ, node):
@@ -273,7 +271,7 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
 def _next_close(words, word, first, stop, max_distance):
     """Return the first place from `first` on whose word is within the distance of a word, or `stop`."""
     while first + _LANES <= stop:
-        met = np.int64(0)
+        met = I64(0)
         for lane in range(_LANES):
             met += count_ones(words[first + lane] ^ word) <= max_distance
         if met > 0:
@@ -291,7 +289,7 @@ def _list_places(cells, step, places, listed):
     for number in range(listed):
         place = places[number]
         places[kept] = place
-        other = np.int64(place) + step
+        other = I64(place) + step
         kept += other < len(cells) and cells[other] == cells[place]
     return kept
 
@@ -301,7 +299,7 @@ def _join_near(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with those state[STEP] further; return False when `found` is full."""
     words, step = scratch.words, state[STEP]
     for number in range(listed):
-        place = np.int64(scratch.places[number])
+        place = I64(scratch.places[number])
         if (
             count_ones(words[place] ^ words[place + step]) <= max_distance
             and place >= state[LEFT]
@@ -317,11 +315,11 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
     """Compare the places listed with all of their group state[STEP] or more further; return False when full."""
     cells, words = scratch.cells, scratch.words
     for number in range(listed):
-        left = np.int64(scratch.places[number])
+        left = I64(scratch.places[number])
         if left < state[LEFT]:
             continue
         right = max(state[RIGHT], left + state[STEP])
-        stop = np.int64(scratch.ends[cells[left]])
+        stop = I64(scratch.ends[cells[left]])
         while True:
             right = _next_close(words, words[left], right, stop, max_distance)
             if right == stop:

@@ -7,7 +7,7 @@ after a word or ``)``, than in ``:``. The comments of others are ``#``; if more 
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, kernel
 
 BRACES, INDENTED, PLAIN = 0, 1, 2
 _LINE_END, _SPACE, _HASH, _STAR, _SLASH, _BACKSLASH = 10, 32, 35, 42, 47, 92
@@ -17,25 +17,25 @@ _DOUBLE, _SINGLE, _BACKTICK = 34, 39, 96
 @kernel(inline="always")
 def _is_word(byte):
     """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character beyond ASCII."""
-    letter = np.uint8((byte | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
-    return letter or np.uint8(byte - np.uint8(48)) < np.uint8(10) or byte == 95 or byte >= 128
+    letter = U8((byte | U8(0x20)) - U8(97)) < U8(26)
+    return letter or U8(byte - U8(48)) < U8(10) or byte == 95 or byte >= 128
 
 
 @kernel
 def kind_of(stream, length):
     """Return the kind of a text of `length` bytes, behind which are two zeros; a zero byte is white space."""
-    braces, colons, slashes, hashes, before, last = 0, 0, 0, 0, np.uint8(0), np.uint8(0)
+    braces, colons, slashes, hashes, before, last = 0, 0, 0, 0, U8(0), U8(0)
     for i in range(length + 1):
-        byte = stream[i] if i < length else np.uint8(_LINE_END)
+        byte = stream[i] if i < length else U8(_LINE_END)
         if byte == _LINE_END:
             braces += last == 59 or (last == 123 and (before == 41 or _is_word(before)))  # ; { )
             colons += last == 58
-            before, last = np.uint8(0), np.uint8(0)
+            before, last = U8(0), U8(0)
         elif byte > _SPACE:
             if last == 0 and byte == _SLASH:
                 slashes += stream[i + 1] == _SLASH or stream[i + 1] == _STAR
             elif last == 0 and byte == _HASH and stream[i + 1] == _SPACE:  # no directive of C
-                hashes += np.uint8(stream[i + 2] - np.uint8(65)) < np.uint8(26) or stream[i + 2] >= 128
+                hashes += U8(stream[i + 2] - U8(65)) < U8(26) or stream[i + 2] >= 128
             before, last = last, byte
     if slashes > hashes or (slashes == hashes and braces > colons):
         return BRACES
@@ -55,10 +55,10 @@ def end_lines(stream, length):
 @kernel
 def _end_of_word(stream, position):
     """Return where a word or a number ends: a point between digits is of the number."""
-    is_number = np.uint8(stream[position] - np.uint8(48)) < np.uint8(10)
+    is_number = U8(stream[position] - U8(48)) < U8(10)
     while True:
         byte = stream[position]
-        point = is_number and byte == 46 and np.uint8(stream[position + 1] - np.uint8(48)) < np.uint8(10)
+        point = is_number and byte == 46 and U8(stream[position + 1] - U8(48)) < U8(10)
         if not (point or _is_word(byte)):
             return position
         position += 1
@@ -125,7 +125,7 @@ def find_code_tokens(stream, length, with_comments, edges):
     an INDENTED text, outside brackets, the line end and the white space before a line that is indented unlike the one
     before. Requires: two zeros after `length`.
     """
-    kind, hopeless = kind_of(stream, length), np.zeros(6, np.int64)
+    kind, hopeless = kind_of(stream, length), np.zeros(6, I64)
     count, position, comment, depth = 0, 0, 0, 0
     line, line_size, last, last_size = 0, 0, 0, 0  # the white space before this line and the one before
     is_first = False  # on an indented line

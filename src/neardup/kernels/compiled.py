@@ -26,6 +26,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding
 import numba
+import numpy as np
 
 internals: Any
 try:
@@ -38,6 +39,12 @@ except (ImportError, AttributeError) as error:
         RuntimeWarning,
         stacklevel=2,
     )
+
+# The types of numbers in kernels.
+U8 = np.uint8
+U32 = np.uint32
+U64 = np.uint64
+I64 = np.int64
 
 config: Any = numba.config  # its names are set from the environment
 _PREFIX = "kernels-"

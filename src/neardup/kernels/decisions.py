@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, kernel
 
-NONE = np.uint32(0xFFFFFFFF)
+NONE = U32(0xFFFFFFFF)
 
 
 class Neighbours(NamedTuple):
@@ -26,7 +26,7 @@ class Neighbours(NamedTuple):
 def _root(parents, position):
     while parents[position] != position:
         parents[position] = parents[parents[position]]
-        position = np.int64(parents[position])
+        position = I64(parents[position])
     return position
 
 
@@ -34,7 +34,7 @@ def _root(parents, position):
 def connect(parents, left, right):
     """Join the clusters of left[i] and right[i]; a root is the least member. parents : uint32, written."""
     for i in range(len(left)):
-        a, b = _root(parents, np.int64(left[i])), _root(parents, np.int64(right[i]))
+        a, b = _root(parents, I64(left[i])), _root(parents, I64(right[i]))
         if a < b:
             parents[b] = a
         elif b < a:
@@ -57,11 +57,11 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
     int64 by position, filled for those removed.
     """
     for position in range(num_against, len(representative)):
-        first = np.int64(representative[position])
+        first = I64(representative[position])
         if first != position and kept[first]:
             kept[position], remover[position] = False, first
             continue
-        best = np.int64(-1)
+        best = I64(-1)
         for i in range(offsets[position], offsets[position + 1]):
             row = by_right[i]
             if kept[left[row]] and (best < 0 or strength[row] > strength[best]):
@@ -73,7 +73,7 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
 @kernel
 def _find_keeper(pairs, content, holders):
     """Return the most similar position that is held, NONE if there is none, and the pair; a copy has no pair."""
-    best, best_row = holders[content], np.int64(-1)
+    best, best_row = holders[content], I64(-1)
     if best != NONE:
         return best, best_row
     for i in range(pairs.offsets[content], pairs.offsets[content + 1]):
@@ -94,7 +94,7 @@ def decide_groups(pairs, representative, starts, needed, near, keeper, pair):
     positions with which a group is removed. near : int64 by group, zeros; keeper : uint32, NONE; pair : int64, -1, by
     position; filled.
     """
-    holders = np.full(len(representative), NONE, np.uint32)  # by content, its first position that is kept
+    holders = np.full(len(representative), NONE, U32)  # by content, its first position that is kept
     for position in range(starts[0] - 1, -1, -1):
         holders[representative[position]] = position
     for group in range(len(needed)):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, U32, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME
 
 _SPACE, _APOSTROPHE, _DOT, _SLASH, _COLON = 0x20, 0x27, 0x2E, 0x2F, 0x3A
@@ -17,10 +17,10 @@ def _letter(data, position, letters):
     if lead < 0x80:
         return letters[lead], 1
     width = min(2 if lead < 0xE0 else 3 if lead < 0xF0 else 4, len(data) - position)
-    code = np.int64(lead & (0x7F >> width))
+    code = I64(lead & (0x7F >> width))
     for i in range(position + 1, position + width):
-        code = code << 6 | np.int64(data[i] & 0x3F)
-    return letters[code] if code < len(letters) else np.uint32(0), width
+        code = code << 6 | I64(data[i] & 0x3F)
+    return letters[code] if code < len(letters) else U32(0), width
 
 
 @kernel
@@ -42,7 +42,7 @@ def keep_letters(text, letters, kept):
             position += width
             while letter != 0:
                 kept.data[end] = letter & 0xFF
-                letter >>= np.uint32(8)
+                letter >>= U32(8)
                 end += 1
         kept.offsets[document + 1] = end
 
@@ -60,7 +60,7 @@ def _keep_link(data, position, letters, kept, end):
         letter, width = _letter(data, position, letters)
         byte = data[position]
         if byte in (_DOT, _SLASH):
-            letter = np.uint32(byte)
+            letter = U32(byte)
         elif letter == 0 or letter == _APOSTROPHE:
             break
         kept[end] = letter
@@ -76,7 +76,7 @@ def _append(letter, before, kept, end):
     What is not wanted is written, too, and overwritten by the next: nobody foresees where a word ends, and a branch
     would take 5 x as long.
     """
-    kept[end] = letter if letter != 0 else np.uint32(_SPACE)
+    kept[end] = letter if letter != 0 else U32(_SPACE)
     return end + ((before | letter) != 0)
 
 
@@ -86,7 +86,7 @@ def keep_words(text, letters, kept):
 
     letters : what [\w'] matches, one byte each.
     """
-    nothing = np.uint32(0)
+    nothing = U32(0)
     end = kept.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
@@ -112,11 +112,10 @@ def keep_words(text, letters, kept):
         kept.offsets[document + 1] = end
 
 
-U32, U64 = np.uint32, np.uint64
 # Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much its sum is turned.
 _START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
-_SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], np.uint32)
-_TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], np.uint32)
+_SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], U32)
+_TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], U32)
 _SEEN = 1 << 16  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
 
 
@@ -175,11 +174,11 @@ def md5(data, offsets, keys, digests):
     keys : uint64 (num_strings,), equal where the strings are, and uniform in their low bits: a string that was seen a
     short time ago is not hashed again.
     """
-    seen = np.full(_SEEN, -1, np.int64)
-    block = np.empty(16, np.uint32)
-    bytes_of_block = block.view(np.uint8)
+    seen = np.full(_SEEN, -1, I64)
+    block = np.empty(16, U32)
+    bytes_of_block = block.view(U8)
     for i in range(len(offsets) - 1):
-        slot = np.int64(keys[i] % U64(_SEEN))
+        slot = I64(keys[i] % U64(_SEEN))
         same, seen[slot] = seen[slot], i
         if same >= 0 and keys[same] == keys[i]:
             digests[i] = digests[same]

@@ -6,7 +6,7 @@ contents of a file may be damaged, so rows and offsets that it cannot have are n
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import load_at, load_byte_at, load_half_at, prefetch, store_u64
 
 KIND, WIDTH, VALUES, NUM_BYTES, OFFSETS, VALID, FIRST = range(7)
@@ -45,11 +45,11 @@ def _position_of(address, size, row):
     low, high = 0, size
     while high - low > 1:
         middle = (low + high) >> 1
-        if np.int64(load_half_at(address + 4 * middle)) <= row:
+        if I64(load_half_at(address + 4 * middle)) <= row:
             low = middle
         else:
             high = middle
-    return low if size > 0 and np.int64(load_half_at(address + 4 * low)) == row else -1
+    return low if size > 0 and I64(load_half_at(address + 4 * low)) == row else -1
 
 
 @kernel
@@ -71,12 +71,12 @@ def _find_rows(rows, chunks, found):
 @kernel
 def _number(field, number):
     """Return a number of a field at an address."""
-    return np.int64(load_at(field + 8 * number))
+    return I64(load_at(field + 8 * number))
 
 
 @kernel
 def _has_bit(address, bit):
-    return (load_byte_at(address + (bit >> 3)) >> np.uint64(bit & 7)) & np.uint64(1) != np.uint64(0)
+    return (load_byte_at(address + (bit >> 3)) >> U64(bit & 7)) & U64(1) != U64(0)
 
 
 @kernel
@@ -95,10 +95,10 @@ def _span_of(field, position):
         return values + width * position, width
     if kind == SHORT:
         at = offsets + 4 * position
-        begin, end = np.int64(load_half_at(at)), np.int64(load_half_at(at + 4))
+        begin, end = I64(load_half_at(at)), I64(load_half_at(at + 4))
     else:
         at = offsets + 8 * position
-        begin, end = np.int64(load_at(at)), np.int64(load_at(at + 8))
+        begin, end = I64(load_at(at)), I64(load_at(at + 8))
     whole = begin >= 0 and end >= begin and end <= _number(field, NUM_BYTES)
     return values + begin, end - begin if whole else -1
 
@@ -126,14 +126,14 @@ def _copy(address, length, data, at):
         store_u64(data, at + done, load_at(address + done))
         done += 8
     while done < length:
-        data[at + done] = np.uint8(load_byte_at(address + done))
+        data[at + done] = U8(load_byte_at(address + done))
         done += 1
 
 
 @kernel
 def _copy_number(number, width, data, at):
     for byte in range(width):
-        data[at + byte] = np.uint8((number >> (8 * byte)) & 255)
+        data[at + byte] = U8((number >> (8 * byte)) & 255)
 
 
 @kernel(allocates=True)
@@ -146,14 +146,14 @@ def gather_rows(rows, chunks, wanted, widths):
     the number of a chunk that lacks a row or has damaged offsets, and the others are empty.
     """
     num_rows, num_columns = len(rows), len(wanted)
-    found = np.empty((2, num_rows), np.int64)
-    nothing = np.empty(0, np.uint8), np.empty((0, 0), np.int64), np.empty((0, 0), np.bool_)
+    found = np.empty((2, num_rows), I64)
+    nothing = np.empty(0, U8), np.empty((0, 0), I64), np.empty((0, 0), np.bool_)
     damaged = _find_rows(rows, chunks, found)
     if damaged >= 0:
         return *nothing, damaged
     if num_rows <= _FEW:  # of more, the processor itself works on several at a time
         _fetch(found, chunks, wanted)
-    numbers, there = np.zeros((num_columns, ENDS + num_rows + 1), np.int64), np.empty((num_columns, num_rows), np.bool_)
+    numbers, there = np.zeros((num_columns, ENDS + num_rows + 1), I64), np.empty((num_columns, num_rows), np.bool_)
     total = 0
     for column in range(num_columns):
         used = 0
@@ -170,7 +170,7 @@ def gather_rows(rows, chunks, wanted, widths):
             numbers[column, ENDS + i + 1] = used
         numbers[column, BEGIN] = total
         total += (used + widths[column] * num_rows + 7) >> 3 << 3
-    data = np.zeros(total, np.uint8)
+    data = np.zeros(total, U8)
     for column in range(num_columns):
         width, begin = widths[column], numbers[column, BEGIN]
         for i in range(num_rows):

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import U8, U64, kernel
 from neardup.kernels.html_tokens import START
 from neardup.kernels.html_tree import MAX_DEPTH
 from neardup.kernels.mixing import mix
 
-U64 = np.uint64
 _BASE = U64(0xD6E8FEB86659FD93)
-_START, _NUM_DEPTHS = np.uint8(START), MAX_DEPTH + 1
+_START, _NUM_DEPTHS = U8(START), MAX_DEPTH + 1
 
 
 @kernel(allocates=True)
@@ -18,7 +17,7 @@ def shingle_tags(tags, ngram, shingles):
 
     The content hash is that of the sequence of all start tags. Requires: room for a hash for each tag.
     """
-    window = np.zeros(ngram, np.uint64)
+    window = np.zeros(ngram, U64)
     end = shingles.offsets[0] = 0
     for document in range(len(tags.offsets) - 1):
         count, left, right = 0, U64(0), ~U64(0)
@@ -65,7 +64,7 @@ def hash_sequences(hashes, weights, offsets, content):
 @kernel(allocates=True)
 def hash_elements(elements, by_path, hashes):
     """Fill hashes (uint64) with the hash of each element's tag, or of its tag path from html down to it."""
-    path = np.zeros(_NUM_DEPTHS, np.uint64)
+    path = np.zeros(_NUM_DEPTHS, U64)
     for i in range(len(hashes)):
         depth = elements.depths[i]
         path[depth] = mix((path[depth - 1] if by_path and depth else U64(0)) * _BASE + elements.names[i])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, find_slot
 
 VOID, RAW_TEXT, METADATA, CLOSES_P, SPECIAL, SCOPE = 1, 2, 4, 8, 16, 32
@@ -51,17 +51,17 @@ _NAMES = {
 NUM_SLOTS = 512
 
 
-def hash_name(name: str) -> np.uint64:
+def hash_name(name: str) -> U64:
     """Return the hash of a name in ASCII, as the kernel computes it from a page."""
     state = int(FNV_OFFSET)
     for byte in name.encode("ascii"):
         state = ((state ^ byte) * int(FNV_PRIME)) % 2**64
-    return np.uint64(state)
+    return U64(state)
 
 
 def _fill_slots() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return an open-addressing table, a third full: keys and their bits, both 0 in a free slot."""
-    keys, flags = np.zeros(NUM_SLOTS, np.uint64), np.zeros(NUM_SLOTS, np.int64)
+    keys, flags = np.zeros(NUM_SLOTS, U64), np.zeros(NUM_SLOTS, I64)
     for bit, names in _NAMES.items():
         for name in names.split():
             key = hash_name(name)
@@ -79,4 +79,4 @@ KEYS, FLAGS = _fill_slots()
 @kernel
 def flags_of(tag):
     """Return the bits of a tag; 0 for a tag that HTML does not name."""
-    return FLAGS[find_slot(KEYS, KEYS, np.uint64(0), tag)]
+    return FLAGS[find_slot(KEYS, KEYS, U64(0), tag)]

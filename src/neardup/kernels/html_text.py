@@ -7,10 +7,9 @@ here is linear in the bytes, whatever they are. Character references stay as wri
 import numpy as np
 
 from neardup.kernels import html_tags as names
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import U8, U64, kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
-U64 = np.uint64
 MAX_TAG_BYTES = 1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
 _NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
 _NONE, _SPACE, _LINE, _TOP = 0, 1, 2, 3  # what goes before the next word: the widest gap since the last one
@@ -45,7 +44,7 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
             gap = _NONE
             if short and byte == 60:  # "<" and what comes behind a tag left out would make another
                 text[end], text[end + 1], text[end + 2] = 38, 108, 116
-                end, byte = end + 3, np.uint8(59)
+                end, byte = end + 3, U8(59)
             text[end] = byte
             end += 1
     return end, gap
@@ -73,7 +72,7 @@ def _write_page(data, limits, tags, rows, short, text, end):
     """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return the new end."""
     gap, literal = _TOP, False
     hiding, depth = U64(0), 0  # the element that hides its text, and how many of its name are open
-    others = np.zeros(_NUM_OTHERS, np.uint64)
+    others = np.zeros(_NUM_OTHERS, U64)
     position = limits[0]
     for i in range(rows[0], rows[1]):
         if depth == 0:

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import html_tags as names
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import count_trailing_zeros, load_u64
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, mix
 
-U64 = np.uint64
 MAX_ATTRIBUTES = 128  # of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
 START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
 
@@ -47,9 +46,9 @@ class Tags(NamedTuple):
 def tags_of(data: np.ndarray, offsets: np.ndarray) -> Tags:
     """Return the tags of the pages data[offsets[i]:offsets[i + 1]]."""
     size = int(np.count_nonzero(data == _BRACKET))
-    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    places = np.empty(size, np.int64), np.empty(size, np.int64)
-    tags = Tags(*hashes, np.empty(size, np.uint8), *places, np.zeros(len(offsets), np.int64))
+    hashes = np.empty(size, U64), np.empty(size, U64)
+    places = np.empty(size, I64), np.empty(size, I64)
+    tags = Tags(*hashes, np.empty(size, U8), *places, np.zeros(len(offsets), I64))
     read_tags(data, offsets, tags)
     return tags
 
@@ -61,7 +60,7 @@ def is_space(byte):
 
 @kernel
 def is_letter(byte):
-    return np.uint8((byte | np.uint8(32)) - np.uint8(97)) < np.uint8(26)
+    return U8((byte | U8(32)) - U8(97)) < U8(26)
 
 
 @kernel
@@ -88,8 +87,8 @@ def _read_name(data, position, stop, ends_at_equals):
         byte = data[position]
         if is_space(byte) or byte == 47 or byte == 62 or (ends_at_equals and byte == 61 and position > first):
             break
-        if np.uint8(byte - np.uint8(65)) < np.uint8(26):
-            byte |= np.uint8(32)
+        if U8(byte - U8(65)) < U8(26):
+            byte |= U8(32)
         state = (state ^ U64(byte)) * FNV_PRIME
         position += 1
     return state, position
@@ -118,7 +117,7 @@ def _read_value(data, position, stop, name, wanted):
                 total += mix(state ^ name * _VALUE)
             state, in_word, in_number = FNV_OFFSET, False, False
             continue
-        digit = np.uint8(byte - np.uint8(48)) < np.uint8(10)
+        digit = U8(byte - U8(48)) < U8(10)
         if not (digit and in_number):
             state = (state ^ U64(35 if digit else byte)) * FNV_PRIME
         in_word, in_number = True, digit
@@ -167,7 +166,7 @@ def _read_attributes(data, position, stop, seen):
 def skip_comment(data, position, stop):
     """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position] follows "<"."""
     if not (position + 2 < stop and data[position] == 33 and data[position + 1] == 45 and data[position + 2] == 45):
-        return min(_find(data, np.uint8(62), position, stop) + 1, stop)
+        return min(_find(data, U8(62), position, stop) + 1, stop)
     position += 3
     for dash in range(2):  # "<!-->" is a comment, and so is "<!--->"
         if position + dash < stop and data[position + dash] == 62:
@@ -175,7 +174,7 @@ def skip_comment(data, position, stop):
         if position >= stop or data[position] != 45:
             break
     while position < stop:
-        position = _find(data, np.uint8(45), position, stop) + 1
+        position = _find(data, U8(45), position, stop) + 1
         end = position
         while end < stop and data[end] == 45:
             end += 1
@@ -191,7 +190,7 @@ def skip_comment(data, position, stop):
 def _skip_raw_text(data, position, stop, tag):
     """Return where the end tag of a script, style, title or the like begins, or `stop`."""
     while position < stop:
-        position = _find(data, np.uint8(60), position, stop)
+        position = _find(data, U8(60), position, stop)
         if position + 2 < stop and data[position + 1] == 47 and is_letter(data[position + 2]):
             name, end = _read_name(data, position + 2, stop, False)
             if name == tag and end < stop:
@@ -212,7 +211,7 @@ def _read_page(data, position, stop, seen, tags, count):
             text = text or not is_space(byte)
             position += 1
             if text:
-                position = _find(data, np.uint8(60), position, stop)
+                position = _find(data, U8(60), position, stop)
             continue
         start, second = position, data[position + 1]
         is_end = second == 47 and position + 2 < stop and is_letter(data[position + 2])
@@ -242,7 +241,7 @@ def _read_page(data, position, stop, seen, tags, count):
 @kernel(allocates=True)
 def read_tags(data, offsets, tags):
     """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for every "<"."""
-    seen = np.empty(MAX_ATTRIBUTES, np.uint64)
+    seen = np.empty(MAX_ATTRIBUTES, U64)
     for document in range(len(offsets) - 1):
         count = tags.offsets[document]
         tags.offsets[document + 1] = _read_page(data, offsets[document], offsets[document + 1], seen, tags, count)

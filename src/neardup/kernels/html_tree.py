@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import html_tags as names
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START, Tags
 from neardup.kernels.mixing import mix
 
-U64 = np.uint64
 MAX_DEPTH = 512  # what is deeper is a child of the element at this depth, as in Chromium: time stays linear
 _HTML, _HEAD, _BODY, _FRAMESET = (names.hash_name(name) for name in ("html", "head", "body", "frameset"))
 _A, _P, _LI, _DD, _DT, _BR = (names.hash_name(name) for name in ("a", "p", "li", "dd", "dt", "br"))
@@ -51,7 +50,7 @@ class Stack(NamedTuple):
 def elements_of(tags: Tags) -> Elements:
     """Return the elements of the pages that have these tags."""
     size = 3 * (int(tags.offsets[-1]) + len(tags.offsets) - 1)  # one tag opens up to two more
-    hashes = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    hashes = np.empty(size, U64), np.empty(size, U64)
     elements = Elements(*hashes, np.empty(size, np.int32), np.zeros_like(tags.offsets))
     place_elements(tags, elements)
     return elements
@@ -160,7 +159,7 @@ def _open_table_part(stack, elements, count, tag):
             if name != _TR and cell:
                 count = _imply(stack, elements, count, _TR)
             return count
-    return np.int64(-1)
+    return I64(-1)
 
 
 @kernel
@@ -277,7 +276,7 @@ def _end(stack, elements, count, tag):
             stack.state[1] &= ~_IN_FORM
         if tag == _BR or (tag == _P and stack.state[1] & _SEEN_BODY):
             if not stack.state[1] & _SEEN_BODY:
-                count = _enter_body(stack, elements, count, np.int64(0))
+                count = _enter_body(stack, elements, count, I64(0))
             count = _emit(elements, count, tag, mix(tag), stack.state[0])
         return count
     if tag == _FORM:
@@ -303,18 +302,18 @@ def _ends_head(stack):
 @kernel(allocates=True)
 def place_elements(tags, elements):
     """Fill `elements` with those of the pages whose tags are given."""
-    stack = Stack(np.zeros(MAX_DEPTH, np.uint64), np.zeros(MAX_DEPTH, np.int64), np.zeros(2, np.int64))
+    stack = Stack(np.zeros(MAX_DEPTH, U64), np.zeros(MAX_DEPTH, I64), np.zeros(2, I64))
     for document in range(len(tags.offsets) - 1):
         stack.state[:] = 0
         count = elements.offsets[document]
         for i in range(tags.offsets[document], tags.offsets[document + 1]):
             tag, kind = tags.names[i], tags.kinds[i]
             if kind & AFTER_TEXT and _ends_head(stack):
-                count = _enter_body(stack, elements, count, np.int64(-1))
+                count = _enter_body(stack, elements, count, I64(-1))
             if kind & START:
                 count = _start(stack, elements, count, tag, tags.tokens[i], kind)
             else:
                 count = _end(stack, elements, count, tag)
         if count > elements.offsets[document] and not stack.state[1] & _SEEN_BODY:
-            count = _enter_body(stack, elements, count, np.int64(-1))
+            count = _enter_body(stack, elements, count, I64(-1))
         elements.offsets[document + 1] = count

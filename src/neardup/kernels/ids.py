@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.key_tables import has_bit
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, MIX_1
 
-U64 = np.uint64
-FREE, REMOVED = np.uint32(0xFFFFFFFF), np.uint32(0xFFFFFFFE)  # of a slot
+FREE, REMOVED = U32(0xFFFFFFFF), U32(0xFFFFFFFE)  # of a slot
 
 
 class Ids(NamedTuple):
@@ -30,12 +29,12 @@ def _find(ids, number, stored, slots):
         state = (state ^ U64(ids.data[start + i])) * FNV_PRIME
     state = (state ^ (state >> U64(32))) * MIX_1
     mask = len(slots) - 1
-    slot = np.int64((state ^ (state >> U64(29))) & U64(mask))
+    slot = I64((state ^ (state >> U64(29))) & U64(mask))
     while slots[slot] != FREE:
         row = slots[slot]
         if row != REMOVED:
             other = stored.offsets[row]
-            if stored.offsets[np.int64(row) + 1] - other == size:
+            if stored.offsets[I64(row) + 1] - other == size:
                 for i in range(size):
                     if stored.data[other + i] != ids.data[start + i]:
                         break

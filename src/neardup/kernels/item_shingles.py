@@ -6,12 +6,11 @@ item, a field one of its texts.
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import double
 from neardup.kernels.tokens import hash_ascii, roll, shingle_document
 
-U64 = np.uint64
 _AHEAD = 12  # so many keys or hashes before it is used, memory is fetched
 _MOST_DOCUMENTS = 2**31 - 1
 _FARTHEST = 256
@@ -27,12 +26,12 @@ def number_hashes(hashes, slots, count):
     base, mask, numbers = address_of(slots), U64(len(slots) - 1), np.empty(len(hashes), np.int32)
     for i in range(len(hashes)):
         if i + _AHEAD < len(hashes):
-            prefetch(base + 8 * np.int64(hashes[i + _AHEAD] & mask))
+            prefetch(base + 8 * I64(hashes[i + _AHEAD] & mask))
         slot = _slot_of(hashes[i], slots, mask)
         if slots[slot] == U64(0):
             count += 1
             slots[slot] = (hashes[i] & ~mask) | U64(count)
-        numbers[i] = np.int64(slots[slot] & mask) - 1
+        numbers[i] = I64(slots[slot] & mask) - 1
     return numbers, count
 
 
@@ -50,7 +49,7 @@ def drop_keys(slots, is_counted, offsets):
     """Have the hashes of keys found no more that are not counted and have no posting."""
     mask = U64(len(slots) - 1)
     for i in range(len(slots)):
-        key = np.int64(slots[i] & mask) - 1
+        key = I64(slots[i] & mask) - 1
         if key >= 0 and slots[i] > mask and not is_counted[key] and offsets[key] == offsets[key + 1]:
             slots[i] &= ~mask  # not 0, which would end the search for others
 
@@ -99,9 +98,9 @@ def _find(hashes, chosen, slots, keys, positions, count):
     base, mask = address_of(slots), U64(len(slots) - 1)
     for i in range(len(chosen)):
         if i + _AHEAD < len(chosen):
-            prefetch(base + 8 * np.int64(hashes[chosen[i + _AHEAD]] & mask))
+            prefetch(base + 8 * I64(hashes[chosen[i + _AHEAD]] & mask))
         slot = _slot_of(hashes[chosen[i]], slots, mask)
-        keys[count], positions[count] = np.int64(slots[slot] & mask) - 1, chosen[i]
+        keys[count], positions[count] = I64(slots[slot] & mask) - 1, chosen[i]
         count += 1 if slots[slot] & mask != U64(0) else 0
     return count
 
@@ -126,7 +125,7 @@ def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
     """
     count = 0
     for i in range(len(runs)):
-        begin, size = np.int64(runs[i, 0]), runs[i, 1] - runs[i, 0] + num_tokens
+        begin, size = I64(runs[i, 0]), runs[i, 1] - runs[i, 0] + num_tokens
         if size >= length:
             for place in range(begin, roll(tokens[begin:], size, length, hashes, begin)):
                 chosen[count] = place
@@ -146,7 +145,7 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     lengths, slots, bits, shift = lookup
     hashes, chosen, runs = spaces
     of_ascii, shortest, count = hash_ascii(mode), lengths[0], 0
-    ends = np.empty(len(text.offsets) - 1, np.int64)
+    ends = np.empty(len(text.offsets) - 1, I64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
         _, end, flagged[document] = shingle_document(data, tables, mode, shortest, buffers, of_ascii, hashes, 0)
@@ -207,9 +206,9 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
         seen[-1] = number
         for i in range(begin, ends[document]):
             if i + 2 * _AHEAD < len(keys):
-                prefetch(bases[0] + 4 * np.int64(keys[i + 2 * _AHEAD]))
-                prefetch(bases[1] + 4 * np.int64(keys[i + 2 * _AHEAD]))
-                prefetch(bases[2] + 4 * np.int64(offsets[keys[i + _AHEAD]]))
+                prefetch(bases[0] + 4 * I64(keys[i + 2 * _AHEAD]))
+                prefetch(bases[1] + 4 * I64(keys[i + 2 * _AHEAD]))
+                prefetch(bases[2] + 4 * I64(offsets[keys[i + _AHEAD]]))
             key = keys[i]
             if seen[key] == number:
                 continue
@@ -240,7 +239,7 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
 @kernel(allocates=True)
 def greatest(counts, keys, first, sizes):
     """Return the greatest count of the keys from each `first` on, so many; counts : int64 by key."""
-    result = np.empty(len(first), np.int64)
+    result = np.empty(len(first), I64)
     for i in range(len(first)):
         result[i] = counts[keys[first[i]]]
         for j in range(first[i] + 1, first[i] + sizes[i]):
@@ -273,7 +272,7 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
         end, first = group_ends[group], begin
         rare = own = 0
         best[group] = 0
-        top = shortest = np.int64(-1)
+        top = shortest = I64(-1)
         for last in range(begin, end):
             place = places[last]
             counts[place] += 1

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefetch
 from neardup.kernels.mixing import double
 
-U64 = np.uint64
 KEYS, ROWS, STARTS, SHIFT, SIZE, FIRST, STOP = range(7)
 """The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits below a cell, entries,
 the first row, and the one behind the last.
@@ -103,11 +102,11 @@ def sort_entries(keys, rows):
     One byte of the key at a time, from the lowest: linear whatever the keys are. A byte that all keys share is skipped.
     """
     size = len(keys)
-    counts = np.zeros((8, 257), np.int64)
+    counts = np.zeros((8, 257), I64)
     for key in keys:
         for digit in range(8):
-            counts[digit, np.int64((key >> U64(8 * digit)) & U64(255)) + 1] += 1
-    other_keys, other_rows = np.empty(size, np.uint64), np.empty(size, np.uint32)
+            counts[digit, I64((key >> U64(8 * digit)) & U64(255)) + 1] += 1
+    other_keys, other_rows = np.empty(size, U64), np.empty(size, U32)
     swapped = False
     for digit in range(8):
         ends = counts[digit]
@@ -119,7 +118,7 @@ def sort_entries(keys, rows):
         to_keys, to_rows = (keys, rows) if swapped else (other_keys, other_rows)
         for i in range(size):
             key = from_keys[i]
-            value = np.int64((key >> U64(8 * digit)) & U64(255))
+            value = I64((key >> U64(8 * digit)) & U64(255))
             to_keys[ends[value]] = key
             to_rows[ends[value]] = from_rows[i]
             ends[value] += 1
@@ -142,7 +141,7 @@ def split_tables(table, key, row, cursors, keys, rows):
 def count_cells(keys, shift, starts):
     """Count the keys of each cell in starts[cell + 1] (uint32)."""
     for key in keys:
-        starts[np.int64(key >> U64(shift)) + 1] += np.uint32(1)
+        starts[I64(key >> U64(shift)) + 1] += U32(1)
 
 
 @kernel
@@ -162,12 +161,12 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
                     best, least = part, key
         if best < 0:
             break
-        row = np.int64(load_half_at(fields[best, ROWS] + 4 * cursors[best]))
+        row = I64(load_half_at(fields[best, ROWS] + 4 * cursors[best]))
         if row < fields[best, FIRST] or row >= fields[best, STOP]:
             return -1
         cursors[best] += 1
         if not has_bit(forgotten, row):
-            keys[used], rows[used] = least, np.uint32(row)
+            keys[used], rows[used] = least, U32(row)
             used += 1
     return used
 
@@ -220,8 +219,8 @@ def _next_in_tail(keys, at, stop, key, mask, max_distance):
 def _bucket_of(fields, part, low, high):
     """Return the entries of a part from `low` to `high`: the first, and the one behind the last; -1 if damaged."""
     shift, starts, keys = U64(fields[part, SHIFT]), fields[part, STARTS], fields[part, KEYS]
-    at = np.int64(load_half_at(starts + 4 * np.int64(low >> shift)))
-    stop = np.int64(load_half_at(starts + 4 * (np.int64(high >> shift) + 1)))
+    at = I64(load_half_at(starts + 4 * I64(low >> shift)))
+    stop = I64(load_half_at(starts + 4 * (I64(high >> shift) + 1)))
     if at > stop or stop > fields[part, SIZE]:
         return -1, -1
     below = (U64(1) << shift) - U64(1)  # the bits of a key below its cell
@@ -255,13 +254,13 @@ def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
         found = load_at(address + 8 * at)
         listed = 0
         while at < stop and load_at(address + 8 * at) == found:
-            row = np.int64(load_half_at(part[ROWS] + 4 * at))
+            row = I64(load_half_at(part[ROWS] + 4 * at))
             if row < part[FIRST] or row >= part[STOP]:
                 return keys, rows, -1
             if not has_bit(states.forgotten, row):
                 if used == len(keys):
                     keys, rows = double(keys), double(rows)
-                keys[used], rows[used] = found, np.uint32(row)
+                keys[used], rows[used] = found, U32(row)
                 used += 1
                 listed += 1
                 if listed > rules.limit:
@@ -276,7 +275,7 @@ def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
 def _sort_rows(rows):
     """Sort rows, uint32."""
     if len(rows) > _FEW:
-        wide = rows.astype(np.uint64)
+        wide = rows.astype(U64)
         sort_entries(wide, rows)
         return
     for i in range(1, len(rows)):
@@ -313,15 +312,15 @@ def _limit_rows(keys, rows, limit):
 def _fetch_cells(fields, ends, table, key, mask):
     """Prefetch the cells of a key in all parts of a table."""
     for part in range(ends[table], ends[table + 1]):
-        prefetch(fields[part, STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[part, SHIFT])))
+        prefetch(fields[part, STARTS] + 4 * I64((key & ~mask) >> U64(fields[part, SHIFT])))
 
 
 @kernel
 def _fetch_entries(fields, ends, table, key, mask):
     """The same for the entries of its bucket, the first of them if they are many."""
     for part in range(ends[table], ends[table + 1]):
-        cell = fields[part, STARTS] + 4 * np.int64((key & ~mask) >> U64(fields[part, SHIFT]))
-        at, stop = np.int64(load_half_at(cell)), np.int64(load_half_at(cell + 4))
+        cell = fields[part, STARTS] + 4 * I64((key & ~mask) >> U64(fields[part, SHIFT]))
+        at, stop = I64(load_half_at(cell)), I64(load_half_at(cell + 4))
         for line in range(fields[part, KEYS] + 8 * at, fields[part, KEYS] + 8 * min(stop, at + _FETCHED), 64):
             prefetch(line)
 
@@ -329,7 +328,7 @@ def _fetch_entries(fields, ends, table, key, mask):
 @kernel(allocates=True)
 def _masks_of(prefix_bits):
     """Return the bits of a key below each prefix, uint64."""
-    masks = np.empty(len(prefix_bits), np.uint64)
+    masks = np.empty(len(prefix_bits), U64)
     for i in range(len(masks)):
         bits = prefix_bits[i]
         masks[i] = _MOST if bits == 0 else (U64(1) << U64(64 - bits)) - U64(1)
@@ -349,9 +348,9 @@ def find_rows(
     """
     rules, states, num_lookups = Rules(prefix_bits, max_distance, limit), States(forgotten, kept), len(table)
     more = np.zeros(num_lookups, np.bool_)
-    counts = np.zeros(num_lookups + 1, np.int64)
+    counts = np.zeros(num_lookups + 1, I64)
     masks = _masks_of(rules.prefix_bits)
-    keys, rows, used = np.empty(64 + num_lookups, np.uint64), np.empty(64 + num_lookups, np.uint32), 0
+    keys, rows, used = np.empty(64 + num_lookups, U64), np.empty(64 + num_lookups, U32), 0
     for lookup in range(num_lookups):
         if lookup + 2 * _AHEAD < num_lookups:
             _fetch_cells(
@@ -374,7 +373,7 @@ def find_rows(
         own = table[lookup]
         at = _next_in_tail(tail_keys[own], 0, tail_sizes[own], wanted, mask, max_distance)
         while at < tail_sizes[own]:
-            if not has_bit(forgotten, np.int64(tail_rows[own, at])):
+            if not has_bit(forgotten, I64(tail_rows[own, at])):
                 if used == len(keys):
                     keys, rows = double(keys), double(rows)
                 keys[used], rows[used] = tail_keys[own, at], tail_rows[own, at]
@@ -425,7 +424,7 @@ def list_rows(keys, begin, tables, forgotten, listed):
                 at, stop = _bucket_of(fields, part, wanted & ~mask, wanted | mask)
                 at = _next_near(fields[part, KEYS], at, stop, wanted, most)
                 while at < stop:
-                    row = np.int64(load_half_at(fields[part, ROWS] + 4 * at))
+                    row = I64(load_half_at(fields[part, ROWS] + 4 * at))
                     if not has_bit(forgotten, row):
                         if used == space:
                             return number
@@ -434,7 +433,7 @@ def list_rows(keys, begin, tables, forgotten, listed):
                     at = _next_near(fields[part, KEYS], at + 1, stop, wanted, most)
             at = _next_in_tail(tail_keys[own], 0, tail_sizes[own], wanted, mask, most)
             while at < tail_sizes[own]:
-                row = np.int64(tail_rows[own, at])
+                row = I64(tail_rows[own, at])
                 if not has_bit(forgotten, row):
                     if used == space:
                         return number
@@ -449,9 +448,9 @@ def list_rows(keys, begin, tables, forgotten, listed):
 def _unfold(ends, rows, kept, more, damaged):
     """Return the lookup, row and state of each row found, and the rest. ends : int64 (num_lookups + 1,), in `rows`."""
     used = ends[-1]
-    lookup, row, state = np.empty(used, np.int64), np.empty(used, np.int64), np.empty(used, np.bool_)
+    lookup, row, state = np.empty(used, I64), np.empty(used, I64), np.empty(used, np.bool_)
     for i in range(len(ends) - 1):
         for at in range(ends[i], ends[i + 1]):
-            lookup[at], row[at] = i, np.int64(rows[at])
+            lookup[at], row[at] = i, I64(rows[at])
             state[at] = has_bit(kept, row[at])
     return lookup, row, state, more, damaged

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 from neardup.kernels.key_tables import list_rows
 
@@ -14,7 +14,7 @@ from neardup.kernels.key_tables import list_rows
 @kernel
 def row_distance(lefts, left, rights, right):
     """Return the Hamming distance of two rows of uint64 arrays (num_rows, num_words)."""
-    distance = np.int64(0)
+    distance = I64(0)
     for word in range(lefts.shape[1]):
         distance += count_ones(lefts[left, word] ^ rights[right, word])
     return distance
@@ -25,9 +25,6 @@ def row_distances(left, right, distances):
     """Set distances[i] to the number of bits in which rows i of two uint64 arrays (num_rows, num_words) differ."""
     for row in range(len(distances)):
         distances[row] = row_distance(left, row, right, row)
-
-
-U64 = np.uint64
 
 
 class Stored(NamedTuple):
@@ -87,7 +84,7 @@ def find_near(queries, keys, begin, tables, stored, masks, found):
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
     used, bits = 0, 64 * queries.shape[1]
     for i in range(found.used[0]):  # a row is kept in the first table whose bits it shares with the query
-        query, row, table = np.int64(found.query[i]), np.int64(found.row[i]), np.int64(found.equal[i])
+        query, row, table = I64(found.query[i]), I64(found.row[i]), I64(found.equal[i])
         distance = row_distance(queries, query, stored.values, row)
         if distance > tables.rules.max_distance:
             continue

@@ -7,14 +7,13 @@ complements the products. The least complement is the complement of the greatest
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, U32, U64, kernel
 from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import MIX_1, MIX_2
 from neardup.kernels.simd import LANES, load, raise_lanes, store
 from neardup.kernels.strings import hash_at
 from neardup.kernels.tokens import CHARACTERS, LETTERS, SEEN, hash_ascii, leave_out_repeats, shingle_document
 
-U32, U64 = np.uint32, np.uint64
 _AHEAD = 2048  # bytes; with less, the memory is not there in time
 
 
@@ -59,11 +58,11 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
     for number in range(len(set_offsets) - 1):
         row[:LANES] = U32(0)
         most, count = load(row, 0), 0
-        end = np.int64(offsets[set_offsets[number]])
+        end = I64(offsets[set_offsets[number]])
         if U64(end) > U64(len(data)):  # a negative one, too
             return number
         for i in range(set_offsets[number] + 1, set_offsets[number + 1] + 1):
-            start, end = end, np.int64(offsets[U64(i)])  # unsigned, it needs no look at its sign
+            start, end = end, I64(offsets[U64(i)])  # unsigned, it needs no look at its sign
             prefetch(base + start + _AHEAD)
             if U64(end) > U64(len(data)):
                 return number
@@ -119,9 +118,9 @@ def count_equal(left, right, counts):
     """
     for i in range(len(counts)):
         first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
-        equal, some_left, some_right = np.uint32(0), np.uint32(0), np.uint32(0)
+        equal, some_left, some_right = U32(0), U32(0), U32(0)
         for position in range(len(first)):
-            equal += np.uint32(first[position] == second[position])
+            equal += U32(first[position] == second[position])
             some_left |= ~first[position]
             some_right |= ~second[position]
         counts[i] = equal if some_left != 0 and some_right != 0 else 0
@@ -138,10 +137,10 @@ def count_equal_packed(left, right, num_hashes, counts):
         first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
         different = 0
         for byte in range(first.shape[1]):
-            both = np.uint8(0)
+            both = U8(0)
             for plane in range(first.shape[0]):
                 both |= first[plane, byte] ^ second[plane, byte]
-            both -= (both >> np.uint8(1)) & np.uint8(0x55)
-            both = (both & np.uint8(0x33)) + ((both >> np.uint8(2)) & np.uint8(0x33))
-            different += (both + (both >> np.uint8(4))) & np.uint8(0x0F)
+            both -= (both >> U8(1)) & U8(0x55)
+            both = (both & U8(0x33)) + ((both >> U8(2)) & U8(0x33))
+            different += (both + (both >> U8(4))) & U8(0x0F)
         counts[i] = num_hashes - different

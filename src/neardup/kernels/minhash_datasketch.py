@@ -1,10 +1,7 @@
 """Sign a set as datasketch does: its hashes mixed, and the permutations that are not of 32 bits."""
 
-import numpy as np
+from neardup.kernels.compiled import U32, U64, kernel
 
-from neardup.kernels.compiled import kernel
-
-U32, U64 = np.uint32, np.uint64
 BITS_32 = (U32(16), U32(13), U32(16)), (U32(0x85EBCA6B), U32(0xC2B2AE35))
 BITS_64 = (U64(33), U64(33), U64(33)), (U64(0xFF51AFD7ED558CCD), U64(0xC4CEB9FE1A85EC53))
 _MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)

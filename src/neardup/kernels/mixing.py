@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 
 
 @kernel
@@ -13,7 +13,7 @@ def find_slot(keys, occupied, free, key):
     Requires: a slot is free.
     """
     mask = len(keys) - 1
-    slot = np.int64(key & np.uint64(mask))
+    slot = I64(key & U64(mask))
     while occupied[slot] != free and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
@@ -28,7 +28,6 @@ def double(array):
     return longer
 
 
-U64 = np.uint64
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
 MIX_1, MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
 FNV_OFFSET, FNV_PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)  # of the 64-bit hash by Fowler, Noll and Vo

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
-U64 = np.uint64
 WIDTH = 12
 GONE, NEVER = 0, 2**32 - 1
 
@@ -58,9 +57,9 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
                 other = other << U64(8) | U64(data[at + j])
             differing = other ^ key
             if differing & same == 0 and count_ones(differing) <= lookups.max_distance:
-                row = np.int64(0)
+                row = I64(0)
                 for j in range(4):
-                    row |= np.int64(data[at + 8 + j]) << 8 * j
+                    row |= I64(data[at + 8 + j]) << 8 * j
                 if is_alive(row, alive):
                     found_lookup[number], found_key[number], found_row[number] = i, other, row
                     number += 1

@@ -1,10 +1,6 @@
 """Rows of fields as bytes, one row after the other, in the layouts of two servers."""
 
-import numpy as np
-
-from neardup.kernels.compiled import kernel
-
-U8 = np.uint8
+from neardup.kernels.compiled import I64, U8, kernel
 
 
 @kernel
@@ -65,9 +61,9 @@ def pack_rows(data, starts, lengths, compact, packed):
 @kernel
 def _read_word(packed, at):
     """Return the int32 at a place, big-endian."""
-    value = np.int64(0)
+    value = I64(0)
     for i in range(4):
-        value = value << 8 | np.int64(packed[at + i])
+        value = value << 8 | I64(packed[at + i])
     return value - (value >> 31 << 32)
 
 
@@ -75,17 +71,17 @@ def _read_word(packed, at):
 def _read_length(packed, at, compact):
     """Return the length of a field and where its bytes begin; a start beyond the end if the length is cut off."""
     if not compact:  # the number of the type comes first
-        return (_read_word(packed, at + 4), at + 8) if at + 8 <= len(packed) else (np.int64(0), len(packed) + 1)
-    value = np.int64(0)
+        return (_read_word(packed, at + 4), at + 8) if at + 8 <= len(packed) else (I64(0), len(packed) + 1)
+    value = I64(0)
     for shift in range(0, 56, 7):
         if at >= len(packed):
             break
-        byte = np.int64(packed[at])
+        byte = I64(packed[at])
         value |= (byte & 127) << shift
         at += 1
         if byte < 128:
             return value - 1, at
-    return np.int64(0), len(packed) + 1
+    return I64(0), len(packed) + 1
 
 
 @kernel

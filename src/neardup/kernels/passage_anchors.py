@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import address_of
 from neardup.kernels.mixing import double, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
-U64 = np.uint64
-NONE = np.int64(-1)
+NONE = I64(-1)
 _BLOCK = 4096  # characters whose hashes are at hand, besides those of a window
 
 
@@ -33,12 +32,12 @@ class Grams(NamedTuple):
 def find_anchors(data, offsets, grams, ends):
     """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends : int64 by document."""
     window, size, length = grams.window, grams.size, grams.window + grams.size - 1
-    values, places = np.empty(_BLOCK + window, np.uint32), np.empty(_BLOCK + window, np.int64)
-    found, hashes, count = np.empty(1024, np.int64), np.empty(1024, np.uint32), 0
+    values, places = np.empty(_BLOCK + window, U32), np.empty(_BLOCK + window, I64)
+    found, hashes, count = np.empty(1024, I64), np.empty(1024, U32), 0
     for document in range(len(offsets) - 1):
         begin, stop = offsets[document], offsets[document + 1]
         position, first = begin, min(begin + size - 1, stop)
-        state, filled, anchor, last = U64(0), 0, NONE, np.int64(-1)  # anchor: of the window that ends at `last`
+        state, filled, anchor, last = U64(0), 0, NONE, I64(-1)  # anchor: of the window that ends at `last`
         alike = width = 0  # characters that are the same, up to the last anchor, and their bytes
         while position < first:
             state = (state << U64(1)) + grams.bases[data[position]]
@@ -51,7 +50,7 @@ def find_anchors(data, offsets, grams, ends):
                 found, hashes = double(found), double(hashes)
             is_new = anchor < 0
             if is_new:
-                last = np.int64(window - 1)
+                last = I64(window - 1)
                 anchor = _least(values, 0, window)
             while True:
                 if is_new:
@@ -99,11 +98,11 @@ def _add_anchor(data, begin, grams, found, hashes, count, place, width):
         first -= (place - start - grams.size + 1) // width * width
         while count and found[count - 1] >= first:
             count -= 1
-    value = np.uint32(hash_at(address_of(data) + place + 1 - grams.size, grams.size, place + 1 - grams.size) >> U64(32))
+    value = U32(hash_at(address_of(data) + place + 1 - grams.size, grams.size, place + 1 - grams.size) >> U64(32))
     for each in range(first, place + 1, max(width, 1)):
         found[count], hashes[count] = each, value
         count += 1
-    return count, (place - first) // width + 1 if is_run else np.int64(0)
+    return count, (place - first) // width + 1 if is_run else I64(0)
 
 
 @kernel
@@ -114,7 +113,7 @@ def _fill(data, position, stop, grams, state, values, places, filled):
         for place in range(position, position + min(stop - position, len(values) - filled)):
             byte = data[place]
             state = (state << U64(1)) + grams.bases[byte]
-            values[filled], places[filled] = np.uint32(state << unseen >> U64(32)), place
+            values[filled], places[filled] = U32(state << unseen >> U64(32)), place
             filled += byte & 0xC0 != 0x80
             position += 1
     return state, position, filled
@@ -130,7 +129,7 @@ def _least(values, start, stop):
         least = min(least, values[begin + U64(i)])
     while values[place] != least:
         place -= U64(1)
-    return np.int64(place)
+    return I64(place)
 
 
 @kernel
@@ -146,7 +145,7 @@ def _first_at_most(values, start, stop, most):
         place += U64(16)
     while place < end and values[place] > most:
         place += U64(1)
-    return np.int64(place)
+    return I64(place)
 
 
 @kernel

@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.decisions import connect, flatten
 from neardup.kernels.intrinsics import address_of, count_trailing_zeros, fold_product, load_u64
 from neardup.kernels.mixing import find_slot, mix
 from neardup.kernels.strings import advance, common_after, count_characters, hash_at, retreat
 
-U64 = np.uint64
-NONE, FREE = np.int64(-1), np.int32(-1)
+NONE, FREE = I64(-1), np.int32(-1)
 _BASE = U64(0xD6E8FEB86659FD93)  # random and odd, so that it has an inverse modulo 2**64
 _INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
 _BLOCKS, _FEWER = 15, U64(1)  # on each side of an anchor; no blocks are 1
@@ -35,7 +34,7 @@ def hash_around(text, starts, ends, span, places, is_hashed, length, size, conte
     (num_anchors, 2), written: what is before each anchor, the nearest block in the lowest bits, and what is behind it;
     0 for a block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
-    anchor = ends[span[0] - 1] if span[0] else np.int64(0)
+    anchor = ends[span[0] - 1] if span[0] else I64(0)
     for piece in range(span[0], span[1]):
         begin, end = starts[piece], starts[piece + 1]
         low = high = NONE  # what the last context is of, if all its blocks are in the piece
@@ -103,7 +102,7 @@ def asked(context):
 def may_share(before, behind, other):
     """Return whether anchors have enough equal blocks. before, behind : of `asked`; other : a context."""
     left, right = before ^ other[0], behind ^ other[1]
-    return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= np.int64(before >> U64(60))
+    return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= I64(before >> U64(60))
 
 
 @kernel(allocates=True)
@@ -116,7 +115,7 @@ def connect_around(offsets, members, contexts, parents):
     most = 2
     for group in range(len(offsets) - 1):
         most = max(most, offsets[group + 1] - offsets[group])
-    (keys, occupied), left, right = _table(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    (keys, occupied), left, right = _table(most), np.empty(most, I64), np.empty(most, I64)
     for group in range(len(offsets) - 1):
         first, stop, slots = offsets[group], offsets[group + 1], 2
         if stop - first <= FEW:
@@ -124,7 +123,7 @@ def connect_around(offsets, members, contexts, parents):
             continue
         while slots < 2 * (stop - first):
             slots *= 2
-        quarter = np.int64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
+        quarter = I64(contexts[members[first], 0] >> U64(60)) + 1 >> 2
         for part in range(4):
             before, behind = part * quarter, (3 - part) * quarter
             occupied[:slots] = FREE
@@ -185,7 +184,7 @@ def connect_equal(text, starts, pieces, places, length, size, parents, leads):
     : bool, all false; written: whether another anchor has some window of each, and none before it has that.
     """
     chosen = _connect_same(text, starts, pieces, places, length, parents, leads)
-    bounds = np.empty((len(chosen), 2), np.int64)
+    bounds = np.empty((len(chosen), 2), I64)
     for i, member in enumerate(chosen):
         bounds[i, 0], bounds[i, 1] = starts[pieces[member]], starts[pieces[member] + 1]
     meeting = _meeting(text, bounds, places[chosen], length)
@@ -200,11 +199,11 @@ def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
     count = len(places)
     (keys, occupied), different = _table(count), 0
     occupied[:] = FREE
-    chosen, starts, stops = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    chosen, starts, stops = np.empty(count, I64), np.empty(count, I64), np.empty(count, I64)
     one, start, before, stop, repeats = NONE, NONE, NONE, NONE, False
     for i in range(count):
         begin, end = piece_starts[pieces[i]], piece_starts[pieces[i] + 1]
-        apart = places[i] - places[i - 1] if i else np.int64(0)
+        apart = places[i] - places[i - 1] if i else I64(0)
         whole = before == length and pieces[i] == pieces[i - 1]
         same = repeats and apart == places[i - 1] - places[i - 2]
         repeats = whole and _recurs(text, start, stop, end, apart, same)
@@ -264,7 +263,7 @@ def _connect_windows(text, bounds, places, length, size, members, parents, leads
     """
     count = len(places)
     around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
-    left, right, sites = np.empty(count, np.uint32), np.empty(count, np.uint32), np.zeros(count, np.int64)
+    left, right, sites = np.empty(count, U32), np.empty(count, U32), np.zeros(count, I64)
     for before in range(length, 0, -1):
         occupants[:] = FREE
         links = 0
@@ -284,7 +283,7 @@ def _connect_windows(text, bounds, places, length, size, members, parents, leads
 def _windows(text, bounds, places, length):
     """Return the first window of each anchor; before : 0 if it has none."""
     count = len(places)
-    starts, stops, befores = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    starts, stops, befores = np.empty(count, I64), np.empty(count, I64), np.empty(count, I64)
     sums, rights = np.zeros(count, U64), np.ones(count, U64)
     around = Around(starts, stops, befores, sums, np.ones(count, U64), rights, np.ones(count, U64))
     for i in range(count):
@@ -345,7 +344,7 @@ def mark_common(text, offsets, bounds, places, owners, sites, needed, length, si
     for group in range(len(offsets) - 1):
         these = slice(offsets[group], offsets[group + 1])
         these = offsets[group] + _meeting(text, bounds[these], places[these], length)
-        found = np.zeros((len(these), 3), np.int64)
+        found = np.zeros((len(these), 3), I64)
         _mark_group(text, bounds[these], places[these], owners[these], sites[these], needed[these], length, size, found)
         for i, anchor in enumerate(these):
             ranges[anchor] = found[i]
@@ -355,11 +354,7 @@ def mark_common(text, offsets, bounds, places, owners, sites, needed, length, si
 def _mark_group(text, bounds, places, owners, sites, needed, length, size, ranges):
     count = len(places)
     around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
-    last_owner, num_owners, slots = (
-        np.empty(len(keys), np.int64),
-        np.empty(len(keys), np.int64),
-        np.empty(count, np.int64),
-    )
+    last_owner, num_owners, slots = (np.empty(len(keys), I64), np.empty(len(keys), I64), np.empty(count, I64))
     for before in range(length, 0, -1):
         occupants[:] = FREE
         for i in range(count):
@@ -382,7 +377,7 @@ def _slot_of(text, around, sites, i, keys, occupants):
     """Return the slot of the window of an anchor: that of the same text and site, or a free one, whose key is set."""
     start, size, mask = around.starts[i], around.stops[i] - around.starts[i], len(keys) - 1
     key = mix(mix(around.sums[i] * around.inverses[i]) + U64(sites[i]))
-    slot = np.int64(key & U64(mask))
+    slot = I64(key & U64(mask))
     while occupants[slot] != FREE:
         other = occupants[slot]
         is_known = keys[slot] == key and sites[other] == sites[i] and around.stops[other] - around.starts[other] == size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import address_of
 from neardup.kernels.mixing import double
 from neardup.kernels.passages import DROPPED, NONE, REPEATED, SENTENCE, SPACE, may_end
@@ -17,7 +17,7 @@ def find_units(data, offsets, classes, kind, ends):
 
     kind : where they end, as cuts do; classes : uint16 by code point. Empty lines belong to the unit before them.
     """
-    starts, count = np.empty(1024, np.int64), 0
+    starts, count = np.empty(1024, I64), 0
     for document in range(len(offsets) - 1):
         begin, end = offsets[document], offsets[document + 1]
         for place in range(begin, end):
@@ -38,7 +38,7 @@ def find_units(data, offsets, classes, kind, ends):
 @kernel
 def _is_within(byte):
     """Return whether no sentence ends behind a byte: an ASCII letter or digit."""
-    return np.uint8((byte | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26) or np.uint8(byte - np.uint8(48)) < 10
+    return U8((byte | U8(0x20)) - U8(97)) < U8(26) or U8(byte - U8(48)) < 10
 
 
 @kernel
@@ -61,7 +61,7 @@ def measure_units(data, bounds, classes, spans, characters, keys):
             stop = last
         spans[i, 0], spans[i, 1], size = start, stop, stop - start
         characters[i, 1] = count_characters(data, start, stop)
-        keys[i, 0], keys[i, 1] = hash_at(address_of(data) + start, size, start) if size else np.uint64(0), size
+        keys[i, 0], keys[i, 1] = hash_at(address_of(data) + start, size, start) if size else U64(0), size
 
 
 @kernel
@@ -80,7 +80,7 @@ def cut_units(pieces, first, num_against, most_lost, rows):
     pieces : each a unit. first : int64, the first unit with the text of each. num_against : documents that are kept
     whole. most_lost : share of a document. rows : int64, two for each unit.
     """
-    kept, count = np.full(len(first), NONE, np.int64), 0
+    kept, count = np.full(len(first), NONE, I64), 0
     begin, lost = 0, 0
     for piece in range(len(first)):
         document, start, stop = pieces.documents[piece], pieces.starts[piece], pieces.starts[piece + 1]

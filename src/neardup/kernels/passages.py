@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, kernel
 from neardup.kernels.graphemes import is_within_cluster
 from neardup.kernels.intrinsics import address_of, load_u64, prefetch
 from neardup.kernels.passage_groups import asked, may_share
 from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
 
-U64 = np.uint64
-NONE = np.int64(-1)
+NONE = I64(-1)
 REPEATED, BRIDGE, COMMON, DROPPED = 0, 1, 2, 3  # kinds of cuts
 CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = 0, 1, 2, 3, 4  # where cuts end; paragraphs are units only
 # Bits of a class of code points; see features/boundaries.py.
@@ -221,8 +220,8 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
             document_anchor, lost = anchor, 0
         for each in range(anchor, stop + _AHEAD):
             if each < stop and anchors.groups[each] >= 0:
-                prefetch(address_of(anchors.group_starts) + 8 * np.int64(anchors.groups[each]))
-                prefetch(address_of(anchors.group_sizes) + 4 * np.int64(anchors.groups[each]))
+                prefetch(address_of(anchors.group_starts) + 8 * I64(anchors.groups[each]))
+                prefetch(address_of(anchors.group_sizes) + 4 * I64(anchors.groups[each]))
             ahead = each - _AHEAD
             if ahead >= anchor and anchors.groups[ahead] >= 0:
                 rank = anchors.group_starts[anchors.groups[ahead]]
@@ -252,7 +251,7 @@ def _with_room(rows, count):
     """Return an array with room for two rows more than `count`: this one, or a longer copy."""
     if count + 2 <= len(rows):
         return rows
-    longer = np.empty((2 * len(rows), rows.shape[1]), np.int64)
+    longer = np.empty((2 * len(rows), rows.shape[1]), I64)
     for i in range(count):
         for j in range(rows.shape[1]):
             longer[i, j] = rows[i, j]
@@ -469,7 +468,7 @@ def count_up_to(pieces, owners, places, counts):
 
     owners : int64, the piece of each place; both rise. counts : int64, written.
     """
-    piece, place, count = NONE, np.int64(0), np.int64(0)
+    piece, place, count = NONE, I64(0), I64(0)
     for i in range(len(places)):
         if owners[i] != piece:
             piece = owners[i]

@@ -7,10 +7,9 @@ works on all of them: some five operations a feature instead of sixty-four addit
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import U64, kernel
 from neardup.kernels.mixing import mix
 
-U64 = np.uint64
 _ALL = U64(0xFFFFFFFFFFFFFFFF)
 _STEP = U64(0x9E3779B97F4A7C15)  # what word w adds w times to a hash before it is mixed again
 _NUM_PLANES = 48  # counts below 2^48
@@ -104,8 +103,8 @@ def vote(hashes, offsets, tie, fingerprints):
     longest = 0
     for document in range(len(offsets) - 1):
         longest = max(longest, offsets[document + 1] - offsets[document])
-    scratch = np.empty(longest if fingerprints.shape[1] > 1 else 0, np.uint64)
-    planes = np.empty(_NUM_PLANES, np.uint64)
+    scratch = np.empty(longest if fingerprints.shape[1] > 1 else 0, U64)
+    planes = np.empty(_NUM_PLANES, U64)
     for document in range(len(offsets) - 1):
         span = hashes[offsets[document] : offsets[document + 1]]
         num_planes = 5

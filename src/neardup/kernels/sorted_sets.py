@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 
-U64 = np.uint64
 JACCARD, CONTAINMENT, HAMMING, COSINE = 0, 1, 2, 3
 MEASURES = {"jaccard": JACCARD, "containment": CONTAINMENT, "hamming": HAMMING, "cosine": COSINE}
 _UNKNOWN, _RISING = -1, -2
@@ -39,7 +38,7 @@ def bucket_starts(hashes, ends):
     shift = U64(64 - bits)
     ends[: (1 << bits) + 1] = 0
     for value in hashes:
-        ends[np.int64(value >> shift) + 1] += 1
+        ends[I64(value >> shift) + 1] += 1
     for bucket in range(1 << bits):
         ends[bucket + 1] += ends[bucket]
     return shift
@@ -57,7 +56,7 @@ def sort_list(hashes, spread, ends, ordered):
         return 0
     shift = bucket_starts(hashes, ends)
     for value in hashes:
-        bucket = np.int64(value >> shift)
+        bucket = I64(value >> shift)
         spread[ends[bucket]] = value
         ends[bucket] += 1
     size = 0
@@ -100,7 +99,7 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
         if wanted[document]:
             longest = max(longest, stops[document] - starts[document])
     spread, ordered = np.empty(longest, U64), np.empty(longest, U64)
-    ends = np.empty(2 * longest + 3, np.int64)
+    ends = np.empty(2 * longest + 3, I64)
     used = 0
     for document in range(len(starts)):
         set_starts[document], sizes[document] = used, 0
@@ -114,7 +113,7 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
         for i in range(size):
             value = ordered[i]
             bit = value & U64(64 * words - 1)
-            sets[used + np.int64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
+            sets[used + I64(bit >> U64(6))] |= U64(1) << (bit & U64(63))
             sets[start + i] = value
         set_starts[document], sizes[document] = start, size
         used = start + size
@@ -130,7 +129,7 @@ def most_shared(sets, start, size, other_start, other_size):
     """
     words, other_words = sketch_words(size), sketch_words(other_size)
     first, other_first = U64(start - words), U64(other_start - other_words)
-    only, other_only = np.int64(0), np.int64(0)
+    only, other_only = I64(0), I64(0)
     if words == other_words:
         for i in range(U64(words)):
             bits, other_bits = sets[first + i], sets[other_first + i]
@@ -207,16 +206,16 @@ def _least_shared(size, other_size, measure, threshold):
     """Return how many elements two sets share at the least where they reach the threshold; 1 less, so that rounding
     loses no pair that just reaches it."""
     if measure == CONTAINMENT:
-        return np.int64(threshold * size) - 1
+        return I64(threshold * size) - 1
     if measure == COSINE:
-        return np.int64(threshold * np.sqrt(np.float64(size) * np.float64(other_size))) - 1
-    return np.int64(threshold / (1.0 + threshold) * np.float64(size + other_size)) - 1
+        return I64(threshold * np.sqrt(np.float64(size) * np.float64(other_size))) - 1
+    return I64(threshold / (1.0 + threshold) * np.float64(size + other_size)) - 1
 
 
 @kernel
 def may_reach(sets, document, other, measure, threshold):
     """Return whether the sizes and the sketches of two sets leave it open that they reach the threshold."""
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
+    size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
     needed = _least_shared(size, other_size, measure, threshold)
     if size == 0 or min(size, other_size) < needed:
         return False
@@ -229,7 +228,7 @@ def similarity_of_sets(sets, document, other, measure, threshold, least):
 
     least : the number of elements that they must share in any case. Requires: neither set is empty.
     """
-    size, other_size = np.int64(sets.sizes[document]), np.int64(sets.sizes[other])
+    size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
     start, other_start = sets.starts[document], sets.starts[other]
     mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
     shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
@@ -242,7 +241,7 @@ def similarity_of_sets(sets, document, other, measure, threshold, least):
 def measure_sets(sets, document, other, measure, threshold):
     """Return the exact similarity of two documents, or any value below the threshold."""
     if may_reach(sets, document, other, measure, threshold):
-        return similarity_of_sets(sets, document, other, measure, threshold, np.int64(0))
+        return similarity_of_sets(sets, document, other, measure, threshold, I64(0))
     return -1.0
 
 
@@ -265,7 +264,7 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
         sizes[row] = _RISING
         if not _is_rising(hashes[begin:end]):
             size = end - begin
-            spread, ends = np.empty(size, U64), np.empty(2 * size + 3, np.int64)
+            spread, ends = np.empty(size, U64), np.empty(2 * size + 3, I64)
             sizes[row] = sort_list(hashes[begin:end], spread, ends, sorted_hashes[begin:end])
     return hashes[begin:end] if sizes[row] == _RISING else sorted_hashes[begin : begin + sizes[row]]
 
@@ -277,8 +276,8 @@ def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows
     hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]]; offsets : int64; repeats are allowed. rows : int64
     (num_pairs,), of the lists. The same of the others. counts : int64 (3, num_pairs): shared, own and other sizes.
     """
-    states = np.full(len(offsets), _UNKNOWN, np.int64)
-    other_states = np.full(len(other_offsets), _UNKNOWN, np.int64)
+    states = np.full(len(offsets), _UNKNOWN, I64)
+    other_states = np.full(len(other_offsets), _UNKNOWN, I64)
     space, other_space = np.empty(len(hashes), U64), np.empty(len(other_hashes), U64)
     for pair in range(len(rows)):
         left = _set_of(hashes, offsets, rows[pair], space, states)

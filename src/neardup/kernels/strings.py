@@ -1,8 +1,6 @@
 """Read, write and hash UTF-8 where it lies."""
 
-import numpy as np
-
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import (
     address_of,
     count_ones,
@@ -18,22 +16,22 @@ from neardup.kernels.intrinsics import (
 @kernel
 def decode(data, position):
     """Return (code point, its length in bytes); (0, 1) where the bytes are not UTF-8."""
-    lead, stop = np.uint32(data[position]), len(data)
+    lead, stop = U32(data[position]), len(data)
     if lead >= 0xC2 and lead < 0xE0 and position + 1 < stop:
-        second = np.uint32(data[position + 1])
+        second = U32(data[position + 1])
         if second & 0xC0 == 0x80:
-            return np.uint32((lead & 0x1F) << 6 | (second & 0x3F)), 2
+            return U32((lead & 0x1F) << 6 | (second & 0x3F)), 2
     elif lead >= 0xE0 and lead < 0xF0 and position + 2 < stop:
-        second, third = np.uint32(data[position + 1]), np.uint32(data[position + 2])
+        second, third = U32(data[position + 1]), U32(data[position + 2])
         if second & 0xC0 == 0x80 and third & 0xC0 == 0x80:
-            return np.uint32((lead & 0x0F) << 12 | (second & 0x3F) << 6 | (third & 0x3F)), 3
+            return U32((lead & 0x0F) << 12 | (second & 0x3F) << 6 | (third & 0x3F)), 3
     elif lead >= 0xF0 and lead < 0xF5 and position + 3 < stop:
-        second, third = np.uint32(data[position + 1]), np.uint32(data[position + 2])
-        fourth = np.uint32(data[position + 3])
+        second, third = U32(data[position + 1]), U32(data[position + 2])
+        fourth = U32(data[position + 3])
         code = (lead & 0x07) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | (fourth & 0x3F)
         if second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and fourth & 0xC0 == 0x80 and code < 0x110000:
-            return np.uint32(code), 4
-    return np.uint32(0), 1
+            return U32(code), 4
+    return U32(0), 1
 
 
 @kernel
@@ -58,7 +56,6 @@ def encode(code, stream, length):
     return length + 4
 
 
-U64 = np.uint64
 _EIGHT_BYTES = U64(0x0101010101010101)
 
 
@@ -134,7 +131,7 @@ def common_after(text, left, right, most):
 
 @kernel
 def code_at(text, place):
-    return np.uint32(text[place]) if text[place] < 128 else decode(text, place)[0]
+    return U32(text[place]) if text[place] < 128 else decode(text, place)[0]
 
 
 # Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero for a short one.
@@ -183,7 +180,7 @@ def hash_strings(data, offsets, hashes):
     """
     base = address_of(data)
     for i in range(len(hashes)):
-        start, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        start, end = I64(offsets[i]), I64(offsets[i + 1])
         if U64(start) > U64(len(data)) or U64(end) > U64(len(data)):  # a negative one, too
             return i
         hashes[i] = hash_at(base + start, end - start, start) if end > start else U64(0)

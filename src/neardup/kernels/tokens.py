@@ -7,25 +7,24 @@ tokens) and its token hashes. From the hashes come its shingles: token n-grams, 
 import numpy as np
 
 from neardup.kernels.code_tokens import end_lines, find_code_tokens
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U8, U32, U64, kernel
 from neardup.kernels.intrinsics import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.strings import decode, encode, hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
 
-U64 = np.uint64
 WORDS, WHITESPACE, CHARACTERS, LETTERS, CODE, UNCOMMENTED = 0, 1, 2, 3, 4, 5  # how a text is cut into tokens
 
 # Fields of a table entry; see features/unicode_tables.py.
-_CODE_POINT, _CLASS_SHIFT = np.uint32(0x1FFFFF), np.uint32(21)
-_EXPAND, _SPACE, _COMPOSE = np.uint32(1 << 23), np.uint32(1 << 24), np.uint32(1 << 25)
-_COMBINING_SHIFT = np.uint32(26)
+_CODE_POINT, _CLASS_SHIFT = U32(0x1FFFFF), U32(21)
+_EXPAND, _SPACE, _COMPOSE = U32(1 << 23), U32(1 << 24), U32(1 << 25)
+_COMBINING_SHIFT = U32(26)
 _SEPARATOR, _WORD, _SINGLE, _TRANSPARENT = 0, 1, 2, 3
-_SINGLE_ENTRY = np.uint32(_SINGLE << 21)
-_BYTE_ORDER_MARK, _UNDERSCORE = np.uint32(0xFEFF), np.uint8(95)
+_SINGLE_ENTRY = U32(_SINGLE << 21)
+_BYTE_ORDER_MARK, _UNDERSCORE = U32(0xFEFF), U8(95)
 
 _HIGH_BITS = U64(0x8080808080808080)
-_ALIKE = np.array([[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], np.uint8)
+_ALIKE = np.array([[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], U8)
 SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
 # What a character begins with, and a random odd base for n-grams.
 _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
@@ -35,11 +34,11 @@ _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 @kernel
 def _append(entry, mode, stream, length):
     """Append one normalised code point to the stream as its class demands; return the new length."""
-    kind = (entry >> _CLASS_SHIFT) & np.uint32(3)
+    kind = (entry >> _CLASS_SHIFT) & U32(3)
     code = entry & _CODE_POINT
     is_written = mode >= CODE and (code != _BYTE_ORDER_MARK or length > 0)  # what is invisible in code, too
     if is_written or (mode != WORDS and kind != _TRANSPARENT):
-        kind = np.uint32(_SEPARATOR) if entry & _SPACE else np.uint32(_WORD)
+        kind = U32(_SEPARATOR) if entry & _SPACE else U32(_WORD)
     if kind == _WORD:
         return encode(code, stream, length)
     if kind == _SINGLE:
@@ -56,7 +55,7 @@ def _append(entry, mode, stream, length):
 @kernel
 def _is_ascii(data):
     """Return whether all bytes are below 128."""
-    high = np.uint8(0)
+    high = U8(0)
     for byte in data:
         high |= byte
     return high < 128
@@ -70,9 +69,9 @@ def _fold_ascii_words(data, case_bit, stream):
     """
     for i in range(len(data)):
         byte = data[i]
-        letter = np.uint8((byte | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
-        other = (np.uint8(byte - np.uint8(48)) < np.uint8(10)) or byte == np.uint8(95)
-        stream[i] = np.uint8(byte | case_bit) if letter else (byte if other else np.uint8(0))
+        letter = U8((byte | U8(0x20)) - U8(97)) < U8(26)
+        other = (U8(byte - U8(48)) < U8(10)) or byte == U8(95)
+        stream[i] = U8(byte | case_bit) if letter else (byte if other else U8(0))
 
 
 @kernel(inline="always")
@@ -102,7 +101,7 @@ def _fold_singles(data, position, entries, stream, length):
             break
         code = ((word & U64(0x0F)) << U64(12)) | ((word >> U64(2)) & U64(0xFC0)) | ((word >> U64(16)) & U64(0x3F))
         entry = entries[code]
-        if entry == np.uint32(code) | _SINGLE_ENTRY:
+        if entry == U32(code) | _SINGLE_ENTRY:
             store_u64(stream, length, (word & U64(0xFFFFFF)) << U64(8))  # between zeros
             length += 4
         elif entry > _CODE_POINT:  # no separator, or one of which more is to be known
@@ -121,22 +120,22 @@ def _fold(data, tables, mode, stream):
     That is where a code point can combine with the one before it, or combining marks are out of order: the
     quick check of Unicode Standard Annex #15, section 9.
     """
-    length, position, last_rank = 0, 0, np.uint32(0)
+    length, position, last_rank = 0, 0, U32(0)
     while position < len(data):
         if data[position] < 128:
             stop = _ascii_run(data, position)
             if mode == WORDS and stop > position + 1:
-                _fold_ascii_words(data[position:stop], tables.ascii[65] & np.uint8(0x20), stream[length:])
+                _fold_ascii_words(data[position:stop], tables.ascii[65] & U8(0x20), stream[length:])
             else:
                 for i in range(stop - position):
                     stream[length + i] = tables.ascii[data[position + i]]
             length += stop - position
-            position, last_rank = stop, np.uint32(0)
+            position, last_rank = stop, U32(0)
             continue
         if mode == WORDS:
             after, length = _fold_singles(data, position, tables.entries, stream, length)
             if after > position:
-                position, last_rank = after, np.uint32(0)
+                position, last_rank = after, U32(0)
                 continue
         code, width = decode(data, position)
         entry = tables.entries[code]
@@ -146,8 +145,8 @@ def _fold(data, tables, mode, stream):
             return 0, True
         last_rank = rank
         if entry & _EXPAND:
-            first = np.int64(entry & _CODE_POINT)
-            for i in range(first + 1, first + 1 + np.int64(tables.expansions[first])):
+            first = I64(entry & _CODE_POINT)
+            for i in range(first + 1, first + 1 + I64(tables.expansions[first])):
                 length = _append(tables.expansions[i], mode, stream, length)
         else:
             length = _append(entry, mode, stream, length)
@@ -180,8 +179,8 @@ def _hash_tokens(stream, edges, count, tokens):
     """Hash `count` tokens that lie between edges, as kernels/strings.py does."""
     base = address_of(stream)
     for i in range(count):
-        start = np.int64(edges[2 * i])
-        tokens[i] = hash_at(base + start, np.int64(edges[2 * i + 1]) - start, start)
+        start = I64(edges[2 * i])
+        tokens[i] = hash_at(base + start, I64(edges[2 * i + 1]) - start, start)
 
 
 @kernel(allocates=True)
@@ -190,7 +189,7 @@ def hash_ascii(mode):
 
     As LETTERS, a digit hashes as the letter that it is mistaken for, and so does i as l.
     """
-    hashes = np.empty(128, np.uint64)
+    hashes = np.empty(128, U64)
     for byte in range(128):
         hashes[byte] = mix(_CHAIN ^ U64(byte))
     hashes[0] = hashes[0x20]
@@ -203,7 +202,7 @@ def hash_ascii(mode):
 @kernel
 def _hash_characters(stream, length, ascii_hashes, tokens):
     """Hash every code point of a stream, a run of zeros as one space, none at the ends; return their number."""
-    count, position, before = 0, 0, np.uint8(0)
+    count, position, before = 0, 0, U8(0)
     while position < length:
         byte = stream[position]
         if byte < 0x80:
@@ -303,7 +302,7 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
     flagged = False
     if mode in (WORDS, LETTERS) and _is_ascii(data):
         length = len(data)
-        _fold_ascii_words(data, tables.ascii[65] & np.uint8(0x20), stream)
+        _fold_ascii_words(data, tables.ascii[65] & U8(0x20), stream)
     else:
         length, flagged = _fold(data, tables, WORDS if mode == LETTERS else mode, stream)
     stream[length : length + _PADDING] = 0

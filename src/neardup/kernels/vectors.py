@@ -8,9 +8,8 @@ import math
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import U32, kernel
 
-U32 = np.uint32
 LANES = 64  # hyperplanes whose sums are computed together
 _SUMS = 8  # partial sums of a cosine
 

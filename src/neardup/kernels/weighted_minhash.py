@@ -9,10 +9,9 @@ import math
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.mixing import mix
 
-U64 = np.uint64
 _STEP = U64(0x9E3779B97F4A7C15)
 _NUM_STRIPS = 24  # darts below 2^-24 of a weight are left out
 _MARGIN = 3.0  # so much beyond log(num_hashes) leaves some place without a dart in one set of twenty
@@ -44,9 +43,9 @@ def _throw(feature, weight, limit, ranks, signature):
             while rank <= limit:
                 position = mix(state + _STEP)
                 if width + width * (np.float64(position >> U64(32)) * 2.0**-32) < weight:
-                    index = np.int64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
+                    index = I64(((position & U64(0xFFFFFFFF)) * U64(num_hashes)) >> U64(32))
                     if rank < ranks[index]:
-                        ranks[index], signature[index] = rank, np.uint32(draw)
+                        ranks[index], signature[index] = rank, U32(draw)
                 state += _STEP + _STEP
                 draw = mix(state)
                 rank -= math.log(_uniform(draw)) * spacing
@@ -69,7 +68,7 @@ def sign_weighted(hashes, weights, offsets, seed, signatures):
         total = 0.0
         for i in range(offsets[document], offsets[document + 1]):
             total += weights[i]
-        signatures[document] = np.uint32(0xFFFFFFFF)
+        signatures[document] = U32(0xFFFFFFFF)
         limit = (math.log(num_hashes) + _MARGIN) / total if total > 0 else 0.0
         ranks[:] = np.inf if total > 0 else 0.0
         while ranks.max() == np.inf:

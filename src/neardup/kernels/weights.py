@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neardup.kernels.compiled import kernel
+from neardup.kernels.compiled import I64, U32, U64, kernel
 from neardup.kernels.intrinsics import count_ones
 from neardup.kernels.mixing import find_slot, mix
 from neardup.kernels.sorted_sets import bucket_starts
@@ -25,7 +25,7 @@ def add_documents(features, offsets, first, most, missed, table, size):
             if counts[slot] == 0:
                 hashes[slot], misses[slot] = features[i], missed
                 size += 1
-            counts[slot] += np.uint32(1)
+            counts[slot] += U32(1)
         if size > most:
             return document + 1, size
     return len(offsets) - 1, size
@@ -37,14 +37,13 @@ def move_entries(table, missed, target):
     hashes, counts, misses = table
     size = 0
     for old in range(len(hashes)):
-        if counts[old] != 0 and np.int64(counts[old]) + np.int64(misses[old]) > missed:
+        if counts[old] != 0 and I64(counts[old]) + I64(misses[old]) > missed:
             slot = find_slot(target.hashes, target.counts, 0, hashes[old])
             target.hashes[slot], target.counts[slot], target.misses[slot] = hashes[old], counts[old], misses[old]
             size += 1
     return size
 
 
-U64 = np.uint64
 _REPEATED = U64(0x9E3779B97F4A7C15)
 
 
@@ -59,15 +58,15 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
     longest = 0
     for document in range(len(offsets) - 1):
         longest = max(longest, offsets[document + 1] - offsets[document])
-    order = np.empty(longest, np.int64)
-    ends = np.empty(2 * longest + 3, np.int64)
+    order = np.empty(longest, I64)
+    ends = np.empty(2 * longest + 3, I64)
     size = distinct_offsets[0] = 0
     for document in range(len(offsets) - 1):
         start, first = offsets[document], size
         span = hashes[start : offsets[document + 1]]
         shift = bucket_starts(span, ends)
         for i in range(len(span)):
-            bucket = np.int64(span[i] >> shift)
+            bucket = I64(span[i] >> shift)
             order[ends[bucket]] = i
             ends[bucket] += 1
         for i in range(len(span)):
@@ -76,7 +75,7 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
             while rank > first and distinct[rank - 1] > value:
                 rank -= 1
             if rank > first and distinct[rank - 1] == value:
-                counts[rank - 1] += np.uint32(1)
+                counts[rank - 1] += U32(1)
                 continue
             for move in range(size, rank, -1):
                 distinct[move], counts[move], firsts[move] = distinct[move - 1], counts[move - 1], firsts[move - 1]
@@ -121,7 +120,7 @@ def look_up(wanted, hashes, starts, counts, found):
     for i in range(len(wanted)):
         value = wanted[i]
         # A shift by 64 is none: hence two.
-        bucket = np.int64((value >> U64(1)) >> U64(63 - bits))
+        bucket = I64((value >> U64(1)) >> U64(63 - bits))
         low, high = starts[bucket], starts[bucket + 1]
         while low < high:
             middle = (low + high) >> 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -19,9 +19,10 @@ from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists, distinct_lists
 from neardup.features.idf import IdfTable
 from neardup.features.shingles import Workspace
+from neardup.files import JsonObject
 from neardup.fingerprints.explain import Explanation, SignatureExplanation
 from neardup.fingerprints.fingerprints import Fingerprints
-from neardup.fingerprints.sketches import Sketches
+from neardup.fingerprints.sketches import Scheme, Sketches
 from neardup.methods.sketcher import Sketcher
 from neardup.schemas import EXACT, SIMILARITY, Measure
 from neardup.settings.methods import Shingling
@@ -122,7 +123,7 @@ class Method(ABC):
         """Return the method with the settings of its tables fixed, as an index stores them."""
         return self
 
-    def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
+    def radius_of(self, scheme: Scheme, name: str) -> Radius:
         """Return the search among fingerprints of a scheme, without the documents.
 
         Parameters
@@ -318,29 +319,29 @@ class Method(ABC):
 
     # Reports.
 
-    def scheme_settings(self) -> dict[str, Any]:
+    def scheme_settings(self) -> JsonObject:
         """Return the settings that change a document's features or its summary, as values for JSON."""
         return {name: getattr(self.settings, name) for name in sorted(self.scheme_fields)}
 
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         """Return the name and the version of the scheme, with its settings."""
         return {"name": type(self.settings).__name__, "version": 1, **self.scheme_settings()}
 
-    def other_settings(self, selection: SelectionSettings) -> dict[str, Any]:
+    def other_settings(self, selection: SelectionSettings) -> JsonObject:
         """Return the settings that decide which documents are compared and which of them is kept."""
         names = [field.name for field in fields(self.settings) if field.name not in {*self.scheme_fields, "scheme"}]
         chosen = {name: getattr(self.settings, name) for name in names}
         return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
-    def all_settings(self, selection: SelectionSettings) -> dict[str, Any]:
+    def all_settings(self, selection: SelectionSettings) -> JsonObject:
         """Return both: the settings that a run must have had to be resumed."""
         return self.scheme_settings() | self.other_settings(selection)
 
-    def describe_search(self, outcome: Totals) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> JsonObject:
         """Return the parts of a report about the search for candidates: bands, samples and fingerprints."""
         return {"bands": None, "samples": None, "fingerprints": None}
 
-    def histogram(self, counts: Counts) -> dict[str, Any]:
+    def histogram(self, counts: Counts) -> JsonObject:
         """Return the distribution of the near-duplicates over the measures: similarities and distances."""
         return {"similarities": histogram(counts, self.settings.threshold), "distances": None}
 
@@ -361,7 +362,7 @@ def histogram(decided: Counts, threshold: float) -> dict[str, list[float]]:
     return {"edges": [round(edge, 4) for edge in edges.tolist()], "counts": counts.tolist()}
 
 
-def without_version(features: dict[str, Any]) -> dict[str, Any]:
+def without_version(features: JsonObject) -> JsonObject:
     """Return the description of features without the version of their scheme."""
     return {name: value for name, value in features.items() if name != "version"}
 

@@ -9,11 +9,10 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.answers import PairMeasures
-from neardup.arrays import Array, Floats, Integers, Ints, Mask, arrow_of
+from neardup.arrays import Array, Floats, Integers, Ints, Mask, Uint32s, arrow_of
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.candidates.lookups import BandLookup, SampleLookup
 from neardup.candidates.samples import Samples, choose_samples, hit_probability, needed_by_size
@@ -31,6 +30,7 @@ from neardup.features.described import (
 from neardup.features.idf import IdfTable, describe_features
 from neardup.features.segmenters import HashedTokens, view_tokens
 from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_documents
+from neardup.files import JsonObject
 from neardup.fingerprints import minhash as signing
 from neardup.fingerprints.explain import SignatureExplanation, explain_signature
 from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, WEIGHTED_SCHEME_NAME, band_keys, sign
@@ -156,7 +156,7 @@ class MinHashMethod(Method):
         signatures = sign(*features.sets, max(num_hashes), self.settings.seed)
         return [method.keys_of(signatures, features) for method in limits]
 
-    def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
+    def sketch(self, features: Features) -> Uint32s:
         """Return signatures of `num_hashes`, or as long as the bands need; none where samples find documents."""
         if self.by_samples:
             return np.empty((len(features.content), 0), np.uint32)
@@ -249,10 +249,10 @@ class MinHashMethod(Method):
             raise SettingError("idf weighs the features of SimHash: got one with MinHash. Leave idf out.")
         return explain_signature(text, self.settings, *self.bands)
 
-    def scheme_settings(self) -> dict[str, Any]:
+    def scheme_settings(self) -> JsonObject:
         return without_version(describe_features(self.settings)) | {"seed": self.settings.seed}
 
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         if self.by_samples:
             return {"name": "shingles", "version": SCHEME_VERSION, **self.scheme_settings()}
         num_hashes = self.bands.num_hashes
@@ -280,7 +280,7 @@ class MinHashMethod(Method):
             f"(--ngram {min(2, fits)}), or a lower threshold."
         ]
 
-    def describe_search(self, outcome: Totals) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> JsonObject:
         search = self.samples if self.by_samples else self.bands
         return super().describe_search(outcome) | {self.lookup.name: search._asdict()}
 
@@ -300,19 +300,19 @@ class MinHashSketcher(TokenSketcher):
         super().__init__(method, method.settings.signature_length)
 
     @property
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         idf = self.method.idf
         rarity = {} if idf is None else {"document_frequencies": idf.version}
         return self._scheme(SCHEME_NAME, describe_features(self.method.settings) | rarity)
 
-    def scheme_of_tokens(self, *, weighted: bool) -> dict[str, Any]:
+    def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         if self.method.settings.boost_rare:
             raise SettingError(
                 "boost_rare counts the documents that contain a shingle of texts: got lists of tokens. Leave it unset."
             )
         return self._scheme(WEIGHTED_SCHEME_NAME if weighted else SCHEME_NAME, GIVEN)
 
-    def _scheme(self, name: str, features: dict[str, Any]) -> dict[str, Any]:
+    def _scheme(self, name: str, features: JsonObject) -> JsonObject:
         parameters = {"seed": self.method.settings.seed, "num_hashes": self.width}
         return {"name": name, "version": SCHEME_VERSION, **parameters, "features": features}
 

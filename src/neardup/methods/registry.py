@@ -9,6 +9,7 @@ from typing import Any
 
 from neardup.errors import InputError, SettingError, StoreError
 from neardup.features.idf import IdfTable
+from neardup.files import JsonObject
 from neardup.methods.base import Method
 from neardup.methods.minhash import MinHashMethod
 from neardup.methods.simhash import SimHashMethod
@@ -19,7 +20,7 @@ IDF = "idf.parquet"
 """The name of a table of document frequencies that is stored beside the settings."""
 
 
-def settings_to_json(settings: Any) -> dict[str, Any]:
+def settings_to_json(settings: Any) -> JsonObject:
     """Return the settings of a method as values for JSON.
 
     Raises
@@ -27,7 +28,7 @@ def settings_to_json(settings: Any) -> dict[str, Any]:
     SettingError
         If a setting is a Python function, which an index cannot store.
     """
-    values: dict[str, Any] = {"method": type(settings).__name__}
+    values: JsonObject = {"method": type(settings).__name__}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if isinstance(value, Jieba):
@@ -43,7 +44,7 @@ def settings_to_json(settings: Any) -> dict[str, Any]:
     return dict(json.loads(json.dumps(values)))  # tuples as lists
 
 
-def settings_or_none(settings: Any) -> dict[str, Any] | None:
+def settings_or_none(settings: Any) -> JsonObject | None:
     """Return the settings of a method as values for JSON; None if one of them is a Python function."""
     try:
         return settings_to_json(settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,11 +18,12 @@ from neardup.features.described import Features, Keys, Lists
 from neardup.features.idf import IdfTable, resolve_idf
 from neardup.features.segmenters import HashedTokens, hash_tokens
 from neardup.features.shingles import Workspace, is_scanned
+from neardup.files import JsonObject
 from neardup.fingerprints import simhash_documents as fingerprinting
 from neardup.fingerprints.explain import Explanation, explain_fingerprint
 from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
-from neardup.fingerprints.sketches import require_same
+from neardup.fingerprints.sketches import Scheme, require_same
 from neardup.kernels.token_arrays import TokenStrings
 from neardup.methods.base import Curve, Described, Limit, Method, histogram, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
@@ -115,7 +115,7 @@ class SimHashMethod(Method):
         fingerprints = summarise_described(features.weighed, self.settings, self.idf)
         return Keys(fingerprints, features.content, features.sets.sizes > 0)
 
-    def radius_of(self, scheme: Mapping[str, Any], name: str) -> Radius:
+    def radius_of(self, scheme: Scheme, name: str) -> Radius:
         settings, plain = self.settings, SimHash()
         if settings.confirm == "jaccard":
             raise self.refuse_fingerprints(name, "confirm='jaccard'")
@@ -179,18 +179,18 @@ class SimHashMethod(Method):
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation:
         return explain_fingerprint(text, self.settings, self.idf if idf is None else idf)
 
-    def scheme_settings(self) -> dict[str, Any]:
+    def scheme_settings(self) -> JsonObject:
         scheme = scheme_of(self.settings, getattr(self.settings.idf, "version", None))
         features = without_version(scheme.pop("features", {}))
         return features | {name: value for name, value in scheme.items() if name not in ("name", "version")}
 
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         return {**SCHEME, **self.scheme_settings()}
 
-    def other_settings(self, selection: Any) -> dict[str, Any]:
+    def other_settings(self, selection: Any) -> JsonObject:
         return super().other_settings(selection) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}
 
-    def describe_search(self, outcome: Totals) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> JsonObject:
         found = {
             "max_distance": self.settings.max_distance,
             "distinct": outcome.num_fingerprints,
@@ -200,7 +200,7 @@ class SimHashMethod(Method):
         }
         return super().describe_search(outcome) | {"fingerprints": found}
 
-    def histogram(self, counts: Counts) -> dict[str, Any]:
+    def histogram(self, counts: Counts) -> JsonObject:
         distance = counts.near[DISTANCE.name]
         distances = np.bincount(distance, counts.repeats, self.settings.max_distance + 1).astype(np.int64).tolist()
         similarities = histogram(counts, self.settings.threshold) if self.confirms_sets else None
@@ -220,10 +220,10 @@ class SimHashSketcher(TokenSketcher):
         super().__init__(method, num_words(method.settings.bits))
 
     @property
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         return scheme_of(self.method.settings, getattr(self.method.idf, "version", None))
 
-    def scheme_of_tokens(self, *, weighted: bool) -> dict[str, Any]:
+    def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         settings = self.method.settings
         by_text = settings.weights in ("given", "depth") or (settings.weights == "tfidf" and settings.idf == "lines")
         if by_text and not (weighted and settings.weights == "given"):

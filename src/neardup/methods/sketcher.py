@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from neardup.decide.outcome import SHORT
 from neardup.errors import SettingError
 from neardup.features.idf import FEATURES_VERSION
 from neardup.features.segmenters import HashedTokens
+from neardup.files import JsonObject
 
 if TYPE_CHECKING:
     from neardup.methods.base import Method
@@ -37,11 +38,11 @@ class Sketcher:
     def __init__(self, method: Method, width: int | None = None) -> None:
         self.method = method
         if width is None:
-            width = int(method.sketch(method.describe(pa.array([], pa.large_string()))).shape[1])
+            width = int(method.sketch(method.describe(pa.array([], "large_string"))).shape[1])
         self.width = width
 
     @property
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         """The scheme of signed texts."""
         name, unit = self.method.sketches.size
         return {name: unit * self.width} | self.method.scheme()
@@ -84,7 +85,7 @@ class TokenSketcher(Sketcher):
         return self
 
     @abstractmethod
-    def scheme_of_tokens(self, *, weighted: bool) -> dict[str, Any]:
+    def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         """Return the scheme of signed token lists. Raises SettingError if the settings need texts."""
 
     @abstractmethod

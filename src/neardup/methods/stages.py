@@ -60,7 +60,7 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
         if method.lookup.radius is not None:
             keys = method.summarise(features)
         features, keys = set_apart(method, features, keys, texts["within"])
-        sets, none = method.compact(features.sets), pa.nulls(len(texts), pa.binary())
+        sets, none = method.compact(features.sets), pa.nulls(len(texts), "binary")
         yield batch_of(
             schemas.SETS,
             texts["position"],

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Integers, Ints, read_only
+from neardup.arrays import Array, Float32s, Floats, Integers, Ints, Uint32s, read_only
 from neardup.candidates.bands import Bands, bands_needed, candidate_probability
 from neardup.candidates.lookups import BandLookup
 from neardup.decide.outcome import Totals
@@ -21,6 +20,7 @@ from neardup.errors import SettingError
 from neardup.features.described import Features, Keys, Lists
 from neardup.features.shingles import Workspace
 from neardup.features.vectors import describe_vectors, vectors_of
+from neardup.files import JsonObject
 from neardup.fingerprints.hyperplanes import SCHEME_NAME, SCHEME_VERSION, find_sides, same_side
 from neardup.fingerprints.minhash import band_keys
 from neardup.fingerprints.signatures import Signatures
@@ -79,7 +79,7 @@ class VectorsMethod(Method):
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
         return describe_vectors(texts, self.settings.vector_length, by_direction=True)
 
-    def sketch(self, features: Features) -> npt.NDArray[np.uint32]:
+    def sketch(self, features: Features) -> Uint32s:
         """Return the sides of the hyperplanes of each band; all ones for a document without features."""
         sides = find_sides(vectors_of(features.sets), *self.bands, self.settings.seed)
         sides[features.sets.sizes == 0] = ~np.uint32(0)
@@ -116,17 +116,17 @@ class VectorsMethod(Method):
         limits = np.arange(math.floor(lowest * _CURVE_STEPS + 1e-9), _CURVE_STEPS + 1) / _CURVE_STEPS
         return Curve(limits, VectorsMethod(replace(self.settings, threshold=float(limits[0]))))
 
-    def scheme_settings(self) -> dict[str, Any]:
+    def scheme_settings(self) -> JsonObject:
         return super().scheme_settings() | {"planes": self.bands.rows_per_band}
 
-    def scheme(self) -> dict[str, Any]:
+    def scheme(self) -> JsonObject:
         return {"name": SCHEME_NAME, "version": SCHEME_VERSION, **self.scheme_settings()}
 
-    def describe_search(self, outcome: Totals) -> dict[str, Any]:
+    def describe_search(self, outcome: Totals) -> JsonObject:
         return super().describe_search(outcome) | {self.lookup.name: self.bands._asdict()}
 
 
-def _rows_of(features: Lists, rows: Integers) -> tuple[npt.NDArray[np.float32], Ints]:
+def _rows_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
     """Return the vectors of all documents with features, and the row of each document there, -1 if it has none."""
     length = int(features.sizes.max(initial=0))
     sizes, starts = features.sizes[rows], features.offsets[rows]

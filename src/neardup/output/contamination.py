@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,8 @@ from neardup.features.spans import word_ranges
 from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
-from neardup.progress import Stages
+from neardup.progress import Progress
 from neardup.report.items import Example, Marker
-from neardup.runs.directory import OutputDirectory
 from neardup.runs.items import Items
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import boilerplate_schema, found_items_schema, items_schema
@@ -55,13 +55,15 @@ class Found(NamedTuple):
 
 
 class ItemTables:
-    """The tables of a search, `hits`, `items` and `boilerplate`, and what is counted from them.
+    """The tables of a search, and what is counted from them.
 
-    between : whether the corpus is the items, and an item is not looked for in its own input.
+    tables : hits, items and boilerplate, by name. between : whether the corpus is the items, and an item is not looked
+    for in its own input.
     """
 
     def __init__(self, items: Items, table: ItemTable, found: Found, *, between: bool) -> None:
-        self._items, self._table, self._found, hits = items, table, found, found.hits
+        self.items, self.found, self._table = items, found, table
+        hits = found.hits
         further = found.further[np.isin(found.further[:, 1], hits.items)]  # else it is boilerplate in all of them
         if between:
             parts = np.array(items.parts)
@@ -81,8 +83,8 @@ class ItemTables:
         self._text = "\n".join(table.texts.take(arrow_of(fields)).to_pylist())
         self._ranges = word_ranges(self._text, table.shingling)  # of the words of fields to be shown, from `_first` on
         self._names = pa.array(items.ids, pa.string()), pa.array(items.benchmarks, pa.string())
-        self.hits, self.boilerplate = self._hits_table(), self._boilerplate_table()
-        self._status, self.items = self._items_table(found.enough)
+        self._status, items_table = self._items_table(found.enough)
+        self.tables = {"hits": self._hits_table(), "items": items_table, "boilerplate": self._boilerplate_table()}
 
     def _hits_table(self) -> pa.Table:
         """Return the hits; see schemas.found_items_schema."""
@@ -91,7 +93,7 @@ class ItemTables:
         parts = (hits.take(rows[first : first + _AT_ONCE]) for first in range(0, len(rows), _AT_ONCE))
         columns = [
             *(column.take(arrow_of(hits.items)) for column in self._names),
-            *self._found.locations.columns(hits.documents),
+            *self.found.locations.columns(hits.documents),
             *map(arrow_of, (hits.starts, hits.ends, hits.containment)),
             pa.array(RULES).take(arrow_of(hits.rules)),
             arrow_of(self._num_documents),
@@ -101,12 +103,12 @@ class ItemTables:
 
     def _items_table(self, enough: Rows) -> tuple[list[str], pa.Table]:
         """Return the state of each item, and the items; see schemas.items_schema."""
-        items, table, best = self._items, self._table, np.zeros(self._table.num_items)
+        items, table, best = self.items, self._table, np.zeros(self._table.num_items)
         np.maximum.at(best, self._hits.items, self._hits.containment)
         np.maximum.at(best, self._further[:, 1], WHOLE)  # at least
         documents = np.bincount(self._all[:, 1], minlength=table.num_items)
         shared = np.bincount(table.field_items[table.shared[:, 0]], minlength=table.num_items)
-        common = np.bincount(table.items[~self._found.is_rare], minlength=table.num_items) + shared
+        common = np.bincount(table.items[~self.found.is_rare], minlength=table.num_items) + shared
         conditions = [documents > 0, table.num_own < table.settings.min_rare, enough > 0]
         status = np.select(conditions, [CONTAMINATED, SHORT, BOILERPLATE], CLEAN).tolist()
         parts = pa.array([task.part.name for task in items.tasks]).take(pa.array(items.parts))
@@ -117,8 +119,8 @@ class ItemTables:
     def _boilerplate_table(self) -> pa.Table:
         """Return the words that did not count; see schemas.boilerplate_schema."""
         table, tables = self._table, []
-        common = np.flatnonzero(~self._found.is_rare)
-        places = table.fields[common], table.positions[common], self._found.num_documents[common]
+        common = np.flatnonzero(~self.found.is_rare)
+        places = table.fields[common], table.positions[common], self.found.num_documents[common]
         for step, (fields, positions, counts) in ((1, places), (-1, table.shared.T)):
             begins = self._first[fields] + positions
             ends = begins + table.ngrams[fields]
@@ -149,69 +151,63 @@ class ItemTables:
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of items by status, of hits, of documents that have some, and of rows."""
-        status, tally = Counter(self._status), self._found.corpus.tally
+        status, tally = Counter(self._status), self.found.corpus.tally
         counts = {"items": len(self._status), **{name: status[name] for name in STATUSES}}
         counts |= {"hits": len(self._hits.items), "documents_with_items": len(np.unique(self._all[:, 0]))}
-        rejected = Losses.of(self._items.rejected).rejected
+        rejected = Losses.of(self.items.rejected).rejected
         counts |= {"read": tally.documents, "rejected": tally.losses.rejected, "items_rejected": rejected}
         counts |= {"without_text": tally.without_features}
-        counts |= {"items_without_text": len(self._items.ids) - len(set(self._items.owners))}
+        counts |= {"items_without_text": len(self.items.ids) - len(set(self.items.owners))}
         return counts
 
     def benchmarks(self) -> list[dict[str, Any]]:
         """Return the numbers of items by benchmark, the most contaminated first."""
-        counts = Counter(zip(self._items.benchmarks, self._status, strict=True))
+        counts = Counter(zip(self.items.benchmarks, self._status, strict=True))
         rows: list[dict[str, Any]] = [
             {"benchmark": name, "items": total}
             | {status: counts[name, status] for status in STATUSES}
             | {"rate": counts[name, CONTAMINATED] / total}
-            for name, total in Counter(self._items.benchmarks).items()
+            for name, total in Counter(self.items.benchmarks).items()
         ]
         return sorted(rows, key=lambda row: -row["rate"])
 
     def between(self) -> list[dict[str, Any]]:
         """Return how many items of each input are in each input of the corpus."""
-        tasks = self._found.tasks
-        found = set(zip(self._all[:, 1].tolist(), self._found.parts(self._all[:, 0]).tolist(), strict=True))
-        counted = Counter((self._items.parts[item], part) for item, part in sorted(found))
+        tasks = self.found.tasks
+        found = set(zip(self._all[:, 1].tolist(), self.found.parts(self._all[:, 0]).tolist(), strict=True))
+        counted = Counter((self.items.parts[item], part) for item, part in sorted(found))
         return [
-            {"items_of": self._items.tasks[of].part.name, "found_in": tasks[part].part.name, "items": count}
+            {"items_of": self.items.tasks[of].part.name, "found_in": tasks[part].part.name, "items": count}
             for (of, part), count in counted.most_common()
         ]
 
-    def write(self, folder: OutputDirectory, wanted: str, stages: Stages, threads: int) -> None:
-        """Write the tables, and the copies of the items or the corpus without what was found, in their formats."""
-        for name in ("hits", "items", "boilerplate"):
-            table = getattr(self, name)
-            writing.write_parquet(table.to_batches(), table.schema, folder.result / f"{name}.parquet")
-        if wanted == "none":
-            return
-        is_items, first = wanted == "items", 0
-        left_out = np.unique(self._all[:, 1 if is_items else 0])
-        with stages.stage("copy") as progress:
-            for task in self._items.tasks if is_items else self._found.tasks:
-                task.refuse_changed()
-                with KeptWriter(task.part, folder.result / "kept") as writer:
-                    for batch in task.read(with_payload=True, threads=threads):
-                        assert batch.payload is not None  # read with payload
-                        numbers = np.arange(first, first + len(batch.rows))
-                        writer.write(batch.payload, np.isin(numbers, left_out, invert=True))
-                        progress.advance(len(numbers), batch.text_bytes)
-                        first += len(numbers)
+    def write_copies(self, folder: Path, progress: Progress, threads: int, *, of_items: bool) -> None:
+        """Write copies of the items, or of the corpus, without what was found, in their formats."""
+        left_out = np.unique(self._all[:, 1 if of_items else 0])
+        first = 0
+        for task in self.items.tasks if of_items else self.found.tasks:
+            task.refuse_changed()
+            with KeptWriter(task.part, folder) as writer:
+                for batch in task.read(with_payload=True, threads=threads):
+                    assert batch.payload is not None  # read with payload
+                    numbers = np.arange(first, first + len(batch.rows))
+                    writer.write(batch.payload, np.isin(numbers, left_out, invert=True))
+                    progress.advance(len(numbers), batch.text_bytes)
+                    first += len(numbers)
 
     def examples(self) -> list[Example]:
         """Return the hits to show: the best of each item of which the text is at hand, from the best to the weakest."""
-        items, table, hits, texts, best = self._items, self._table, self._listed, dict[int, str](), dict[int, int]()
+        items, table, hits, texts, best = self.items, self._table, self._listed, dict[int, str](), dict[int, int]()
         for row, key in enumerate(zip(hits.documents.tolist(), hits.items.tolist(), strict=True)):
-            if key in self._found.excerpts and key[1] not in best:
-                best[key[1]], texts[2 * row] = row, self._found.excerpts[key]
+            if key in self.found.excerpts and key[1] not in best:
+                best[key[1]], texts[2 * row] = row, self.found.excerpts[key]
         rows = np.array(sorted(best.values(), key=lambda row: -hits.containment[row]), np.int64)
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), writing.MAX_EXAMPLES)).astype(int)]
         for row in rows.tolist():
             limits = np.searchsorted(table.field_items, [hits.items[row], hits.items[row] + 1])
             texts[2 * row + 1] = "\n".join(table.texts[slice(*limits.tolist())].to_pylist())
         marker, result = Marker(texts, replace(table.shingling, html=None)), []
-        for row, place in zip(rows.tolist(), self._found.locations.places(hits.documents[rows]), strict=True):
+        for row, place in zip(rows.tolist(), self.found.locations.places(hits.documents[rows]), strict=True):
             item, pair = int(hits.items[row]), marker.mark(2 * row + 1, 2 * row)._replace(truncated=True)
             shown = items.ids[item], items.tasks[items.parts[item]].part.name, items.rows[item]
             documents = int(self._num_documents[row])

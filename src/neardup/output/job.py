@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -13,14 +14,14 @@ import pyarrow as pa
 
 from neardup.errors import SettingError
 from neardup.files import AnyPath, write_bytes, write_text
-from neardup.output.write import REPORT, report_bytes, write_parquet, write_rejected
+from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
 from neardup.report.record import Report
 from neardup.report.stages import open_stages
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
-from neardup.runs.scratch import Scratch, workspace
+from neardup.runs.scratch import Scratch, refuse_missing, workspace
 
 Result = TypeVar("Result", covariant=True)
 Output = Path | str | None
@@ -77,13 +78,20 @@ class Committing(Protocol):
         """Change what the run is to change besides its output, which is complete; report : of the output after that."""
 
 
+@dataclass
 class Job:
     """A run from its folder to its result: a lock on the output, scratch files, stages."""
 
-    def __init__(self, run: Run, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> None:
-        self.run, self.folder, self.scratch, self.stages = run, folder, scratch, stages
-        self.finished: dict[str, Any] | None = None
-        """The report, once the job is finished."""
+    run: Run
+    folder: OutputDirectory | None
+    scratch: Scratch
+    stages: Stages
+    finished: dict[str, Any] | None = None
+    """The report, once the job is finished; the caller is warned if it is of incomplete inputs."""
+
+    def rejected(self) -> list[dict[str, Any]]:
+        """Return the rows that could not be read."""
+        return read_rejected(self.scratch.directory)
 
     def finish(self, product: Product[Result], engine: Committing | None = None) -> Result:
         """Write a product, publish it, and clear the scratch files; return its result.
@@ -129,7 +137,12 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> None:
 
 @contextmanager
 def open_job(
-    run: Run, output: AnyPath | None, inputs: Iterable[str], *, overwrite: bool = False, scratch: AnyPath | None = None
+    run: Run,
+    output: AnyPath | None = None,
+    inputs: Iterable[str] = (),
+    *,
+    overwrite: bool = False,
+    scratch: AnyPath | None = None,
 ) -> Iterator[Job]:
     """Open the job of a run, and discard the unfinished output on an error.
 
@@ -141,10 +154,11 @@ def open_job(
     Raises
     ------
     SettingError
-        If there is no output whose run can be resumed.
+        If there is no output whose run can be resumed, or no folder `scratch`.
     OutputError
         If the output exists, is being written by another run, or an input is in it.
     """
+    refuse_missing(scratch)
     if run.resume and output is None:
         raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
     folder = None

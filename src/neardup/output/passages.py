@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from neardup.arrays import arrow_of, begins_run
 from neardup.decide.passages import Passages
+from neardup.output.job import Table
 from neardup.report.items import Example, MarkedPair
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import passages_schema
@@ -22,8 +24,12 @@ _ROWS = 65_536
 _MAX_SHOWN, _AROUND, _LONGEST = 50, 200, 2000  # passages; bytes before and after, and of a passage
 
 
-def passage_batches(found: Passages, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
-    """Yield the table of passages; see schemas.passages_schema."""
+def passages_table(found: Passages, locations: DocumentLocations) -> Table:
+    """Return passages.parquet; see schemas.passages_schema."""
+    return Table("passages", passages_schema(), partial(_batches, found, locations))
+
+
+def _batches(found: Passages, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(found.documents), _ROWS):
         these = slice(start, start + _ROWS)
         columns = [arrow_of(column[these]) for column in (found.first, found.last, found.starts, found.ends)]

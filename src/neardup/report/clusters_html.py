@@ -13,9 +13,10 @@ from urllib.parse import quote
 from neardup.formats.reading import InputFile, Task
 from neardup.report import charts
 from neardup.report.items import location
-from neardup.report.page import Report, folded, render_page, table
-from neardup.report.sections import headline_losses, notebook, sections
-from neardup.report.wording import document_id, escape_text, say, speaking, words
+from neardup.report.page import folded, render_page, table
+from neardup.report.rows import Report, headline, part_of
+from neardup.report.sections import sections
+from neardup.report.wording import document_id, say, speaking, words
 
 MAX_SHOWN = 200  # clusters on the page; cluster_summary.parquet has all
 _MAX_OPEN = 25  # clusters in view; the others on the page are folded
@@ -24,17 +25,6 @@ _MAX_LABEL = 120  # characters of an id in the table
 Row = Mapping[str, Any]
 
 
-_COUNTS = (
-    ("read", ""),
-    ("clusters", ""),
-    ("clustered", "share kept"),
-    ("known", "share sub"),
-    ("single", "share exact"),
-    ("largest", ""),
-    ("against", ""),
-    ("without_features", ""),
-    ("rejected", ""),
-)
 _SHARES = (("kept", "clustered"), ("exact", "single"))
 
 
@@ -60,29 +50,10 @@ def render_clusters(report: dict[str, Any], rows: Sequence[Row], links: Mapping[
     links : the addresses of some documents, by id.
     """
     with speaking(report.get("lang", "en")):
-        result, *others = sections(report, _COUNTS, "clusters", _terms())
+        result, *others = sections(report, "clusters", {say("clusters.name_term"): say("clusters.name_means")})
         shares = charts.proportion(report, _SHARES, name=say("clusters.shares"))
         parts = [result, ("clusters", _clusters(report, rows, links or {})), *others]
         return render_page(report, headline(report), shares, parts)
-
-
-def render_notebook(report: dict[str, Any]) -> str:
-    """Return a compact HTML fragment for a notebook, with the largest clusters."""
-    fragment = notebook(report, headline(report), _COUNTS)
-    largest = "".join(
-        f"<li>{row['size']:,}: <bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
-        for row in report.get("largest_clusters") or ()
-    )
-    return f"{fragment}<ol>{largest}</ol>" if largest else fragment
-
-
-def headline(report: Report) -> str:
-    """Return the result of the run as one sentence."""
-    counts = {key: 0 for key, _ in _COUNTS} | (report.get("counts") or {})
-    if not counts["read"]:
-        return say("headline.nothing") + headline_losses(report)
-    sentence = say("headline.clusters" if counts["clusters"] else "headline.single", **counts)
-    return sentence + headline_losses(report)
 
 
 def _clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str]) -> str:
@@ -100,7 +71,7 @@ def _clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str]) -> 
         )
         for row in rows
     ]
-    total = (report.get("counts") or {}).get("clusters") or len(rows)
+    total = part_of(report, "counts").get("clusters") or len(rows)
     titles = say("clusters.cluster"), *words("documents", ""), say("clusters.name"), say("clusters.examples")
     caption = say("clusters.shown", shown=len(rows), total=total)
     shown = table(caption, titles, lines[:_MAX_OPEN], numbers=(0, 1))
@@ -123,12 +94,3 @@ def _linked(name: str, links: Mapping[str, str]) -> str:
     """Return the id of a document, as a link if it is a file."""
     shown = document_id(name, _MAX_LABEL)
     return f'<a href="{escape(links[name])}" rel="noreferrer">{shown}</a>' if name in links else shown
-
-
-def _terms() -> dict[str, str]:
-    """Return further terms of the page with their meaning."""
-    return {
-        say("clusters.name_term"): say("clusters.name_means"),
-        say("counts.single"): say("clusters.single_means"),
-        say("counts.without_features"): say("clusters.without_features"),
-    }

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from neardup.report.items import Example, hit_list
-from neardup.report.page import Report, render_fragment, render_page, table
-from neardup.report.sections import headline_losses, inputs_table, settings_tables
-from neardup.report.wording import document_id, percent, say, speaking
+from neardup.report.page import render_page, table
+from neardup.report.rows import Report, benchmark_table, headline
+from neardup.report.sections import inputs_table, result, settings_tables
+from neardup.report.wording import document_id, say, speaking
 
-_STATUSES = ("contaminated", "boilerplate", "short", "clean")
+_MAX_ROWS = 500
 
 
 def render_contamination(report: dict[str, Any], examples: Sequence[Example]) -> str:
@@ -23,6 +24,7 @@ def render_contamination(report: dict[str, Any], examples: Sequence[Example]) ->
     """
     with speaking(report.get("lang", "en")):
         sections = [
+            ("result", result(report)),
             ("benchmarks", _benchmarks(report)),
             ("between", _between(report)),
             ("hits", _hits(report, examples)),
@@ -33,26 +35,10 @@ def render_contamination(report: dict[str, Any], examples: Sequence[Example]) ->
         return render_page(report, headline(report), "", sections)
 
 
-def render_notebook(report: dict[str, Any]) -> str:
-    """Return a compact HTML fragment for a notebook."""
-    rows = [(say(f"contamination.{status}"), f"{report['counts'][status]:,}") for status in _STATUSES]
-    return render_fragment(report, headline(report), rows, ())
-
-
-def headline(report: Report) -> str:
-    """Return the result of the run as one sentence."""
-    counts = report["counts"]
-    sentence = say("contamination.headline", **counts) if counts["items"] else say("contamination.nothing")
-    return sentence + headline_losses(report)
-
-
 def _benchmarks(report: Report) -> str:
-    rows = [
-        (document_id(row["benchmark"]), *(f"{row[name]:,}" for name in ("items", *_STATUSES)), percent(row["rate"]))
-        for row in report["benchmarks"][:500]
-    ]
-    titles = [say(f"contamination.{name}") for name in ("benchmark", "items", *_STATUSES, "rate")]
-    return table(say("titles.benchmarks"), titles, rows, numbers=range(1, len(titles)))
+    titles, rows = benchmark_table(report)
+    cells = [(document_id(name), *figures) for name, *figures in rows[:_MAX_ROWS]]
+    return table(say("titles.benchmarks"), titles, cells, numbers=range(1, len(titles)))
 
 
 def _between(report: Report) -> str:
@@ -60,9 +46,9 @@ def _between(report: Report) -> str:
         return ""
     rows = [
         (document_id(row["items_of"]), document_id(row["found_in"]), f"{row['items']:,}")
-        for row in report["between"][:500]
+        for row in report["between"][:_MAX_ROWS]
     ]
-    titles = [say(f"contamination.{name}") for name in ("items_of", "found_in", "items")]
+    titles = say("contamination.items_of"), say("contamination.found_in"), say("counts.items").lower()
     return table(say("titles.between"), titles, rows, numbers=(2,))
 
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from neardup.report import charts
 from neardup.report.items import Example, hint, marked_text, pair_list, removed_list, similarity_shown
-from neardup.report.page import Report, render_page
-from neardup.report.sections import headline_losses, notebook, sections
+from neardup.report.page import render_page
+from neardup.report.rows import Report, headline, part_of, scores
+from neardup.report.sections import sections
 from neardup.report.wording import document_id, escape_text, percent, say, speaking, what_copies_share
 
 
@@ -31,19 +32,24 @@ def render_errors(report: dict[str, Any], errors: Errors, language: str = "en") 
     """
     score, best, truth = report["at_threshold"], report["best"], report["truth"]
     limit = next(iter(score))
-    shares = {name: _share(score[name]) for name in ("precision", "recall", "f1")}
+    precision, recall, f1 = scores(score)
     with speaking(language):
         known = say("errors.label", name=escape_text(truth["label"])) if "label" in truth else say("errors.judged")
-        counts = {"value": score[limit], "found": score["found"], "best": _share(best["f1"]), "best_value": best[limit]}
-        found = say("errors.scores", limit=say(f"errors.{limit}"), **counts, **shares)
+        found = say(
+            "errors.scores",
+            limit=say(f"errors.{limit}"),
+            value=score[limit],
+            found=score["found"],
+            precision=precision,
+            recall=recall,
+            f1=f1,
+            best=scores(best)[2],
+            best_value=best[limit],
+        )
         wrong = say("errors.wrong_means", known=known) + _listed(errors.wrong, errors.num_wrong, "wrong")
         missed = say("errors.missed_means", known=known) + _listed(errors.missed, errors.num_missed, "missed")
-        headline = say("errors.headline", wrong=errors.num_wrong, missed=errors.num_missed)
-        return render_page(report, headline, found, [("wrong", wrong), ("missed", missed)])
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value)
+        both = say("errors.headline", wrong=errors.num_wrong, missed=errors.num_missed)
+        return render_page(report, both, found, [("wrong", wrong), ("missed", missed)])
 
 
 def _listed(examples: Sequence[Example], total: int, kind: str) -> str:
@@ -132,17 +138,6 @@ def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
     return marked_text(f"{before}{text[first:last]}{behind}", inside, mark)
 
 
-_COUNTS = (
-    ("read", ""),
-    ("kept", "share kept"),
-    ("removed", "share"),
-    ("removed_exact", "share sub exact"),
-    ("removed_near", "share sub near"),
-    ("removed_with_group", "share"),
-    ("without_features", ""),
-    ("rejected", ""),
-    ("against", ""),
-)
 _SHARES = (("kept", "kept"), ("near", "removed_near"), ("exact", "removed_exact"))
 
 
@@ -155,39 +150,23 @@ def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
     examples : the removed documents to show, in input order.
     """
     with speaking(report.get("lang", "en")):
-        removed = removed_list(examples, (report.get("counts") or {}).get("removed", 0))
-        body = sections(report, _COUNTS, "removed", _terms(report))
+        removed = removed_list(examples, part_of(report, "counts").get("removed", 0))
         shares = charts.proportion(report, _SHARES, name=say("removed.shares"))
-        parts = [("examples", cards(examples)), *body, ("removed", removed)]
-        if report.get("passages"):
-            counts = report["passages"]["counts"]
-            share = percent(counts["characters"] / max(1, counts["characters_read"]))
-            parts.append(("passages", say("passages.then", share=share, **counts)))
-        if report.get("groups"):
-            shown = {"column": escape_text(report["groups"]["column"]), "limit": percent(report["groups"]["share"])}
-            parts.append(("groups", say("groups.then", **(report["groups"] | shown))))
+        parts = [
+            ("examples", cards(examples)),
+            *sections(report, "removed", _terms(report)),
+            ("removed", removed),
+            ("passages", say("passages.then") if report.get("passages") else ""),
+        ]
         return render_page(report, headline(report), shares, parts, "report.js")
-
-
-def render_notebook(report: dict[str, Any]) -> str:
-    """Return a compact HTML fragment for a notebook."""
-    return notebook(report, headline(report), _COUNTS)
-
-
-def headline(report: Report) -> str:
-    """Return the result of the run as one sentence."""
-    counts = {key: 0 for key, _ in _COUNTS} | (report.get("counts") or {})
-    if not counts["read"]:
-        return say("headline.nothing") + headline_losses(report)
-    sentence = say("headline.removed" if counts["removed"] else "headline.kept", **counts)
-    return sentence + headline_losses(report)
 
 
 def _terms(report: Report) -> dict[str, str]:
     """Return further terms of the page with their meaning under the settings."""
-    scheme = report.get("scheme") or {}
-    copies = what_copies_share({**scheme, **(report.get("settings") or {})}, scheme.get("tokens"))
-    return {
-        say("removed.copy_term"): say("removed.copy_means", copies=copies),
-        say("counts.without_features"): say(f"{'groups' if report.get('groups') else 'removed'}.without_features"),
-    }
+    scheme, groups = part_of(report, "scheme"), part_of(report, "groups")
+    copies = what_copies_share({**scheme, **part_of(report, "settings")}, scheme.get("tokens"))
+    terms = {say("removed.copy_term"): say("removed.copy_means", copies=copies)}
+    if groups:
+        column = escape_text(groups["column"])
+        terms[say("groups.term")] = say("groups.means", column=column, share=percent(groups["share"]))
+    return terms

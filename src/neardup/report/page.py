@@ -13,14 +13,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
-from typing import Any
 
 import pyarrow as pa
 
 from neardup.files import read_text
+from neardup.report.rows import Report, Row
 from neardup.report.wording import escape_text, for_page, say
 
-Report = Mapping[str, Any]
 Section = tuple[str, str]
 """Anchor and body; its title is of the sentences. A section with an empty body is left out."""
 
@@ -60,23 +59,24 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     )
 
 
-def render_fragment(
-    report: Report, headline: str, rows: Sequence[tuple[str, str]], drawings: Sequence[tuple[str, str]]
-) -> str:
+def render_fragment(report: Report, headline: str, rows: Sequence[Row], drawings: Sequence[tuple[str, str]]) -> str:
     """Return a compact HTML fragment for a notebook.
 
     Parameters
     ----------
-    rows : labels and values, in HTML.
     drawings : titles and charts; empty charts are left out.
     """
-    cell = 'style="text-align:left;padding:2px 14px 2px 0;font-weight:400;font-variant-numeric:tabular-nums"'
-    lines = [f'<tr><th scope="row" {cell}>{label}</th><td {cell}>{value}</td></tr>' for label, value in rows]
-    half = (len(lines) + 1) // 2
-    tables = "".join(
-        f'<table aria-label="Result" style="border-collapse:collapse;margin:0;font:inherit">{"".join(part)}</table>'
-        for part in (lines[:half], lines[half:])
-    )
+    cell = "text-align:left;vertical-align:baseline;padding:2px 14px 2px 0;font-weight:400"
+    figure = f"{cell};white-space:nowrap;font-variant-numeric:tabular-nums"
+    lines = ""
+    for row in rows:
+        label = f"{'– ' if row.depth else ''}{row.label}"
+        remark = escape_text(row.explanation, lines=False)
+        lines += (
+            f'<tr><th scope="row" style="{figure}">{label}</th><td style="{figure}">{escape_text(row.value)}</td>'
+            f'<td style="{cell};opacity:.75">{remark}</td></tr>'
+        )
+    rows_table = f'<table aria-label="Result" style="border-collapse:collapse;margin:0;font:inherit">{lines}</table>'
     figures = "".join(
         f'<figure style="flex:1 1 260px;max-width:360px;margin:0">{title}{chart}</figure>'
         for title, chart in drawings
@@ -87,7 +87,7 @@ def render_fragment(
     return (
         '<div class="neardup-report" style="font:14px/1.45 system-ui,sans-serif;max-width:60em">'
         f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(headline)}</b></p>{warned}'
-        f'<div style="{flow}">{tables}</div><div style="{flow};margin-top:12px">{figures}</div></div>'
+        f'{rows_table}<div style="{flow};margin-top:12px">{figures}</div></div>'
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from neardup.report.items import Example, passage_list
-from neardup.report.page import Report, render_fragment, render_page
-from neardup.report.sections import headline_losses, inputs_table, settings_tables
+from neardup.report.page import render_page
+from neardup.report.rows import Report, headline
+from neardup.report.sections import inputs_table, result, settings_tables
 from neardup.report.wording import percent, say, speaking
 
 
@@ -21,27 +22,13 @@ def render_passages(report: dict[str, Any], examples: Sequence[tuple[Example, in
     """
     with speaking(report.get("lang", "en")):
         sections = [
+            ("result", result(report)),
             ("passages", _passages(report, examples)),
             ("meaning", _rule(report["settings"])),
             ("inputs", inputs_table(report)),
             ("settings", settings_tables(report)),
         ]
         return render_page(report, headline(report), "", sections)
-
-
-def render_notebook(report: dict[str, Any]) -> str:
-    """Return a compact HTML fragment for a notebook."""
-    names = ("read", "changed", "dropped", "passages", "characters")
-    rows = [(say(f"passages.{name}"), f"{report['counts'][name]:,}") for name in names]
-    return render_fragment(report, headline(report), rows, ())
-
-
-def headline(report: Report) -> str:
-    """Return the result of the run as one sentence."""
-    counts = report["counts"]
-    share = percent(counts["characters"] / max(1, counts["characters_read"]))
-    dropped = say("passages.and_dropped", **counts) if counts["dropped"] else ""
-    return say("passages.headline", share=share, and_dropped=dropped, **counts) + headline_losses(report)
 
 
 def _passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:

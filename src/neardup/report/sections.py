@@ -1,78 +1,34 @@
-"""Write the sections of every report: counts, figures, recall, time, inputs, settings."""
+"""Write the sections of every report: its rows, figures, recall, time, inputs, settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from neardup.fingerprints.hyperplanes import SCHEME_NAME, same_side
+from neardup.fingerprints.hyperplanes import same_side
 from neardup.report import charts
-from neardup.report.page import Report, Section, definitions, figure, render_fragment, table
-from neardup.report.wording import (
-    document_id,
-    duration,
-    escape_text,
-    interval,
-    known,
-    memory,
-    percent,
-    say,
-    setting,
-    words,
+from neardup.report.page import Section, definitions, figure, render_fragment, table
+from neardup.report.rows import (
+    Report,
+    Row,
+    are_vectors,
+    cost_rows,
+    headline,
+    is_confirmed,
+    limits_of,
+    part_of,
+    result_rows,
+    search_rows,
 )
+from neardup.report.wording import document_id, escape_text, percent, say, setting, words
 
-Counted = Sequence[tuple[str, str]]  # key and class of counts; the class "share" adds a percentage
 _MAX_INPUTS = 500  # rows of the inputs table
-_MAX_ACROSS, _MAX_INPUT_NAME = 8, 40  # rows and columns of the table of removals by inputs; characters of a name in it
+_MAX_ACROSS = 8  # rows and columns of the table of removals by inputs
+_MAX_INPUT_NAME = 40  # characters of a name in it
 
 
-def _terms(report: Report, page: str) -> dict[str, str]:
-    """Return the rule of a page and its measure, each as a term with its meaning under the settings."""
-    settings = report.get("settings") or {}
-    connected = settings.get("linkage") == "connected"
-    keep, condition = setting(settings.get("keep", "first")), _condition(report, connected)
-    decides = say(f"{page}.connected" if connected else f"{page}.decides", keep=keep, condition=condition)
-    by_distance = report.get("fingerprints") and not is_confirmed(report)
-    measure = say("measure.distance_term" if by_distance else "measure.similarity_term")
-    return {say(f"{page}.term"): decides, measure: _measure(report)}
-
-
-def _condition(report: Report, of_two: bool) -> str:
-    """Return the condition of a duplicate in HTML; of_two : for two documents, neither of which is kept."""
-    settings = report.get("settings") or {}
-    limit = setting(settings.get("threshold", say("measure.threshold")))
-    similar = say("measure.similar", limit=limit, it=say("measure.other" if of_two else "measure.it"))
-    if near := report.get("fingerprints"):
-        its = say("measure.others" if of_two else "measure.its")
-        condition = say("measure.near", distance=near["max_distance"], its=its)
-        return f"{condition}{say('measure.and')}{similar}" if is_confirmed(report) else condition
-    if settings.get("min_structure") is not None:
-        similar += say("measure.structure", structure=setting(settings["min_structure"]))
-    return similar
-
-
-def headline_losses(report: Report) -> str:
-    """Return the end of a headline: the rows that were rejected and the files that could not be read completely."""
-    counts, incomplete = report.get("counts") or {}, report.get("incomplete")
-    rejected = counts.get("rejected", 0) + counts.get("items_rejected", 0)
-    clauses = [say("headline.rejected", rejected=rejected)] if rejected else []
-    clauses += [say("headline.incomplete", files=incomplete["files"])] if incomplete else []
-    return "".join(clauses)
-
-
-def count_rows(report: Report, counted: Counted) -> list[tuple[str, str, str, str]]:
-    """Return (class, label, count, share of the documents read) for each of the counts of the report."""
-    counts = report.get("counts") or {}
-    rows = []
-    for key, css_class in counted:
-        if counts.get(key) is not None:
-            share = percent(counts[key] / (counts.get("read") or 1)) if "share" in css_class else ""
-            rows.append((css_class, say(f"counts.{key}"), f"{counts[key]:,}", share))
-    return rows
-
-
-def sections(report: Report, counted: Counted, page: str, terms: Mapping[str, str]) -> list[Section]:
-    """Return the sections of every report.
+def sections(report: Report, page: str, terms: Mapping[str, str]) -> list[Section]:
+    """Return the sections of the reports about duplicates.
 
     Parameters
     ----------
@@ -81,7 +37,7 @@ def sections(report: Report, counted: Counted, page: str, terms: Mapping[str, st
     """
     rejected = {say("rejected.term"): say("rejected.means")}
     return [
-        ("result", count_tables(report, counted)),
+        ("result", result(report)),
         ("found", _figures(report, say(f"{page}.keeper"))),
         ("recall", recall(report)),
         ("meaning", definitions({**_terms(report, page), **terms, **rejected})),
@@ -92,16 +48,49 @@ def sections(report: Report, counted: Counted, page: str, terms: Mapping[str, st
     ]
 
 
-def notebook(report: Report, headline: str, counted: Counted) -> str:
-    """Return a compact HTML fragment for a notebook: headline, counts, measures of the run, charts."""
-    rows = count_rows(report, counted)
-    counts = [(f"{'– ' if 'sub' in css_class else ''}{label}", value) for css_class, label, value, _ in rows]
+def result(report: Report) -> str:
+    """Return the rows of a report as two tables: the documents, and the run."""
+    documents = _rows_table(say("found.documents"), result_rows(report))
+    return documents + _rows_table(say("found.run"), [*search_rows(report), *cost_rows(report)])
+
+
+def _rows_table(caption: str, rows: Sequence[Row]) -> str:
+    lines = []
+    for row in rows:
+        css_class = f"{row.kind} sub" if row.depth else row.kind
+        label = f'<span class="{css_class}">{row.label}</span>'
+        lines.append((label, *(escape_text(text, lines=False) for text in (row.value, row.share, row.remark))))
+    share = "share" if any(row.share for row in rows) else ""
+    return table(caption, words("", "value", share, ""), lines, numbers=(1, 2))
+
+
+def notebook(report: Report) -> str:
+    """Return a compact HTML fragment for a notebook: headline, rows, charts."""
+    rows = [*result_rows(report), *search_rows(report), *cost_rows(report)]
     drawings = (
         ("Similarity of the near-duplicates", charts.similarity_chart(report)),
         ("Hamming distance of the near-duplicates", charts.distance_chart(report)),
         ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
     )
-    return render_fragment(report, headline, [*counts, *run_rows(report)], drawings)
+    largest = "".join(
+        f"<li>{row['size']:,}: <bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
+        for row in report.get("largest_clusters") or ()
+    )
+    fragment = render_fragment(report, headline(report), [row for row in rows if not row.is_detail], drawings)
+    return f"{fragment}<ol>{largest}</ol>" if largest else fragment
+
+
+def _terms(report: Report, page: str) -> dict[str, str]:
+    """Return the rule of a page and its measure, each as a term with its meaning under the settings."""
+    settings = part_of(report, "settings")
+    connected = settings.get("linkage") == "connected"
+    limits = limits_of(report)
+    within = say("measure.within", limits=escape_text(limits)) if limits else ""
+    keep = setting(settings.get("keep", "first"))
+    decides = say(f"{page}.connected" if connected else f"{page}.decides", keep=keep, within=within)
+    by_distance = report.get("fingerprints") and not is_confirmed(report)
+    measure = say("measure.distance_term" if by_distance else "measure.similarity_term")
+    return {say(f"{page}.term"): decides, measure: _measure(report)}
 
 
 def _figures(report: Report, other: str) -> str:
@@ -123,69 +112,19 @@ def _figures(report: Report, other: str) -> str:
     return f'<div class="pair">{figures}{figure(say("found.pairs"), charts.pairs_chart(report))}</div>'
 
 
-def count_tables(report: Report, counted: Counted) -> str:
-    """Return the tables of the documents and of the run."""
-    counts = [
-        (f'<span class="{css_class}">{label}</span>', *rest) for css_class, label, *rest in count_rows(report, counted)
-    ]
-    documents = table(say("found.documents"), words("", "count", "of_read"), counts, numbers=(1, 2))
-    run = table(say("run.title"), words("", "value"), run_rows(report), numbers=(1,))
-    return f'<div class="pair">{documents}{run}</div>'
-
-
-def run_rows(report: Report) -> list[tuple[str, str]]:
-    """Return (label, value) of the measures of the run itself."""
-    counts, bound, near = (report.get(key) or {} for key in ("counts", "bound", "fingerprints"))
-    missed = say("recall.not_estimated")
-    if near:
-        missed = say("recall.every_pair", distance=near["max_distance"])
-    if bound.get("documents"):
-        missed = say("recall.not_known")
-    caught = near.get("collisions") if is_confirmed(report) else None
-    rows = (
-        ("recall" if near else "estimated", interval(report.get("recall"), "estimated") or missed),
-        ("audited", interval(report.get("audit"), "recall")),
-        ("compared", known(counts.get("compared"), "{:,}".format)),
-        ("confirmed", known(counts.get("confirmed"), "{:,}".format)),
-        ("distinct", known(near.get("distinct"), "{:,}".format)),
-        ("collisions", known(caught, "{:,}".format)),
-        ("bucket_overflows", known(bound.get("documents"), "{:,}".format)),
-        ("seconds", known(report.get("seconds"), duration)),
-        ("compiling", known(report.get("compile_seconds") or None, duration)),
-        ("text", known(report.get("bytes"), memory)),
-        ("removed", known(report.get("removed_bytes"), memory)),
-        ("speed", known(report.get("megabytes_per_second"), "{:,.1f} MB/s".format)),
-        ("documents_per_second", known(report.get("documents_per_second"), "{:,.0f}".format)),
-        ("peak_memory", known(report.get("peak_memory_bytes"), memory)),
-    )
-    return [(say(f"run.{name}"), value) for name, value in rows if value]
-
-
-def is_confirmed(report: Report) -> bool:
-    """Return whether the features of candidates were compared."""
-    return (report.get("settings") or {}).get("confirm") == "jaccard"
-
-
 def recall(report: Report) -> str:
-    """Return the recall as it is guaranteed, estimated and audited, with its limits."""
-    bands, audit, bound, near = (report.get(key) or {} for key in ("bands", "audit", "bound", "fingerprints"))
-    limit = ""
-    if bound:
-        size, left = bound.get("max_bucket_size", 0), bound.get("documents", 0)
-        limit = f"<p>{say('recall.bound', size=size, left=left)}</p>"
+    """Return the explanation of the recall: its guarantee, or its estimate and audit."""
+    near, bands = part_of(report, "fingerprints"), part_of(report, "bands")
     if near:
-        return f'<div class="prose">{_guarantee(near)}{limit}</div>'
-    text = f"<p>{_estimate(report)}</p>"
-    if audit:
-        share = interval(audit, "recall") or say("recall.unknown")
-        drawn, found, pairs = (audit.get(name, 0) for name in ("documents", "found", "pairs"))
-        text += f"<p>{say('recall.audited', share=share, drawn=drawn, found=found, pairs=pairs)}</p>"
-    text += limit
+        guarantee = say("recall.guarantee", distance=near["max_distance"], short=near.get("short", 0))
+        return f'<div class="prose">{guarantee}</div>'
+    text = say("recall.estimate") if report.get("recall") else ""
+    text += say("recall.audit") if report.get("audit") else ""
     if not bands:
         return text
     b, r = bands["num_bands"], bands["rows_per_band"]
-    settings = report.get("settings") or {}
-    kind = "vectors" if _of_vectors(report) else settings.get("similarity")
+    settings = part_of(report, "settings")
+    kind = "vectors" if are_vectors(report) else settings.get("similarity")
     is_other = kind in _AGREEMENTS
     title = say("recall.curve", b=b, r=r, base="p" if is_other else "s") + (say(f"recall.{kind}") if is_other else "")
     chart = charts.s_curve(b, r, settings.get("threshold"), _AGREEMENTS.get(kind, float))
@@ -196,33 +135,10 @@ _AGREEMENTS: dict[str | None, Callable[[float], Any]] = {"cosine": lambda s: s /
 """The probability that two documents of a similarity agree in a row of a band, where it is another number."""
 
 
-def _of_vectors(report: Report) -> bool:
-    return (report.get("scheme") or {}).get("name") == SCHEME_NAME
-
-
-def _estimate(report: Report) -> str:
-    """Return the estimated recall and its meaning, or the reason why there is none."""
-    estimate = interval(report.get("recall"), "estimated")
-    if estimate:
-        return say("recall.estimated", estimate=estimate)
-    reason = say("recall.no_pairs")
-    if "updated" in report:
-        reason = say("recall.on_index")
-    if (report.get("bound") or {}).get("documents"):
-        reason = say("recall.full_buckets")
-    return say("recall.none", reason=reason)
-
-
-def _guarantee(near: Report) -> str:
-    """Return the guarantee and the limits of a search by fingerprints."""
-    text = say("recall.guarantee", distance=near["max_distance"], short=near.get("short", 0))
-    return text + (say("recall.collisions", collisions=near["collisions"]) if near.get("collisions") else "")
-
-
 def _measure(report: Report) -> str:
     """Describe the measure of two documents, and the features that it compares."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
-    if _of_vectors(report):
+    if are_vectors(report):
         return say("measure.exact", measure=say("measure.vectors"))
     if settings.get("similarity") == "jaccard" or is_confirmed(report):
         measure = say("measure.jaccard")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -61,9 +60,11 @@ def sentences() -> dict[str, dict[str, str]]:
 
 
 class _Sentence(string.Formatter):
-    """Fills in a sentence; a field such as {read:document} is a count with its noun."""
+    """Fills in a sentence; {read:document} is a count with its noun, {read:-document} the noun alone."""
 
     def format_field(self, value: Any, spec: str) -> str:
+        if spec[:1] == "-":
+            return noun(value, spec[1:])
         return plural(value, spec) if len(spec) > 1 and spec[0].isalpha() else format(value, spec)
 
 
@@ -225,17 +226,6 @@ def visible(text: object) -> str:
 def _name(character: str) -> str:
     code = ord(character)
     return f"[{_CONTROLS[code]}]" if code < len(_CONTROLS) else f"[U+{code:04X}]"
-
-
-def interval(values: Any, key: str) -> str:
-    """Return "99.7 % (99.5 % to 99.9 %)", or an empty string if there is no such value."""
-    middle, low, high = (known((values or {}).get(name), percent) for name in (key, "low", "high"))
-    return escape(f"{middle} ({low} {say('words.to')} {high})" if middle and low and high else middle)
-
-
-def known(value: Any, write: Callable[[Any], str]) -> str:
-    """Return a formatted number, or an empty string for None."""
-    return write(value) if value is not None and math.isfinite(value) else ""
 
 
 def setting(value: object) -> str:

@@ -29,7 +29,7 @@ class _File(Protocol):
     def location(self) -> str: ...
 
 
-def refuse_replacing(outputs: Iterable[Output], inputs: Iterable[_File]) -> None:
+def refuse_replacing(outputs: Iterable[Output | None], inputs: Iterable[_File]) -> None:
     """Raise OutputError if an input is one of the outputs, or a file inside of one.
 
     outputs : files and folders, as the user named them; they need not be there. inputs : all files that a run reads.

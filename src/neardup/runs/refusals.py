@@ -19,6 +19,7 @@ class _Refusal(NamedTuple):
     sentence: str
 
 
+_WITHOUT_FOLDER = "write sets the contents of an output folder: got write={write!r} without one. Pass output."
 _REFUSALS = (
     _Refusal(
         "dedup",
@@ -32,11 +33,7 @@ _REFUSALS = (
         "passages are cut from kept documents: got write={write!r} with passages={passages}. Use write='kept' (--write "
         "kept) or 'removed', or leave passages (--passages) out.",
     ),
-    _Refusal(
-        "remove_passages",
-        lambda given: given["output"] is None and (given["write"] != "kept" or given["resume"]),
-        "write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output.",
-    ),
+    _Refusal("remove_passages", lambda given: given["output"] is None and given["write"] != "kept", _WITHOUT_FOLDER),
     _Refusal(
         "remove_passages",
         lambda given: given["keep"] == "none" and given["against"] is not None,
@@ -48,11 +45,7 @@ _REFUSALS = (
         "within needs keep='none': got within={within!r} with keep={keep!r}. Add keep='none' (--keep none), or leave "
         "within (--within) out.",
     ),
-    _Refusal(
-        "find_contamination",
-        lambda given: given["output"] is None and (given["write"] != "none" or given["resume"]),
-        "write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output.",
-    ),
+    _Refusal("find_contamination", lambda given: given["output"] is None and given["write"] != "none", _WITHOUT_FOLDER),
     _Refusal(
         "vectors",
         lambda given: given["passages"] is not None,

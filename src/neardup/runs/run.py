@@ -362,8 +362,8 @@ class Run:
     update : whether the documents are added to an index. copies : whether kept documents are written. passages : the
     fewest characters of a repeated passage that is cut from kept documents, if any. table : the file of the output that
     has the file and the row of each document.
-    outputs : local files and folders that the run replaces, none of which may be or contain an input. progress : as in
-    `dedup`. given : the options of the call, as the report has them.
+    outputs : local files and folders that the run replaces, none of which may be or contain an input; None is an output
+    that is not written. progress : as in `dedup`. given : the options of the call, as the report has them.
     """
 
     inputs: Inputs
@@ -376,7 +376,7 @@ class Run:
     copies: bool = False
     passages: int | None = None
     table: str = "removed.parquet"
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[Output | None, ...] = ()
     progress: bool | Progress = False
     given: Mapping[str, Any] = field(default_factory=dict)
 

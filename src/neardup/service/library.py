@@ -18,6 +18,7 @@ from neardup.answers import Answer, Committed, Document, Hit
 from neardup.arrays import Array, arrow_of_strings
 from neardup.features.outline import Line
 from neardup.features.vectors import array_of_documents
+from neardup.files import JsonObject
 from neardup.index.open_index import Batch
 from neardup.schemas import TIME
 from neardup.service.messages import Compared, Growth, Import, NewDocument, Passage, Stretch, Text
@@ -57,12 +58,12 @@ class Library:
         """Return documents, whose texts and ids are Unicode, as a batch."""
         texts = array_of_documents([document.text for document in documents], self.index.method.vector_length)
         ids = arrow_of_strings([document.id for document in documents])
-        payloads = pa.array([_stored(document.payload) for document in documents], pa.large_string())
+        payloads = pa.array([_stored(document.payload) for document in documents], "large_string")
         return Batch(texts, ids, payloads)
 
     def query(self, queries: list[Query]) -> list[list[Hit]]:
         """Return the hits of each text, the most similar first."""
-        index, none = self.index.opened, pa.nulls(len(queries), pa.large_string())
+        index, none = self.index.opened, pa.nulls(len(queries), "large_string")
         texts = array_of_documents([query.text for query in queries], index.method.vector_length)
         table = index.query(index.describe(Batch(texts, none, none)), max(query.limit for query in queries))
         found: list[list[Hit]] = [[] for _ in queries]
@@ -115,7 +116,7 @@ class Library:
         """Return the open imports."""
         return [Import(staged.name, _time(staged.opened), staged.num_documents) for staged in self.index.imports()]
 
-    def stats(self) -> tuple[dict[str, Any], list[Growth]]:
+    def stats(self) -> tuple[JsonObject, list[Growth]]:
         """Return the numbers of the index, and its documents over time, which may be some time old."""
         begun = time.monotonic()
         if not self._growth or begun >= self._growth_until:

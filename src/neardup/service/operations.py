@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 import msgspec
 
 from neardup.answers import Answer, Committed, Document, Hit
+from neardup.files import JsonObject
 from neardup.service import messages
 from neardup.service.library import Query
 from neardup.service.messages import Id, Name, ProblemDetails
@@ -30,7 +31,7 @@ _COMMON_ERRORS: dict[str, set[int]] = {"open": set(), "read": {401, 503}, "write
 _BODY_ERRORS = {400, 413, 415, 422, 429}
 
 
-def document(operations: Sequence[Operation], version: str, settings: ServiceSettings) -> dict[str, Any]:
+def document(operations: Sequence[Operation], version: str, settings: ServiceSettings) -> JsonObject:
     """Return the document, OpenAPI 3.1.
 
     operations : those of the service. version : of the package. settings : the limits of the service.
@@ -50,7 +51,7 @@ def document(operations: Sequence[Operation], version: str, settings: ServiceSet
     for kind in (Answer, Committed, Document, Hit):
         _describe(components[kind.__name__], kind.__doc__ or "")
     references = dict(zip(kinds, schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, JsonObject] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, references)
     return {
@@ -67,7 +68,7 @@ def document(operations: Sequence[Operation], version: str, settings: ServiceSet
     }
 
 
-def _describe(component: dict[str, Any], docstring: str) -> None:
+def _describe(component: JsonObject, docstring: str) -> None:
     """Describe the fields of a record as its docstring does, `name, name : meaning.`; times have their format."""
     component["description"], _, fields = inspect.cleandoc(docstring).partition("\n\n")
     for names, meaning in re.findall(r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)", " ".join(fields.split())):
@@ -77,10 +78,10 @@ def _describe(component: dict[str, Any], docstring: str) -> None:
         component["properties"][name]["anyOf"][0]["format"] = "date-time"
 
 
-def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, Any]:
+def _operation(operation: Operation, references: dict[type, Any]) -> JsonObject:
     """Return the object of an operation."""
     names = re.findall(r"{(\w+)}", operation.path)
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "operationId": operation.name,
         "summary": operation.summary,
         "parameters": [
@@ -97,10 +98,10 @@ def _operation(operation: Operation, references: dict[type, Any]) -> dict[str, A
         record["requestBody"] = {"required": True, "content": content}
         statuses |= _BODY_ERRORS
     if isinstance(operation.response, type):
-        answer: dict[str, Any] = {"application/json": {"schema": references[operation.response]}}
+        answer: JsonObject = {"application/json": {"schema": references[operation.response]}}
     else:
         answer = {operation.response: {"schema": {"type": "object"} if "json" in operation.response else {}}}
-    responses: dict[str, Any] = {str(operation.status): {"description": "Done.", "content": answer}}
+    responses: JsonObject = {str(operation.status): {"description": "Done.", "content": answer}}
     problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
     for status in sorted(statuses):
         responses[str(status)] = {"description": phrase(status) + ".", "content": problem}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +13,9 @@ from neardup.arrays import Array
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints
-from neardup.fingerprints.sketches import UNKNOWN
+from neardup.fingerprints.sketches import UNKNOWN, Scheme
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
 from neardup.sketches.row_store import FingerprintRows, HashValues, IdsLike, RowStore, one_row
 from neardup.stores.key_tables import ALL, KeyTables
@@ -120,7 +119,7 @@ class HammingIndex(RowIndex[HammingTables]):
         bits: int = 64,
         max_distance: int = 3,
         *,
-        scheme: Mapping[str, Any] | None = None,
+        scheme: Scheme | None = None,
         memory_bytes: float | None = None,
         threads: int | None = None,
     ) -> None:
@@ -137,7 +136,7 @@ class HammingIndex(RowIndex[HammingTables]):
         self.bits, self.max_distance, self.memory_bytes = bits, max_distance, memory_bytes
         super().__init__(store, partial(HammingTables, bits, max_distance, memory_bytes), threads)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> JsonObject:
         return {"bits": self.bits}
 
     def __repr__(self) -> str:

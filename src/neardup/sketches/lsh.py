@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Words
+from neardup.arrays import Array, Uint32s, Words
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.signatures import Signatures, is_empty
-from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
+from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, Scheme, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks, spans
 from neardup.sketches.row_store import IdsLike, RowStore, SignatureRows, one_row
 
-AnySignatures: TypeAlias = Signatures | npt.NDArray[np.uint32]
+AnySignatures: TypeAlias = Signatures | Uint32s
 _LEAST_SLOTS = 1 << 8
 
 
@@ -119,7 +117,7 @@ class LSHIndex(RowIndex[BandTables]):
         method: MinHash | None = None,
         *,
         threshold: float | None = None,
-        scheme: Mapping[str, Any] | None = None,
+        scheme: Scheme | None = None,
         threads: int | None = None,
     ) -> None:
         if method is not None and threshold is not None:
@@ -137,7 +135,7 @@ class LSHIndex(RowIndex[BandTables]):
         store = SignatureRows(method.num_hashes, self.bands.num_hashes, scheme)
         super().__init__(store, partial(BandTables, self.bands), threads)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> JsonObject:
         return {"threshold": self.threshold, **self.bands._asdict(), "num_hashes": self.num_hashes}
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -14,8 +14,8 @@ from neardup import kernels
 from neardup.arrays import Array, Ints
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_all
-from neardup.files import AnyPath
-from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
+from neardup.files import AnyPath, JsonObject
+from neardup.fingerprints.sketches import INDEX_KEY, Scheme, require_same, write_tables
 from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
 
@@ -97,11 +97,11 @@ class RowIndex(ABC, Generic[SearcherT]):
         self._make_searcher, self._searcher = make_searcher, make_searcher()
 
     @abstractmethod
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> JsonObject:
         """Return the arguments of `open` besides rows and scheme, as values for JSON."""
 
     @property
-    def scheme(self) -> Mapping[str, Any] | None:
+    def scheme(self) -> Scheme | None:
         """How the rows were made; None until the first are added that have a scheme."""
         return self._store.scheme
 

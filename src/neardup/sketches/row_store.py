@@ -15,7 +15,7 @@ from neardup.errors import InputError, SchemeError
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
 from neardup.fingerprints.simhash import num_words
-from neardup.fingerprints.sketches import UNKNOWN, Sketches, require_same
+from neardup.fingerprints.sketches import UNKNOWN, Scheme, Sketches, require_same
 from neardup.settings.constraints import check_kind, shown
 
 _LEAST_SLOTS = 1 << 10
@@ -131,7 +131,7 @@ class IdTable:
     def take(self, rows: Integers) -> pa.Array:
         """Return the ids of some rows: int64, or large_string."""
         if self.kind is None:
-            return pa.array([], pa.large_string())
+            return pa.array([], "large_string")
         stored = self._stored()
         if self.kind == pa.int64():
             return pa.array(stored.data[: 8 * self.num_rows].view(np.int64)[rows])
@@ -216,7 +216,7 @@ class RowStore(ABC):
     noun: ClassVar[str]
     max_rows: ClassVar[int]
 
-    def __init__(self, width: int | None, dtype: type, scheme: Mapping[str, Any] | None) -> None:
+    def __init__(self, width: int | None, dtype: type, scheme: Scheme | None) -> None:
         if scheme is not None:
             check_kind("scheme", scheme, Mapping, "a mapping, such as that of Signatures.scheme, or None")
         self.width, self.scheme = width, None if scheme is None else dict(scheme)
@@ -330,7 +330,7 @@ class SignatureRows(RowStore):
 
     noun, max_rows = "signature", 2**31
 
-    def __init__(self, num_hashes: int | None, least_hashes: int, scheme: Mapping[str, Any] | None) -> None:
+    def __init__(self, num_hashes: int | None, least_hashes: int, scheme: Scheme | None) -> None:
         super().__init__(num_hashes, np.uint32, scheme)
         self._least_hashes = least_hashes
 
@@ -371,7 +371,7 @@ class FingerprintRows(RowStore):
 
     noun, max_rows = "fingerprint", 2**32 - 2
 
-    def __init__(self, bits: int, scheme: Mapping[str, Any] | None) -> None:
+    def __init__(self, bits: int, scheme: Scheme | None) -> None:
         super().__init__(num_words(bits), np.uint64, scheme)
         self.bits = bits
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from neardup.arrays import Rows, Words
 from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.errors import StoreError
+from neardup.files import JsonObject
 from neardup.stores.documents import SKETCHED, Sketched, array_of, sketched_of
 
 MAX_ROWS = 2**32 - 1
@@ -279,7 +280,7 @@ class Store(ABC):
         """Return a file that was stored when the index was created, or None."""
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return sizes and states for `info`, values for JSON; `bytes` is the total."""
 
     @abstractmethod

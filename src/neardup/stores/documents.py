@@ -8,11 +8,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Words, find_in, flatten_strings, grow, join_arrays
+from neardup.arrays import Bytes, Mask, Rows, Uint32s, Words, find_in, flatten_strings, grow, join_arrays
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
@@ -52,7 +51,7 @@ class Chunk:
     _fields: list[Rows] = field(default_factory=list, repr=False)
 
     @property
-    def listed(self) -> npt.NDArray[np.uint32] | None:
+    def listed(self) -> Uint32s | None:
         """The rows that are there, None if all are."""
         return None if self.batch.num_rows == self.stop - self.first else self.batch.column("row").to_numpy()
 
@@ -322,7 +321,7 @@ class Seen(NamedTuple):
     name : of the file that contains them, if any.
     """
 
-    rows: npt.NDArray[np.uint32]
+    rows: Uint32s
     times: Rows
     name: str | None = None
 
@@ -406,7 +405,7 @@ class DocumentsView(NamedTuple):
             self.places[number, kernels.gather.FIELDS] = chunk.locate(self.schema)
             number += 1
 
-    def _correct_times(self, times: Rows, rows: npt.NDArray[np.uint32]) -> None:
+    def _correct_times(self, times: Rows, rows: Uint32s) -> None:
         """Replace the times of rows that changed."""
         for run in self.seen:
             at, changed = find_in(run.rows, rows)

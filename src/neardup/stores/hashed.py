@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import kernels
 from neardup.arrays import Mask, Rows, Words, arrow_of, view_strings
 from neardup.candidates.lookups import Entries
 from neardup.errors import StoreError
+from neardup.features.grouping import hash_strings
 from neardup.schemas import KEPT
 from neardup.stores.base import Counts, StoredSnapshot
 from neardup.stores.documents import array_of, contents_of
@@ -80,10 +80,7 @@ def entries_of(documents: pa.Table, entries: Entries | None, first: int, num_tab
 
 def hash_ids(ids: pa.Array) -> Words:
     """Return the keys of ids, large_string."""
-    data, offsets = view_strings(ids)
-    hashes = np.empty(len(ids), np.uint64)
-    kernels.strings.hash_strings(data, offsets, hashes)
-    return hashes
+    return hash_strings(*view_strings(ids))
 
 
 def check_rows(snapshot: HashedSnapshot) -> list[str]:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Rows, Words
+from neardup.arrays import Rows, Uint16s, Uint32s, Words
 from neardup.candidates.lookups import Found
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
@@ -34,9 +33,9 @@ _ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 24
 class KeyEntries(NamedTuple):
     """Keys of rows in tables. table : uint16, key : uint64, row : uint32 (num_entries,), rows not falling."""
 
-    table: npt.NDArray[np.uint16]
+    table: Uint16s
     key: Words
-    row: npt.NDArray[np.uint32]
+    row: Uint32s
 
 
 class SortedTable(NamedTuple):
@@ -47,8 +46,8 @@ class SortedTable(NamedTuple):
     """
 
     keys: Words
-    rows: npt.NDArray[np.uint32]
-    starts: npt.NDArray[np.uint32]
+    rows: Uint32s
+    starts: Uint32s
     shift: int
 
 
@@ -81,7 +80,7 @@ class KeyView(NamedTuple):
     tail: kernels.key_tables.Tail
     runs: tuple[KeyRun, ...]
 
-    def find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States) -> Found:
+    def find(self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States) -> Found:
         """Return the rows in the buckets of keys, as `Snapshot.find` defines it.
 
         Parameters
@@ -106,7 +105,7 @@ class KeyView(NamedTuple):
         truncated[order] = found.truncated
         return Found(entry[back], found.row[back], found.kept[back], truncated)
 
-    def _find(self, table: npt.NDArray[np.uint16], key: Words, limit: int, states: kernels.key_tables.States) -> Found:
+    def _find(self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States) -> Found:
         rules = (self.prefix_bits, self.max_distance, limit)
         found = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
         if found[-1] >= 0:
@@ -153,7 +152,7 @@ class KeyTables:
             self._end_run(entries, stop)
         self.stop = stop
 
-    def append_columns(self, keys: Words, rows: npt.NDArray[np.uint32], stop: int) -> None:
+    def append_columns(self, keys: Words, rows: Uint32s, stop: int) -> None:
         """Append rows below `stop` that have no entries yet and a key in every table, as all have that came before.
 
         Parameters
@@ -268,7 +267,7 @@ def sort_entries(
     return KeyRun(first, stop, tuple(sort_table(keys[begin:end], rows[begin:end], bits) for begin, end, bits in places))
 
 
-def sort_table(keys: Words, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+def sort_table(keys: Words, rows: Uint32s, prefix_bits: int) -> SortedTable:
     """Return entries as a sorted table; keys and rows are sorted in place."""
     kernels.key_tables.sort_entries(keys, rows)
     return with_cells(keys, rows, prefix_bits)
@@ -293,7 +292,7 @@ def choose_shift(size: int, prefix_bits: int) -> int:
     return 64 - max(1, min(bits, prefix_bits))
 
 
-def with_cells(keys: Words, rows: npt.NDArray[np.uint32], prefix_bits: int) -> SortedTable:
+def with_cells(keys: Words, rows: Uint32s, prefix_bits: int) -> SortedTable:
     shift = choose_shift(len(keys), prefix_bits)
     counts = np.zeros((1 << (64 - shift)) + 1, np.uint32)
     kernels.key_tables.count_cells(keys, shift, counts)

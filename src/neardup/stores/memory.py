@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 
 from neardup.errors import StoreError
+from neardup.files import JsonObject
 from neardup.stores.base import Changes, Import, StoreSettings, join_changes
 from neardup.stores.state import State, StateStore, View
 
@@ -41,7 +41,7 @@ class MemoryStore(StateStore):
         """Return a file that was stored when the index was created, or None."""
         return self.settings.attachments.get(name)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return sizes for `info`."""
         self.require_open()
         keys = self._state.keys

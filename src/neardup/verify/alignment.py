@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence, Set
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neardup.features.normalise import normalise
 from neardup.features.outline import Line, common_lines, outline
 from neardup.features.spans import TokenSpan
+from neardup.files import JsonObject
 from neardup.settings.methods import Shingling
 
 
@@ -32,7 +33,7 @@ class Outlines(NamedTuple):
     pairs: list[Pair]
     left_out: tuple[int, int]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Return values for JSON."""
         sides = [{"left": _record(pair.left), "right": _record(pair.right)} for pair in self.pairs]
         return {"outlines": sides, "left_out": list(self.left_out)}
@@ -58,7 +59,7 @@ def align_outlines(left: str, right: str) -> Outlines:
     return Outlines(pairs, (first_left_out, second_left_out))
 
 
-def _record(line: Line | None) -> dict[str, Any] | None:
+def _record(line: Line | None) -> JsonObject | None:
     return None if line is None else line._asdict()
 
 

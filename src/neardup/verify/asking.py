@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from neardup.arrays import Floats, Ints, Mask
+from neardup.files import JsonObject
 from neardup.verify.choosing import LOWEST, STEPS
 from neardup.verify.recall import wilson
 
@@ -59,7 +60,7 @@ class Estimate(NamedTuple):
         least = _LEAST_OF_LIMIT * min_precision
         return self.precision.estimated >= min_precision and self.precision.low >= least
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Return the estimates by name."""
         return self._asdict() | {"precision": self.precision._asdict(), "recall": self.recall._asdict()}
 

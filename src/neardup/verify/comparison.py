@@ -36,7 +36,7 @@ def read_pair(left: str, right: str) -> pa.Array:
     """
     _refuse_lone_surrogates("left", left)
     _refuse_lone_surrogates("right", right)
-    return pa.array([left, right], pa.large_string())
+    return pa.array([left, right], "large_string")
 
 
 def _refuse_lone_surrogates(name: str, text: str) -> None:
@@ -53,7 +53,7 @@ def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
     """Return the compared text of two documents: the text of a page, if the settings compare that."""
     if shingling.html is None:
         return left, right
-    first, second = extract_text(pa.array([left, right], pa.large_string()), shingling).to_pylist()
+    first, second = extract_text(pa.array([left, right], "large_string"), shingling).to_pylist()
     return first, second
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Floats, Ints, Mask, Words, arrow_of, numpy_type, writable
+from neardup.arrays import Array, Floats, Ints, Mask, Uint16s, Words, arrow_of, numpy_type, writable
 from neardup.errors import InputError
 from neardup.features.described import Lists
 from neardup.schemas import EXACT, Measures
@@ -51,7 +50,7 @@ def hamming_distance(left: int, right: int) -> int:
     return (int(left) ^ int(right)).bit_count()
 
 
-def hamming_distances(left: Words, right: Words) -> npt.NDArray[np.uint16]:
+def hamming_distances(left: Words, right: Words) -> Uint16s:
     """Return the Hamming distance of each row of two arrays of fingerprints.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Print what the commands return: a module for each command, named after it, and the parts they share.
+"""Print the results of the commands: their reports, and a module for each command with other results.
 
 They load Rich, so each is imported when it is first used.
 """
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 # ruff: noqa: F401, I001 - for type checkers; several are on a line
 if TYPE_CHECKING:
-    from neardup.cli.render import compare, contamination, evaluate, explain, index
-    from neardup.cli.render import outlines, passages, plan, reports, suggestion
+    from neardup.cli.render import compare, evaluate, explain, index
+    from neardup.cli.render import outlines, plan, reports, suggestion
 
 
 def __getattr__(name: str) -> ModuleType:

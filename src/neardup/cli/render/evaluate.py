@@ -7,9 +7,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.reports import add_rejected, print_troubles
+from neardup.cli.render.reports import print_troubles
 from neardup.cli.render.suggestion import print_example
 from neardup.cli.render.table import Rows, is_unicode, print_table
+from neardup.report.rows import loss_rows, scores
 from neardup.report.wording import noun, percent, plural, say, translated, visible
 from neardup.results import Sweep
 
@@ -68,7 +69,7 @@ def _print_truth(report: dict[str, Any], console: Console) -> None:
         rows.count("Judged", truth["pairs"], judged)
     wanted = "pairs under one label" if "label" in truth else "pairs judged to be duplicates"
     rows.count("To find", report["at_threshold"]["positives"], wanted, "bold")
-    add_rejected(rows, report, report["counts"]["rejected"])
+    rows.add(loss_rows(report))
     rows.print(console)
 
 
@@ -88,15 +89,11 @@ def _figures(report: dict[str, Any]) -> dict[str, str]:
         "Found at": _within(report, at),
         "Found": f"{at['found']:,}",
         "Correct": f"{at['correct']:,}",
-        **dict(zip(("Precision", "Recall", "F1"), _shares(at), strict=True)),
+        **dict(zip(("Precision", "Recall", "F1"), scores(at), strict=True)),
         **{name: f"{value:.3f}" for name, value in rand.items()},
         "Best F1 at": _within(report, best),
-        **dict(zip(("  Precision", "  Recall", "  F1"), _shares(best), strict=True)),
+        **dict(zip(("  Precision", "  Recall", "  F1"), scores(best), strict=True)),
     }
-
-
-def _shares(score: dict[str, Any]) -> list[str]:
-    return ["-" if score[name] is None else percent(score[name]) for name in ("precision", "recall", "f1")]
 
 
 def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
@@ -105,9 +102,9 @@ def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
     for scores_of_length in zip(*(report["by_length"] for report in found.values()), strict=True):
         least, most = scores_of_length[0]["characters_from"], scores_of_length[0]["characters_to"]
         span = f"{least:,}" if least == most else f"{least:,} {say('words.to')} {most:,}"
-        shares = [_shares(score) for score in scores_of_length]
-        scores = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
-        rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *scores))
+        shares = [scores(score) for score in scores_of_length]
+        shown = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
+        rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *shown))
     _print_title(f"By length of the shorter text{': precision / recall' if several else ''}", console)
     heads = found if several else ("precision", "recall", "F1")
     print_table(console, ("characters", "texts", "to find", *heads), rows, left=())
@@ -122,7 +119,7 @@ def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
         (
             f"{score[limit]:g}",
             f"{score['found']:,}",
-            *_shares(score),
+            *scores(score),
             _bar(score["f1"] or 0.0, unicode) + _mark(score[limit] == chosen, score[limit] == best),
         )
         for score in report["curve"]

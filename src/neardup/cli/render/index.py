@@ -17,7 +17,7 @@ from neardup.answers import Document
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.cli.running import print_json
-from neardup.report.wording import duration, memory, noun, plural, say, translated, visible
+from neardup.report.wording import memory, noun, plural, say, translated, visible
 from neardup.stores.base import Import
 
 _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
@@ -61,25 +61,7 @@ def _moment(microseconds: int) -> str:
 
 def print_added(report: dict[str, Any]) -> None:
     """Print the report of documents that were added or staged."""
-    counts, rows, console = report["counts"], Rows(), Console(highlight=False)
-    rows.count("Read", counts["read"], f"{noun(counts['read'], 'document')}, {memory(report['bytes'])} of text")
-    if report["command"] == "index add":
-        rows.count("Added", counts["kept"] - counts["repeated"], "not compared with others", "bold green")
-        if counts["repeated"]:
-            rows.count("Repeated", counts["repeated"], "already in the index")
-    elif "kept" in counts:
-        rows.count("Kept", counts["kept"], "not similar to any kept document", "bold green")
-        rows.count("Removed", counts["removed"], "similar to a kept document", "bold")
-        rows.count("  copies", counts["removed_exact"], "")
-        if counts["repeated"]:
-            rows.count("Repeated", counts["repeated"], "already in the index: the same answer again")
-    reports.add_rejected(rows, report, counts["rejected"])
-    if counts.get("truncated"):
-        rows.count("Bounded", counts["truncated"], "share a bucket with more documents than were compared")
-    rows.line()
-    rows.figure("Time", duration(report["seconds"]), f"{report['documents_per_second']:,} documents/s")
-    rows.print(console)
-    reports.print_troubles(report, console)
+    reports.print_report(report, None)
 
 
 def count_answers(answers: pa.Table) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neardup.report.wording import translated
+from neardup.report.rows import Row
+from neardup.report.wording import translated, visible
 
 _NAME_WIDTH = 16
 _TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
@@ -73,11 +74,28 @@ def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tupl
     return table, bar
 
 
+_STYLES = {"found": "bold green", "kept": "bold green", "removed": "bold", "lost": "bold red"}
+"""By the kind of a row."""
+
+
 class Rows:
     """A table of a name, a right-aligned figure, and a remark."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, Text, str | None]] = []
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Add the rows of a report, without their details."""
+        for row in rows:
+            if not row.is_detail:
+                figure = Text(row.value, _STYLES.get(row.kind, ""))
+                self._rows.append(("  " * row.depth + row.label, figure, visible(row.explanation)))
+
+    def add_section(self, rows: Sequence[Row]) -> None:
+        """Add the rows of a report, if any, and an empty line."""
+        self.add(rows)
+        if rows:
+            self.line()
 
     def count(self, name: str, value: int, remark: str = "", style: str = "") -> None:
         """Add a count."""

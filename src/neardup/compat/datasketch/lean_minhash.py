@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from neardup.arrays import Array
 from neardup.compat.datasketch.minhash import MinHash
 from neardup.compat.datasketch.schemes import SCHEMES, read_head
 from neardup.errors import InputError, SettingError
@@ -125,7 +126,7 @@ class LeanMinHash(MinHash):
         return cls._made(lmhs[0].seed, values, lmhs[0].scheme)
 
 
-def _read(buf: memoryview, byteorder: str) -> tuple[int, np.ndarray[Any, Any], str]:
+def _read(buf: memoryview, byteorder: str) -> tuple[int, Array, str]:
     """Return the seed, the values and the scheme that `serialize` wrote."""
     try:
         [seed], count, scheme = read_head(f"{byteorder}qi", buf)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from neardup.arrays import Array
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
 from neardup.compat.datasketch.storage import open_storage, read_key, write_key
 from neardup.errors import InputError, SchemeError, SettingError
@@ -340,7 +339,7 @@ class MinHashLSH:
         return bands if self.hashfunc is None else [self.hashfunc(band) for band in bands]
 
     @staticmethod
-    def _byteswap(values: np.ndarray[Any, Any]) -> bytes:
+    def _byteswap(values: Array) -> bytes:
         return values.byteswap().tobytes()
 
     _hashed_byteswap = _byteswap  # the pickles of datasketch name one of the two

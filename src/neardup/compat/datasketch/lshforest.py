@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from typing import Any
 
 import numpy as np
 
+from neardup.arrays import Array
 from neardup.compat.datasketch.schemes import Signature, agreed_scheme
 from neardup.errors import InputError, SettingError
 
@@ -88,7 +88,7 @@ class MinHashLSHForest:
                 yield from hashtable[ordered[position]]
                 position += 1
 
-    def get_minhash_hashvalues(self, key: Hashable) -> np.ndarray[Any, Any]:
+    def get_minhash_hashvalues(self, key: Hashable) -> Array:
         """Return the values in the index of a key, uint32 or uint64 of shape (k * l,). No such key: KeyError."""
         stored = self.keys.get(key)
         if stored is None:

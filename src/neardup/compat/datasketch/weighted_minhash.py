@@ -7,13 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup.arrays import Array, Ints
+from neardup.arrays import Array, Float32s, Ints
 from neardup.compat.datasketch.schemes import Signature
 from neardup.errors import InputError, SchemeError
-
-Floats = npt.NDArray[np.float32]
 
 
 class WeightedMinHash(Signature):
@@ -75,9 +72,9 @@ class WeightedMinHashGenerator:
         self.seed = seed
         generator = np.random.RandomState(seed)
         shape = (sample_size, dim)
-        self.rs: Floats = generator.gamma(2, 1, shape).astype(np.float32)
-        self.ln_cs: Floats = np.log(generator.gamma(2, 1, shape)).astype(np.float32)
-        self.betas: Floats = generator.uniform(0, 1, shape).astype(np.float32)
+        self.rs: Float32s = generator.gamma(2, 1, shape).astype(np.float32)
+        self.ln_cs: Float32s = np.log(generator.gamma(2, 1, shape)).astype(np.float32)
+        self.betas: Float32s = generator.uniform(0, 1, shape).astype(np.float32)
 
     def minhash(self, v: Sequence[float] | Array) -> WeightedMinHash:
         """Return the signature of weights, shape (dim,), none of them below 0, one above."""
@@ -107,7 +104,7 @@ class WeightedMinHashGenerator:
             raise InputError(f"Input X must have two dimensions, the second of {self.dim}: got shape {X.shape}.")
         return [self._sample(columns, weights, many=True) for columns, weights in _rows(X)]
 
-    def _sample(self, columns: Array, weights: Floats, *, many: bool) -> WeightedMinHash | None:
+    def _sample(self, columns: Array, weights: Float32s, *, many: bool) -> WeightedMinHash | None:
         """Return the signature of the weights of some columns, None if all are zero; many : of `minhash_many`."""
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InputError("A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such out.")
@@ -122,7 +119,7 @@ class WeightedMinHashGenerator:
         return WeightedMinHash(self.seed, values.astype(int))
 
 
-def _rows(matrix: Any) -> list[tuple[Array, Floats]]:
+def _rows(matrix: Any) -> list[tuple[Array, Float32s]]:
     """Return the columns that may be not 0, in order, and the weights, of each row."""
     if isinstance(matrix, np.ndarray):
         return [(np.arange(len(row)), row) for row in np.asarray(matrix, np.float32)]

@@ -23,13 +23,12 @@ from neardup.features.shingles import Workspaces, extract_text, shingle_document
 from neardup.features.spans import word_ranges
 from neardup.files import json_lines
 from neardup.formats.reading import known_total
-from neardup.output.contamination import Found
-from neardup.progress import Stages
-from neardup.runs.directory import OutputDirectory
+from neardup.output.contamination import Found, ItemTables
+from neardup.output.job import Job
+from neardup.runs.items import Items
 from neardup.runs.reading import Reading, locations, read_all
 from neardup.runs.run import Found as Inputs
-from neardup.runs.run import Run
-from neardup.runs.scratch import Scratch, prepare
+from neardup.runs.scratch import prepare
 
 _EXCERPTS, _MOST_ITEMS = 2, 5_000  # of an item, of which the report shows the best; and the items with some
 _AROUND, _LONGEST = 200, 2000  # characters
@@ -135,18 +134,22 @@ class _Search:
         return Found(tasks, corpus, located, hits, further, enough, num_documents, is_rare, excerpts)
 
 
-def find_items(
-    run: Run, inputs: Inputs, table: ItemTable, folder: OutputDirectory | None, scratch: Scratch, stages: Stages
-) -> Found:
-    """Read the corpus, of which these are the inputs, once, and decide which items it contains."""
-    tasks, digest = [task.identified() for task in inputs.tasks], sha256()
+def find_items(job: Job, inputs: Inputs, items: Items, table: ItemTable, *, between: bool) -> ItemTables:
+    """Read the corpus, of which these are the inputs, once, and decide which items it contains.
+
+    between : as of `ItemTables`.
+    """
+    run = job.run
+    scratch = job.scratch
+    tasks = [task.identified() for task in inputs.tasks]
+    digest = sha256()
     for part in (*flatten_strings(table.texts), table.field_items, table.weights):
         digest.update(part.tobytes())
-    prepare(scratch, tasks, asdict(table.settings) | {"items": digest.hexdigest()}, run.resume, folder)
+    prepare(scratch, tasks, asdict(table.settings) | {"items": digest.hexdigest()}, run.resume, job.folder)
     reading = Reading(tasks, inputs.method, scratch, run.selection, run.settings, stores_sets=False)
     search = _Search(table, reading)
-    with stages.stage("search", known_total(tasks)) as progress:
+    with job.stages.stage("search", known_total(tasks)) as progress:
         corpus = read_all(reading, progress, search.describe, search.use)
     corpus.tally.without_features = int(np.count_nonzero(scratch.column(schemas.LENGTHS) == 0))
-    with stages.stage("decide"):
-        return search.finish(corpus)
+    with job.stages.stage("decide"):
+        return ItemTables(items, table, search.finish(corpus), between=between)

@@ -17,12 +17,12 @@ from neardup.decide.rules import Every, rule_of
 from neardup.engines.local import pipeline
 from neardup.engines.local.pipeline import Search
 from neardup.errors import InputError
-from neardup.executor import count_threads
 from neardup.features.described import distinct_lists
 from neardup.formats.reading import Task
 from neardup.methods.base import Described, Method
 from neardup.output import write
-from neardup.progress import NullProgress, Stages
+from neardup.output.job import Job
+from neardup.progress import NullProgress
 from neardup.report.contents import Findings, warn_of_bound
 from neardup.report.dedup_html import Errors
 from neardup.report.items import Example
@@ -32,9 +32,9 @@ from neardup.runs.ids import find_repeated_id
 from neardup.runs.labels import Verdicts, read_labels
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.reading import count_or_open
-from neardup.runs.scratch import Scratch, workspace
+from neardup.runs.scratch import Scratch
 from neardup.schemas import ID_HASHES
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.run import SelectionSettings
 from neardup.verify import scores
 from neardup.verify.scores import Judgements, Labels, Score, Truth
 
@@ -80,12 +80,10 @@ class _Pairs(NamedTuple):
 
 
 def evaluate(
+    job: Job,
     tasks: list[Task],
     given_truth: str | Verdicts,
     method: Method,
-    selection: SelectionSettings,
-    run_settings: RunSettings,
-    stages: Stages,
     *,
     curve_from: float | None = None,
     with_errors: bool = False,
@@ -95,6 +93,10 @@ def evaluate(
     given_truth : the column of labels, or judged pairs. curve_from : the threshold where the curve begins; None is the
     method's own choice. with_errors : whether to read examples of wrong and of missed pairs.
     """
+    run = job.run
+    selection = run.selection
+    stages = job.stages
+    scratch = job.scratch
     limits, loosest = method.curve(curve_from)
     errors, wide = None, method.in_all_pairs(selection)
     searches = [
@@ -102,19 +104,14 @@ def evaluate(
         Search(loosest, wide, Every()),
         Search(method, selection, rule_of(selection)),
     ]
-    with (
-        workspace() as scratch,
-        closing(pipeline.run_searches(tasks, searches, run_settings, scratch, stages)) as outcomes,
-    ):
+    with closing(pipeline.run_searches(tasks, searches, run.settings, scratch, stages)) as outcomes:
         outcome = next(outcomes)
-        rejected = write.read_rejected(scratch.directory)
         with stages.stage("labels"):
             known = _read_known(tasks, given_truth, outcome, scratch)
         positives = known.truth.count_positives(known.classes)
         if with_errors:
             with stages.stage("errors"):
-                threads = count_threads(run_settings.threads)
-                errors = _find_errors(tasks, known.truth, outcome, int(positives.sum()), method, scratch, threads)
+                errors = _find_errors(tasks, known.truth, outcome, int(positives.sum()), method, scratch, run.threads)
         found = _known_pairs(outcome, known.truth, method)
         at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
         curve, warnings = _score_curve(next(outcomes), known.truth, method, limits, at_threshold, wide)
@@ -142,7 +139,7 @@ def evaluate(
             warnings=[*warnings, *known.warnings],
         ),
         truth=known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown},
-        rejected=rejected,
+        rejected=job.rejected(),
         errors=errors,
     )
 

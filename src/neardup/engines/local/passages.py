@@ -22,12 +22,11 @@ from neardup.engines.local.sets import numbered
 from neardup.errors import InputError
 from neardup.executor import group_small, map_ordered
 from neardup.features.shingles import extract_text
-from neardup.formats.reading import Task, known_total
-from neardup.methods.base import Method
-from neardup.progress import Progress, Stages
-from neardup.runs.directory import OutputDirectory
+from neardup.formats.reading import Task, identified, known_total
+from neardup.output.job import Job
+from neardup.progress import Progress
 from neardup.runs.reading import Reading, locations, read_all
-from neardup.runs.run import Run
+from neardup.runs.run import Found
 from neardup.runs.scratch import Scratch, prepare
 from neardup.settings.methods import Shingling
 from neardup.settings.passages import PassageSettings
@@ -43,32 +42,22 @@ _SCRATCH = (schemas.PIECES, schemas.PIECE_TEXTS, schemas.PIECE_ANCHORS, schemas.
 T = TypeVar("T")
 
 
-def find_passages(
-    run: Run,
-    tasks: list[Task],
-    method: Method,
-    settings: PassageSettings,
-    cache: BatchCache,
-    folder: OutputDirectory | None,
-    scratch: Scratch,
-    stages: Stages,
-    *,
-    marked: bool,
-) -> Cleaned:
+def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked: bool) -> Cleaned:
     """Read the documents, find their repeated passages, and decide which are cut, or marked."""
-    tasks = [task.identified() for task in tasks]
-    if cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
-        tasks = [task._replace(cache=cache) for task in tasks]
-    prepare(scratch, tasks, asdict(settings), run.resume, folder)
+    run = job.run
+    method = inputs.method
+    scratch = job.scratch
+    tasks = identified(inputs.tasks, BatchCache(run.settings.cache_bytes, with_payload=run.copies))
+    prepare(scratch, tasks, asdict(settings), run.resume, job.folder)
     anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
     reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
-    with stages.stage("read", known_total(tasks)) as progress:
+    with job.stages.stage("read", known_total(tasks)) as progress:
         shingling, store = method.settings.shingling, partial(scratch.append, schemas.ANCHOR_HASHES)
         corpus = read_all(reading, progress, lambda batches: anchoring.hashes(_texts_of(batches, shingling)), store)
     documents = _Documents(tasks, corpus, scratch, shingling, run.threads)
-    with stages.stage("propose", corpus.num_documents) as progress:
+    with job.stages.stage("propose", corpus.num_documents) as progress:
         pieces = _select(documents, anchoring, progress)
-    with stages.stage("decide", corpus.num_documents) as progress:
+    with job.stages.stage("decide", corpus.num_documents) as progress:
         if isinstance(anchoring, Units):
             first, num_against = anchoring.first_equal(pieces, run.threads), corpus.num_against
             passages = decide_units(pieces, first, _sites(pieces, scratch), settings, num_against)
@@ -81,15 +70,14 @@ def find_passages(
     return Cleaned(tasks, corpus, locations(tasks, corpus, scratch), passages, pieces, edits)
 
 
-def find_among_kept(
-    decided: Decided, settings: PassageSettings, scratch: Scratch, stages: Stages, threads: int
-) -> Cleaned:
+def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cleaned:
     """Find the repeated passages of the documents that a run kept, and decide which are cut."""
     tasks, corpus, kept = decided.tasks, decided.outcome.corpus, decided.outcome.edits.kept
-    documents = _Documents(tasks, corpus, scratch, decided.method.settings.shingling, threads, kept)
+    scratch = job.scratch
+    documents = _Documents(tasks, corpus, scratch, decided.method.settings.shingling, job.run.threads, kept)
     anchoring = Anchoring(settings.min_length, settings.bridge)
     scratch.remove(schemas.ANCHOR_HASHES)  # of a run that was interrupted here
-    with stages.stage("passages", 3 * corpus.num_documents) as progress:
+    with job.stages.stage("passages", 3 * corpus.num_documents) as progress:
         for count, num_bytes, hashes in documents.map(anchoring.hashes):
             scratch.append(schemas.ANCHOR_HASHES, hashes)
             progress.advance(count, num_bytes)

@@ -27,7 +27,7 @@ from neardup.engines.local.searches import LocalSearch, Scope
 from neardup.engines.local.sets import SetSource, build_sets, build_structure_sets
 from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
-from neardup.formats.reading import Task, known_total
+from neardup.formats.reading import Task, identified, known_total
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.output.kept import refuse_cuts, try_sinks
@@ -66,9 +66,7 @@ class LocalEngine(Engine):
             try_sinks(inputs.tasks)
         if run.rule.pairs == "all":
             selection = method.in_all_pairs(selection)
-        tasks = [task.identified() for task in inputs.tasks]
-        if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
-            tasks = [task._replace(cache=self.cache) for task in tasks]
+        tasks = identified(inputs.tasks, self.cache)
         prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
         named = None if run.rule.pairs == "all" or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
         more = run.rule.compares_more

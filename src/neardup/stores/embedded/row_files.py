@@ -29,6 +29,7 @@ import pyarrow as pa
 from neardup import kernels
 from neardup.arrays import Array, Bytes, Rows, Words
 from neardup.errors import StoreError
+from neardup.files import JsonObject
 from neardup.stores.damage import damaged
 from neardup.stores.documents import NARROW, Chunk, Seen, all_of, as_batch, bits_at
 from neardup.stores.key_tables import KeyRun, SortedTable, choose_shift, damaged_keys, parts_of
@@ -75,7 +76,7 @@ class ArrayFile:
     def __init__(self, path: Path, kind: str, first: int, stop: int, spaces: Sequence[ArraySpace]) -> None:
         self.path, self._rows = path, (kind, first, stop)
         offset = -(-(_HEAD.size + 256 + _BYTES_AN_ARRAY * len(spaces)) // _PAGE) * _PAGE
-        self._arrays: dict[str, dict[str, Any]] = {}
+        self._arrays: dict[str, JsonObject] = {}
         for name, dtype, size in spaces:
             self._arrays[name] = {"name": name, "type": dtype, "offset": offset, "size": 0, "checksum": 0}
             offset += -(-size * np.dtype(dtype).itemsize // _ALIGNMENT) * _ALIGNMENT
@@ -101,7 +102,7 @@ class ArrayFile:
 
     def finish(self) -> FileInfo:
         """Write the header and sync the file. Raises OSError."""
-        fields: dict[str, Any] = dict(zip(("kind", "first", "stop"), self._rows, strict=True))
+        fields: JsonObject = dict(zip(("kind", "first", "stop"), self._rows, strict=True))
         text = json.dumps(fields | {"arrays": list(self._arrays.values())}).encode()
         header = _HEAD.pack(MAGIC, VERSION, zlib.crc32(text), len(text)) + text
         assert len(header) <= min((array["offset"] for array in self._arrays.values()), default=self._end)

@@ -12,11 +12,11 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
 import pyarrow as pa
 
 from neardup.errors import StoreError
+from neardup.files import JsonObject
 from neardup.stores.base import Changes, Import, Store, StoreSettings, attachment_name, decode_settings, join_changes
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import NAME, Database, create_database
@@ -119,7 +119,7 @@ class EmbeddedStore(StateStore):
             self.require_open()
             return self._database.setting(attachment_name(name))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return sizes for `info`."""
         with self._lock, store_errors(self._folder):
             self.require_open()

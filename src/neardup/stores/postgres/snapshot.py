@@ -62,7 +62,7 @@ class PostgresSnapshot(StoredSnapshot):
         return parameters
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
-        return self._rows_of(statements.IDS, ids.cast(pa.large_binary()).to_pylist())
+        return self._rows_of(statements.IDS, ids.cast("large_binary").to_pylist())
 
     def rows_of_contents(self, contents: Words) -> Rows:
         values = np.ascontiguousarray(contents).view("V16").reshape(-1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 import psycopg
 
 from neardup.errors import StoreError
+from neardup.files import JsonObject
 from neardup.stores.base import StoredSnapshot, StoreSettings, Writer
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Pool, schema_of
@@ -94,7 +94,7 @@ class PostgresStore(ServerStore):
                 else:
                     session.close()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         self.require_open()
         with self._pool.session() as session:
             sizes = dict(session.rows(statements.SIZES))

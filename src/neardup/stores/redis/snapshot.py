@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Words, begins_run, grow, rank_in_run
+from neardup.arrays import Bytes, Mask, Rows, Uint16s, Uint32s, Words, begins_run, grow, rank_in_run
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
@@ -43,7 +43,7 @@ class Header(NamedTuple):
     """
 
     states: Bytes
-    forgotten_at: npt.NDArray[np.uint32]
+    forgotten_at: Uint32s
     num_rows: int
     num_forgotten: int
     dropped: int
@@ -103,7 +103,7 @@ class KnownRows:
         self._states, self._forgotten_at = np.empty(0, np.uint8), np.empty(0, np.uint32)
         self._num_rows, self._num_forgotten = 0, dropped
 
-    def _learn(self, states: Bytes, known: int, rows: npt.NDArray[np.uint32], forgotten: int) -> None:
+    def _learn(self, states: Bytes, known: int, rows: Uint32s, forgotten: int) -> None:
         """Note the states from row `known` on, and the rows that were forgotten after so many."""
         new = states[self._num_rows - known :] if self._num_rows >= known else states[:0]
         if len(new):
@@ -195,7 +195,7 @@ class RedisSnapshot(HashedSnapshot):
         kept: Mask = self.header.states[rows] == KEPT
         return kept
 
-    def _matches(self, table: npt.NDArray[np.uint16], key: Words, limit: int) -> tuple[Rows, Words, Rows]:
+    def _matches(self, table: Uint16s, key: Words, limit: int) -> tuple[Rows, Words, Rows]:
         """Return the lookup, the key and the row of each entry that is wanted; of equal keys, more than `limit` or all.
 
         A bucket lists rows in their order, so of equal keys its beginning is enough where one of them is very common.
@@ -228,7 +228,7 @@ class RedisSnapshot(HashedSnapshot):
         number = kernels.packed_entries.match(data, entries, lookups, alive_of(self.header), *found)
         return found[0][:number], found[1][:number], found[2][:number]
 
-    def _fetch(self, table: npt.NDArray[np.uint16], key: Words, begin: int, size: int) -> tuple[Rows, Bytes]:
+    def _fetch(self, table: Uint16s, key: Words, begin: int, size: int) -> tuple[Rows, Bytes]:
         """Return bytes of the buckets of keys, and how many each has."""
         lookups = np.empty(len(key), [("table", ">u2"), ("top", ">u4")])
         lookups["table"], lookups["top"] = table, key >> np.uint64(32)
@@ -253,7 +253,7 @@ class RedisSnapshot(HashedSnapshot):
             for name in apart:
                 pipeline.mget([key(f"{LETTERS[name]}{row}") for row in rows.tolist()])
             answers = iter(pipeline.execute())
-        columns = {"row": pa.array(rows, pa.uint32())}
+        columns = {"row": pa.array(rows, "uint32")}
         if names:
             table = self._unpack(next(answers), len(rows), packed_fields, names)
             columns |= dict(zip(names, table.columns, strict=True))
@@ -407,7 +407,7 @@ class RedisWriter(RedisSnapshot, Writer):
         for begin, end in chunks(first, documents.num_rows, scripts.DOCUMENTS_A_LIST):
             values = [data[offsets[i] : offsets[i + 1]] for i in range(begin - first, end - first)]
             pipeline.rpush(key(f"d{begin // scripts.DOCUMENTS_A_LIST}"), *values)
-        times = memoryview(documents.column("last_seen").cast(pa.int64()).to_numpy().tobytes())
+        times = memoryview(documents.column("last_seen").cast("int64").to_numpy().tobytes())
         for begin, end in chunks(first, documents.num_rows, scripts.TIMES_A_STRING):
             number, place = divmod(begin, scripts.TIMES_A_STRING)
             pipeline.setrange(key(f"s{number}"), 8 * place, times[8 * (begin - first) : 8 * (end - first)])

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
+from neardup.files import JsonObject
 from neardup.stores.base import StoreSettings
 from neardup.stores.hashed import NUM_HASHED, check_rows
 from neardup.stores.redis import scripts
@@ -72,7 +72,7 @@ class RedisStore(ServerStore):
         with self._lock.held():
             yield RedisWriter(self._connection, self._known, self.settings, self._lock)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return sizes for `info`. Memory is estimated: from some buckets, documents and values, chosen at random."""
         connection, chance = self._connection, random.Random(0)
         with self.reading() as snapshot:

@@ -1,26 +1,25 @@
-"""The commands that make an index: `neardup index create`, `merge`, `rebuild`."""
+"""The commands for an index as a whole, from `neardup index create` to `neardup index export`."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import neardup
 from neardup.cli.index_options import address_argument, opened, payload_option, show_info, show_merged
 from neardup.cli.methods import build_method, is_method_given, method_options, stored_options
-from neardup.cli.running import running
-from neardup.cli.settings import command, composed, option, setting_option, settings_options
-from neardup.cli.sources import result_options
+from neardup.cli.running import is_summary_shown, print_json, running, show
+from neardup.cli.settings import command, composed, is_set, option, setting_option, settings_options
+from neardup.cli.sources import output_options, printing_options, result_options
 from neardup.errors import SettingError
+from neardup.report.wording import plural, translated
 from neardup.settings.constraints import constraints_of
-from neardup.settings.methods import MinHash, SimHash
+from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.run import IndexSettings
 
-if TYPE_CHECKING:
-    from neardup.settings.methods import MethodSettings
-
+DAMAGED = 1
 _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", "num_blocks")
 _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 
@@ -124,3 +123,93 @@ def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:
             )
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
     return replace(method, **{**layout, **given})
+
+
+@command("Show the size, settings and durability of an index.")
+@address_argument
+@result_options
+def info(address: str) -> None:
+    """Show the number of documents, size and settings of an index, and the durability of its store.
+
+    \b
+    Examples:
+      neardup index info news.index
+      neardup index info news.index --json
+    """
+    with opened(address, read_only=True) as index:
+        show_info(index)
+
+
+@command("Check an index for damage.")
+@address_argument
+@result_options
+def verify(address: str) -> None:
+    """Check that the files are undamaged, and that each document is found by its own keys.
+
+    Reads the whole index. Prints a line for each damage, and then exits with 1.
+
+    \b
+    Examples:
+      neardup index verify news.index
+    """
+    with opened(address, read_only=True) as index:
+        damages = index.verify()
+    if is_set("as_json"):
+        print_json({"index": address, "damages": damages})
+    for damage in damages:
+        click.echo(f"neardup: damaged: {damage}", err=True)
+    if damages:
+        raise click.exceptions.Exit(DAMAGED)
+    if is_summary_shown():
+        click.echo(translated(f"{address}: no damage found."))
+
+
+@command("Reclaim the space of forgotten documents, and merge files.")
+@address_argument
+@result_options
+def compact(address: str) -> None:
+    """Reclaim the space of forgotten documents, and merge files to speed up lookups. Queries continue meanwhile.
+
+    \b
+    Examples:
+      neardup index compact news.index
+    """
+    with opened(address, "The index is as before.") as index:
+        index.compact()
+        show_info(index)
+
+
+@command("Copy an index while it is in use.")
+@address_argument
+@click.argument("folder", metavar="DIR")
+@result_options
+def backup(address: str, folder: str) -> None:
+    """Copy the latest state of an index to the new folder DIR, while it is in use. The copy is an index.
+
+    \b
+    Examples:
+      neardup index backup news.index monday.index
+    """
+    with opened(address, f"Delete {folder} before you run the command again.", read_only=True) as index:
+        index.backup(folder)
+    with opened(folder, read_only=True) as copy:
+        show_info(copy)
+
+
+@command("Write the documents of an index to a file.")
+@address_argument
+@output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
+@printing_options
+def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
+    """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and signatures.
+
+    The column duplicates is the number of documents that each kept document removed; it is null for removed ones.
+
+    \b
+    Examples:
+      neardup index export news.index -o documents.parquet
+    """
+    with opened(address, f"Nothing was written to {output}.", read_only=True) as index:
+        report = index.export(output, overwrite=overwrite, progress=progress)
+    exported = f"{plural(report['counts']['exported'], 'document')} written to {output}."
+    show(report, lambda: click.echo(translated(exported)))
