@@ -108,7 +108,9 @@ def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
 def test_a_run_of_more_documents_than_the_driver_collects_gives_the_same(spark, tmp_path, monkeypatch, name):
     monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
     source, options = CASES[name]
-    monkeypatch.setattr("neardup.engines.spark.engine.decide_here", lambda *_, **__: pytest.fail("the driver decides"))
+    monkeypatch.setattr(
+        "neardup.engines.spark.engine.collect_found", lambda *_, **__: pytest.fail("the driver decides")
+    )
     assert compare(spark, tmp_path, source, options)["counts"]["removed"]
 
 
@@ -353,7 +355,9 @@ def totals_of(documents: int, removed: int) -> Totals:
     """Return the part of the totals of one input that its kept documents depend on."""
     corpus = SimpleNamespace(part_ends=np.array([documents]))
     return SimpleNamespace(
-        corpus=corpus, counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4))
+        corpus=corpus,
+        counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4)),
+        others=np.empty(0, np.uint32),
     )
 
 

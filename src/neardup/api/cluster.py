@@ -12,17 +12,18 @@ import numpy.typing as npt
 
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.decide.rules import rule_of
-from neardup.engines.base import Decided, Engine, decide
+from neardup.engines.base import Decided, decide
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.files import AnyPath
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
-from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
+from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
 from neardup.output.job import Output, Product, Table, open_job
 from neardup.progress import Stages
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
-from neardup.report.contents import build_report
+from neardup.report.contents import cluster_report
+from neardup.report.record import ClusterReport
 from neardup.report.wording import visible
 from neardup.results import Clustering
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
@@ -121,7 +122,7 @@ def cluster(
         clusters = cluster_documents(decided.outcome.corpus.num_documents, removals.documents, removals.kept)
         with job.stages.stage("name"):
             names = _names(decided, clusters)
-        product = _Clusters(run, decided, clusters, names, performer, job.stages, output_settings.lang, tables)
+        product = _Clusters(run, decided, clusters, names, job.stages, output_settings.lang, tables)
         return job.finish(product)
 
 
@@ -133,7 +134,6 @@ class _Clusters(Product[Clustering]):
     decided: Decided
     clusters: Clusters
     names: list[str]
-    engine: Engine
     stages: Stages
     lang: Language
     fills_tables: bool
@@ -148,16 +148,10 @@ class _Clusters(Product[Clustering]):
             Table("cluster_summary", cluster_summary_schema(), summary),
         ]
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> ClusterReport:
         """Return the report, with the largest clusters."""
-        decided = self.decided
-        of_run = decided.tasks, decided.method, self.run.selection, decided.outcome, self.stages, decided.warnings
-        report = describe_clusters(
-            build_report("cluster", *of_run, options=self.run.given), self.clusters, self._shown()
-        )
-        report["lang"] = self.lang
-        self.engine.complete(report)
-        return report
+        found = self.decided.findings(self.run, self.stages)
+        return cluster_report(found, self.clusters, self._shown(), self.lang)
 
     def _shown(self) -> list[dict[str, Any]]:
         return first_rows(self.clusters, self.names, self.decided.locations, MAX_SHOWN)

@@ -22,6 +22,7 @@ from neardup.output.job import Job, Output, Product, Table, open_job
 from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses
+from neardup.report.record import ContaminationReport
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
 from neardup.runs.refusals import refuse_together
@@ -30,7 +31,6 @@ from neardup.settings.constraints import ColumnNames
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
-from neardup.version import __version__
 
 
 @spelled_out(BatchOptions, is_reported=True)
@@ -152,30 +152,29 @@ class _Search(Product[Contamination]):
             of_items = self.wanted.write == "items"
             self.made.write_copies(folder / "kept", progress, self.job.run.threads, of_items=of_items)
 
-    def report(self) -> dict[str, Any]:
-        """Return the report, as values for JSON."""
+    def report(self) -> ContaminationReport:
+        """Return the report."""
         job = self.job
         made = self.made
         items = made.items
         corpus = made.found.corpus
         tally = corpus.tally
         losses = Losses.of(items.rejected) + tally.losses
-        return {
-            "version": __version__,
-            "command": "contamination",
-            "options": job.run.given,
-            "settings": asdict(self.settings),
-            "columns": {"items": items.columns, "text": job.run.inputs.text_column},
-            "counts": made.counts(),
-            "benchmarks": made.benchmarks(),
-            "between": made.between(),
-            **describe_inputs(made.found.tasks, corpus),
-            **describe_losses(losses, len(items.ids) + tally.documents),
-            **describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
-            "warnings": items.warnings,
-            "rejected": [row._asdict() for row in items.rejected] + job.rejected(),
-            **asdict(self.wanted),
-        }
+        return ContaminationReport(
+            options=job.run.given,
+            settings=asdict(self.settings),
+            columns={"items": items.columns, "text": job.run.inputs.text_column},
+            counts=made.counts(),
+            benchmarks=made.benchmarks(),
+            between=made.between(),
+            inputs=describe_inputs(made.found.tasks, corpus),
+            losses=describe_losses(losses, len(items.ids) + tally.documents),
+            cost=describe_cost(job.stages, corpus.num_documents, tally.text_bytes),
+            warnings=items.warnings,
+            rejected=[row._asdict() for row in items.rejected] + job.rejected(),
+            write=self.wanted.write,
+            lang=self.wanted.lang,
+        )
 
     def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
         """Return the page of the best hits."""

@@ -190,7 +190,7 @@ def dedup(
             decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
             if passages is not None:
                 decided = cut_passages(job, decided, PassageSettings(min_length=passages))
-            return job.finish(Removal(run, decided, performer, job.stages, wanted, lang, tables), performer)
+            return job.finish(Removal(run, decided, job.stages, wanted, lang, tables), performer)
 
 
 def _on_workers(

@@ -16,8 +16,9 @@ from neardup.methods.registry import method_of
 from neardup.output.job import open_job
 from neardup.output.tables import check_output
 from neardup.report.charts import save_drawing, score_chart
-from neardup.report.contents import warn_if_incomplete
+from neardup.report.contents import search_fields, warn_if_incomplete
 from neardup.report.dedup_html import Errors, render_errors
+from neardup.report.record import EvaluationReport
 from neardup.results import Evaluation
 from neardup.runs.columns import choose_label
 from neardup.runs.input_files import list_inputs
@@ -213,15 +214,18 @@ def _evaluate(
     ]
     by_length = pa.Table.from_pylist(rows, length_schema())
     sieved, connected = found.clusters
-    summary = found.summary | {
-        "at_threshold": {limit: found.at_threshold.limit} | _cells(found.at_threshold),
-        "best": {limit: found.best.limit} | _cells(found.best),
-        "adjusted_rand": sieved,
-        "adjusted_rand_connected": connected,
-        "curve": curve.to_pylist(),
-        "by_length": by_length.to_pylist(),
-    }
-    result = Evaluation(found.at_threshold, found.best, curve, by_length, sieved, connected, summary)
+    report = EvaluationReport(
+        **search_fields(found.found),
+        truth=found.truth,
+        rejected=found.rejected,
+        at_threshold={limit: found.at_threshold.limit} | _cells(found.at_threshold),
+        best={limit: found.best.limit} | _cells(found.best),
+        adjusted_rand=sieved,
+        adjusted_rand_connected=connected,
+        curve=curve.to_pylist(),
+        by_length=by_length.to_pylist(),
+    )
+    result = Evaluation(found.at_threshold, found.best, curve, by_length, sieved, connected, report.to_dict())
     return result, found.errors
 
 

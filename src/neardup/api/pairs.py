@@ -23,7 +23,8 @@ from neardup.fingerprints.sketches import require_same
 from neardup.methods.registry import method_of
 from neardup.output.job import Job, open_job
 from neardup.output.tables import TableFile, pair_batches
-from neardup.report.contents import build_report, fingerprint_pairs_report
+from neardup.report.contents import fingerprint_pairs_report, search_fields
+from neardup.report.record import PairsReport
 from neardup.results import DuplicatePairs
 from neardup.runs.find import find
 from neardup.runs.run import BatchOptions, Source, Unpack, named_paths, run_of, spelled_out
@@ -121,11 +122,9 @@ def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> dict[str, An
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
-    of_run = decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
-    report = build_report("find-pairs", *of_run, options=engine.run.given)
-    report["rejected"] = job.rejected()
-    engine.complete(report)
-    return report
+    findings = decided.findings(engine.run, stages)._replace(selection=selection)
+    report = PairsReport(**search_fields(findings), rejected=job.rejected(), engine=findings.engine.engine)
+    return report.to_dict()
 
 
 def fingerprints_of(source: Source) -> dict[str, Fingerprints | FingerprintFile]:
@@ -181,5 +180,4 @@ def _pairs_of_fingerprints(files: dict[str, Fingerprints | FingerprintFile], job
         ids = gathered.ids(positions)
         batches = pair_batches(Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))
         found.take(batches, pairs_schema((DISTANCE,)))
-    report = fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)
-    return report | {"options": run.given}
+    return fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages, options=run.given)

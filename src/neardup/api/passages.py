@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from neardup.output.passages import examples_of, passages_table
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of
 from neardup.report.passages_html import render_passages
+from neardup.report.record import Object, PassagesReport, Rows
 from neardup.results import PassageRemoval
 from neardup.runs.ids import check_ids
 from neardup.runs.refusals import refuse_together
@@ -30,7 +31,6 @@ from neardup.runs.run import CacheOptions, Source, Unpack, named_paths, run_of, 
 from neardup.schemas import ID_HASHES
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings
-from neardup.version import __version__
 
 
 @spelled_out(CacheOptions, is_reported=True)
@@ -154,11 +154,17 @@ class _Passages(Product[PassageRemoval]):
         if self.job.run.copies:
             writing.write_kept(self.cleaned.tasks, self.cleaned, folder / "kept", None, progress, self.job.run.threads)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PassagesReport:
         """Return the report."""
-        settings = asdict(self.settings) | {"within": self.job.run.selection.within}
-        report = report_passages(settings, self.cleaned, self.job.stages, self.warnings) | asdict(self.wanted)
-        return report | {"options": self.job.run.given, "rejected": self.job.rejected()}
+        return passages_report(
+            asdict(self.settings) | {"within": self.job.run.selection.within},
+            self.cleaned,
+            self.job.stages,
+            self.warnings,
+            options=self.job.run.given,
+            rejected=self.job.rejected(),
+            **asdict(self.wanted),
+        )
 
     def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
         """Return the page of the passages of most text."""
@@ -184,33 +190,46 @@ def _refuse_unwritable(job: Job, tasks: Sequence[Task]) -> None:
             try_sinks(tasks)
 
 
-def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, warnings: list[str]) -> dict[str, Any]:
-    """Return the report, as values for JSON."""
+def passages_report(
+    settings: Object,
+    cleaned: Cleaned,
+    stages: Stages,
+    warnings: list[str],
+    *,
+    write: str,
+    lang: str,
+    options: Mapping[str, Any] | None = None,
+    rejected: Rows | None = None,
+) -> PassagesReport:
+    """Return the report; rejected : the rows that could not be read, if it lists them."""
     passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally
     characters = cleaned.pieces.characters
     lost = np.bincount(passages.documents, passages.last - passages.first, corpus.num_documents).astype(np.int64)
     lost[passages.dropped] = characters[passages.dropped]  # what is left of them goes, too
     by_part = [int(part.sum()) for part in np.split(lost, corpus.part_ends[:-1])]
     columns = next((task.columns for task in cleaned.tasks if not task.against), None)
-    return {
-        "version": __version__,
-        "command": "passages",
-        "settings": settings,
-        "columns": {"text": columns and columns.text, "id": columns and columns.id},
-        "counts": {
-            "read": corpus.num_documents - corpus.num_against,
-            "changed": len(np.unique(passages.documents)),
-            "dropped": len(passages.dropped),
-            "passages": int(np.count_nonzero(~passages.is_bridge)),
-            "bridges": int(np.count_nonzero(passages.is_bridge)),
-            "characters": int(lost.sum()),
-            "characters_read": int(characters[corpus.num_against :].sum()),
-            "rejected": tally.losses.rejected,
-            "against": corpus.num_against,
-        },
-        "source_bytes": tally.text_bytes - tally.against_bytes,
-        **describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
-        **describe_losses(tally.losses, tally.documents),
-        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
-        "warnings": warnings,
+    counts = {
+        "read": corpus.num_documents - corpus.num_against,
+        "changed": len(np.unique(passages.documents)),
+        "dropped": len(passages.dropped),
+        "passages": int(np.count_nonzero(~passages.is_bridge)),
+        "bridges": int(np.count_nonzero(passages.is_bridge)),
+        "characters": int(lost.sum()),
+        "characters_read": int(characters[corpus.num_against :].sum()),
+        "rejected": tally.losses.rejected,
+        "against": corpus.num_against,
     }
+    return PassagesReport(
+        options=options,
+        settings=settings,
+        columns={"text": columns and columns.text, "id": columns and columns.id},
+        counts=counts,
+        source_bytes=tally.text_bytes - tally.against_bytes,
+        inputs=describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
+        losses=describe_losses(tally.losses, tally.documents),
+        cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        warnings=warnings,
+        write=write,
+        lang=lang,
+        rejected=rejected,
+    )

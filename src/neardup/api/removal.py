@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.api.passages import report_passages
+from neardup.api.passages import passages_report
 from neardup.arrays import Floats, Ints, Positions, arrow_of
 from neardup.decide.rule import RuleTable
-from neardup.engines.base import Decided, Engine, Searched, decide
+from neardup.engines.base import Decided, Searched, decide
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.formats.reading import Task
@@ -26,21 +26,16 @@ from neardup.output.job import Job, Output, Product, Table
 from neardup.output.passages import examples_of, passages_table
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
-from neardup.report.contents import build_report, warn_of_losses
+from neardup.report.contents import dedup_report
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
+from neardup.report.record import DedupReport, PassagesReport
 from neardup.results import Deduplication
 from neardup.runs.run import Run
 from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.constraints import constraints_of
 from neardup.settings.passages import PassageSettings
-
-_DECIDED = (
-    *("settings", "method", "inputs", "removed_by_inputs", "counts", "similarities", "distances", "cluster_sizes"),
-    *("bound", "removed_bytes", "warnings"),
-)
-"""The parts of a report that depend on the limit; the others are of the search."""
 
 
 @dataclass
@@ -52,7 +47,6 @@ class Removal(Product[Deduplication]):
 
     run: Run
     decided: Decided
-    engine: Engine
     stages: Stages
     write: str
     lang: str
@@ -98,12 +92,13 @@ class Removal(Product[Deduplication]):
         if isinstance(self._examples, list):
             self._examples = writing.examples(shown, decided.locations, method)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> DedupReport:
         """Return the report, once the removals that the page shows are marked."""
         if isinstance(self._examples, Future):
             with self.stages.stage("report"):
                 self._examples = self._examples.result()
-        return _report(self)
+        self._report = _report(self)
+        return self._report
 
     def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
         """Return the page of the report, and of passages if any were looked for."""
@@ -112,46 +107,38 @@ class Removal(Product[Deduplication]):
         if self.decided.cleaned is not None:
             cleaned = self.decided.cleaned
             examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
-            pages["passages.html"] = render_passages(_report_passages(self), examples)
+            pages["passages.html"] = render_passages(_report_passages(self).to_dict(), examples)
         return pages
 
     def result(self, report: dict[str, Any], output: Output) -> Deduplication:
         """Return the result."""
         result = _result(self.run, self.decided, report, output, fills_tables=self.fills_tables)
         keeps_pairs = self.run.rule.options.get("rethreshold", False)
-        return with_rethreshold(result, self.run, self.decided) if keeps_pairs else result
+        return with_rethreshold(result, self.run, self.decided, self._report) if keeps_pairs else result
 
 
-def _report(product: Removal) -> dict[str, Any]:
-    """Return the report of a run, as values for JSON."""
-    run, decided = product.run, product.decided
-    by_value = decided.by_value
-    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
-    of_run = decided.tasks, decided.method, run.selection, decided.outcome, product.stages, warnings
-    report = build_report("dedup", *of_run, options=run.given)
-    report |= {"by_value": by_value, "write": product.write, "lang": product.lang}
+def _report(product: Removal) -> DedupReport:
+    """Return the report of a run."""
+    decided, passages = product.decided, None
     if decided.cleaned is not None:
-        report["passages"] = {name: _report_passages(product)[name] for name in ("settings", "counts")}
-    report |= decided.decision.facts
-    if not run.rule.counts_values:
-        ends = decided.outcome.corpus.part_ends
-        inputs = np.searchsorted(ends, np.flatnonzero(~decided.outcome.edits.kept), "right")
-        for row, count in zip(report["inputs"], np.bincount(inputs, minlength=len(ends)).tolist(), strict=False):
-            row["removed"] = count
-        report["counts"]["kept"] -= len(decided.outcome.others)
-        report["counts"]["removed_with_group"] = len(decided.outcome.others)
-    product.engine.complete(report)
-    return report
+        cut = _report_passages(product)
+        passages = {"settings": cut.settings, "counts": cut.counts}
+    return dedup_report(
+        decided.findings(product.run, product.stages),
+        by_value=decided.by_value,
+        write=product.write,
+        lang=product.lang,
+        passages=passages,
+    )
 
 
-def _report_passages(product: Removal) -> dict[str, Any]:
+def _report_passages(product: Removal) -> PassagesReport:
     """Return the report of the passages that were cut from kept documents."""
     run, cleaned = product.run, product.decided.cleaned
     assert cleaned is not None
     assert run.passages is not None
     settings = asdict(PassageSettings(min_length=run.passages))
-    report = report_passages(settings, cleaned, product.stages, [])
-    return report | {"lang": product.lang, "write": product.write}
+    return passages_report(settings, cleaned, product.stages, [], write=product.write, lang=product.lang)
 
 
 def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, *, fills_tables: bool) -> Deduplication:
@@ -207,14 +194,14 @@ def _least_similar(
     return pa.table([*shown.columns, *columns], least_similar_schema(removed.schema))
 
 
-def with_rethreshold(result: Deduplication, run: Run, decided: Decided) -> Deduplication:
+def with_rethreshold(result: Deduplication, run: Run, decided: Decided, report: DedupReport) -> Deduplication:
     """Return a result that answers at stricter limits, from the pairs of a run; it keeps them in memory."""
     searched = decided.searched
     kept = replace(searched, found=searched.found.in_memory(), locations=searched.locations.in_memory())
-    return replace(result, _again=partial(_rethreshold, run, kept, result.report))
+    return replace(result, _again=partial(_rethreshold, run, kept, report))
 
 
-def _rethreshold(run: Run, searched: Searched, report: dict[str, Any], limits: dict[str, Any]) -> Deduplication:
+def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: dict[str, Any]) -> Deduplication:
     """Return the result at other limits; those that are None are of the run."""
     method, given = searched.method, {name: value for name, value in limits.items() if value is not None}
     known = constraints_of(type(method.settings))
@@ -232,11 +219,9 @@ def _rethreshold(run: Run, searched: Searched, report: dict[str, Any], limits: d
                 f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
             )
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
-    warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
-    new = build_report("dedup", decided.tasks, method, run.selection, decided.outcome, Stages(), warnings)
-    report = {**report, **{name: new[name] for name in _DECIDED}, "by_value": decided.by_value}
-    report["options"] = report["options"] | given
-    result = _result(run, decided, report, None, fills_tables=True)
+    found = decided.findings(run, Stages())._replace(options={**run.given, **given})
+    report = report.at_limit(dedup_report(found, by_value=decided.by_value, write=report.write, lang=report.lang))
+    result = _result(run, decided, report.to_dict(), None, fills_tables=True)
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far
 
 

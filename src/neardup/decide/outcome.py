@@ -216,35 +216,35 @@ class Totals:
 
     compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
-    the distinct fingerprints, and the pairs of them within the distance; 0 without fingerprints. recall : the estimate;
-    None if the search cannot miss a pair. audited : the recall measured on a sample. short : documents of fewer than
-    SHORT features.
+    the distinct fingerprints, and the pairs of them within the distance. Counts that an engine does not have are None.
+    recall : the estimate; None if the search cannot miss a pair. audited : the recall measured on a sample. short :
+    documents of fewer than SHORT features. others : uint32, documents that are removed without a keeper, such as the
+    rest of a group.
     """
 
     corpus: Corpus
     counts: Counts
     short: int
-    compared: int = 0
+    compared: int | None = None
     num_bucket_overflows: int = 0
-    collisions: int = 0
-    num_fingerprints: int = 0
-    num_near_pairs: int = 0
+    collisions: int | None = None
+    num_fingerprints: int | None = None
+    num_near_pairs: int | None = None
     recall: Recall | None = None
     audited: Recall | None = None
+    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Totals):
     """The decisions and measurements of a run whose rows the driver has.
 
-    removals : the removed documents. pairs : all pairs measured at or above the threshold. others : uint32, documents
-    that are removed without a keeper, such as the rest of a group. passages : what is cut from the kept documents;
-    None if nothing was looked for.
+    removals : the removed documents. pairs : all pairs measured at or above the threshold. passages : what is cut from
+    the kept documents; None if nothing was looked for.
     """
 
     removals: Removals
     pairs: Pairs
-    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
     passages: Edits | None = None
 
     @cached_property

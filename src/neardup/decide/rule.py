@@ -70,7 +70,7 @@ class Confirmed(NamedTuple):
     uint32 (num_pairs,), positions. measured : of the pairs. best : bool, whether the pair removed its right document.
     left_out : bool by position, whether a kept document has an earlier one in a bucket that does not list it.
     compared : the number of measured pairs. collisions : pairs of fingerprints within the distance whose features are
-    not similar.
+    not similar. Both are None if the engine does not count them.
     """
 
     kept: Mask
@@ -79,8 +79,8 @@ class Confirmed(NamedTuple):
     measured: Measured
     best: Mask
     left_out: Mask
-    compared: int
-    collisions: int
+    compared: int | None
+    collisions: int | None
 
 
 @dataclass(frozen=True)

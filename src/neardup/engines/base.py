@@ -17,7 +17,8 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
-from neardup.report.contents import removed_by_value
+from neardup.report.contents import Findings, removed_by_value
+from neardup.report.record import NO_FACTS, EngineFacts, Object
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
@@ -46,7 +47,8 @@ class Searched:
 
     method : with the table of document frequencies it names. warnings : what the user should know of the inputs.
     found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. recall : estimates the recall
-    of the search from the pairs of a decision. audited : the recall measured on a sample.
+    of the search from the pairs of a decision. audited : the recall measured on a sample. engine : the facts for the
+    report that only the engine knows.
     """
 
     tasks: list[Task]
@@ -56,10 +58,11 @@ class Searched:
     warnings: list[str]
     found: Found
     short: int
-    num_fingerprints: int = 0
-    num_near_pairs: int = 0
+    num_fingerprints: int | None = None
+    num_near_pairs: int | None = None
     recall: Callable[[Decision], Recall | None] = lambda _: None
     audited: Recall | None = None
+    engine: EngineFacts = NO_FACTS
 
     def outcome(self, decision: Decision) -> Outcome:
         """Return the decisions of a rule by documents, with the measurements of the search."""
@@ -120,6 +123,20 @@ class Decided(NamedTuple):
         """What the user should know of the inputs."""
         return self.searched.warnings
 
+    def findings(self, run: Run, stages: Stages) -> Findings:
+        """Return the findings for the report of a run that ends now."""
+        return Findings(
+            tasks=self.tasks,
+            method=self.method,
+            selection=run.selection,
+            outcome=self.outcome,
+            stages=stages,
+            warnings=self.warnings,
+            engine=self.searched.engine,
+            rule=self.decision.facts,
+            options=run.given,
+        )
+
     def row_mask(self) -> Mask:
         """Return for each row of the source whether it is kept; a rejected row is not.
 
@@ -153,11 +170,11 @@ class Engine(ABC):
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
 
-    def complete(self, report: dict[str, Any]) -> None:  # noqa: B027 - most reports are complete
-        """Correct the report of the run, before it is written."""
+    def commit(self, report: Object, folder: OutputDirectory | None) -> None:  # noqa: B027
+        """Change what the run is to change besides its output, which is complete.
 
-    def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:  # noqa: B027
-        """Change what the run is to change besides its output, which is complete."""
+        report : of the output once that is done.
+        """
 
 
 def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Build the tables of clusters, and their part of the report, from the decisions of a run."""
+"""Build the tables of clusters from the decisions of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from neardup.verify.measured import Measured, measured_of_copies
 
 MAX_EXAMPLES = 5  # of a cluster, besides its kept document
 _ROWS = 65_536
-_LARGEST = 10  # clusters in the report
 
 
 def cluster_batches(
@@ -88,28 +87,3 @@ def first_rows(
         shown = np.array([first, *others[start:stop]], np.uint32)
         row["places"] = [[part, row] for _, part, row in locations.places(shown)]
     return rows
-
-
-def describe_clusters(report: dict[str, Any], clusters: Clusters, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the report of a run with the counts of its clusters, and the rows of the largest.
-
-    Known documents, which come first, are counted in no cluster but as its first document.
-    """
-    counts = report["counts"]
-    new = clusters.cluster_of[counts["against"] :]
-    num_clustered = int(np.count_nonzero(new < clusters.num_clusters))
-    of_known = clusters.members[clusters.offsets[new]] < counts["against"]
-    sizes = {
-        "read": counts["read"],
-        "clusters": clusters.num_clusters,
-        "clustered": num_clustered,
-        "known": int(np.count_nonzero(of_known)),
-        "single": counts["read"] - num_clustered,
-        "largest": int(clusters.sizes.max(initial=0)),
-    }
-    left_out = ["read", "kept", "removed", "removed_exact", "removed_near"]
-    if not counts["against"]:
-        del sizes["known"]
-        left_out.append("against")
-    others = {name: value for name, value in counts.items() if name not in left_out}
-    return {**report, "counts": sizes | others, "largest_clusters": list(rows[:_LARGEST])}

@@ -17,6 +17,7 @@ from neardup.files import AnyPath, write_bytes, write_text
 from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
+from neardup.report.record import Report
 from neardup.report.stages import open_stages
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
@@ -58,8 +59,8 @@ class Product(ABC, Generic[Result]):
         """Write the documents of the output folder, if the product has any. beside : a thread for other work."""
 
     @abstractmethod
-    def report(self) -> dict[str, Any]:
-        """Return the report, as values for JSON, when all else is written."""
+    def report(self) -> Report:
+        """Return the report, when all else is written."""
 
     @abstractmethod
     def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
@@ -74,7 +75,7 @@ class Committing(Protocol):
     """What a job asks of an engine."""
 
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
-        """Change what the run is to change besides its output, which is complete."""
+        """Change what the run is to change besides its output, which is complete; report : of the output after that."""
 
 
 @dataclass
@@ -100,12 +101,13 @@ class Job:
         folder = self.folder
         if folder is not None:
             self._write(product, folder)
-        report = product.report()
+        record = product.report()
+        report = record.to_dict()
         output = None if folder is None else folder.path
         if folder is not None:
             for name, page in product.pages(report, output).items():
                 write_text(folder.result / name, page)
-            write_bytes(folder.result / REPORT, report_bytes(report))
+            write_bytes(folder.result / REPORT, report_bytes(record.before_update().to_dict()))
         result = product.result(report, output)
         if folder is not None:
             folder.publish()

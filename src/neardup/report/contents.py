@@ -1,4 +1,4 @@
-"""Build the report of a run: the contents of report.json and of the HTML page, with the losses of inputs and values."""
+"""Make the reports of runs, with the losses of inputs and values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import posixpath
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neardup.arrays import Integers, Words
 from neardup.candidates.blocks import Radius
+from neardup.decide.clusters import Clusters
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import Corpus, Losses, ValueNames
 from neardup.errors import IncompleteWarning, InputError
@@ -21,6 +23,7 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import settings_or_none
 from neardup.progress import Stages
+from neardup.report.record import NO_FACTS, ClusterReport, DedupReport, EngineFacts, Part, SearchCounts
 from neardup.report.wording import plural, shortened, visible
 from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
@@ -32,18 +35,19 @@ def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
     if report["incomplete"] is None or on_error == "skip":
         return
     level, frame = 1, sys._getframe()
-    # A job warns as its context ends, which contextlib calls.
+    # A job that ends is a context manager.
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(("neardup.", "contextlib")):
         level, frame = level + 1, frame.f_back
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
 
 
-def refuse_incomplete(report: dict[str, Any], on_error: str) -> None:
+def refuse_incomplete(losses: Losses, on_error: str) -> None:
     """Raise InputError before an index is updated by a run that could not read all of its inputs."""
-    if report["incomplete"] is None or on_error == "skip":
+    incomplete = _incomplete(losses)
+    if incomplete is None or on_error == "skip":
         return
     raise InputError(
-        f"The index is not updated, and no output is written: {report['incomplete']['message']} Then continue with "
+        f"The index is not updated, and no output is written: {incomplete['message']} Then continue with "
         "resume=True (--resume)."
     )
 
@@ -56,7 +60,10 @@ _MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
 def removed_by_input(outcome: Totals) -> list[int]:
     """Return the number of removed documents of each input."""
     removed, _, documents, _ = outcome.counts.by_inputs.T
-    counts: list[int] = np.bincount(removed, documents, len(outcome.corpus.part_ends)).astype(np.int64).tolist()
+    ends = outcome.corpus.part_ends
+    with_keeper = np.bincount(removed, documents, len(ends)).astype(np.int64)
+    without_keeper = np.bincount(np.searchsorted(ends, outcome.others, "right"), minlength=len(ends))
+    counts: list[int] = (with_keeper + without_keeper).tolist()
     return counts
 
 
@@ -120,71 +127,119 @@ def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Mapping[str
 
 MAX_INPUTS = 1000  # that the report lists
 _MAX_CELLS = 400  # pairs of inputs that it lists
+_LARGEST = 10  # clusters that it lists
 
 
-def build_report(
-    command: str,
-    tasks: list[Task],
-    method: Method,
-    selection: SelectionSettings,
-    outcome: Totals,
-    stages: Stages,
-    warnings: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the report of a run, as values for JSON; options : those of the call that repeat it."""
-    tally, corpus, overflows = outcome.corpus.tally, outcome.corpus, outcome.num_bucket_overflows
-    max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
+class Findings(NamedTuple):
+    """The findings of a search, from which a report is made once the output is written.
+
+    warnings : of the inputs. engine : the facts that only the engine knows. rule : the facts of the rule that decided.
+    options : of the call.
+    """
+
+    tasks: list[Task]
+    method: Method
+    selection: SelectionSettings
+    outcome: Totals
+    stages: Stages
+    warnings: list[str]
+    engine: EngineFacts = NO_FACTS
+    rule: Mapping[str, Any] = {}
+    options: Mapping[str, Any] | None = None
+
+    @property
+    def bound(self) -> dict[str, int]:
+        """The limit of a bucket, and the number of documents for which it hid others."""
+        own, chosen = self.method.max_bucket_size, self.selection.max_bucket_size
+        return {"max_bucket_size": own if chosen is None else chosen, "documents": self.outcome.num_bucket_overflows}
+
+
+def dedup_report(
+    found: Findings, *, by_value: dict[str, Any] | None, write: str, lang: str, passages: dict[str, Any] | None = None
+) -> DedupReport:
+    """Return the report of `dedup`.
+
+    by_value : the removals for each value of a column, if counted. passages : the settings and counts of the passages
+    that were cut from kept documents, if any were looked for.
+    """
+    losses = warn_of_losses(found.tasks, found.outcome, by_value)
+    return DedupReport(
+        **search_fields(found._replace(warnings=found.warnings + losses)),
+        removed_bytes=int(found.outcome.counts.by_inputs[:, 3].sum()),
+        by_value=by_value,
+        write=write,
+        lang=lang,
+        passages=passages,
+        rule=Part(found.rule),
+        engine=found.engine.engine,
+        updated=found.engine.updated,
+    )
+
+
+def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[dict[str, Any]], lang: str) -> ClusterReport:
+    """Return the report of `cluster`; rows : the largest clusters.
+
+    Known documents, which come first, are counted in no cluster but as its first document.
+    """
+    counts, num_known = _counts(found), found.outcome.corpus.num_against
+    new = clusters.cluster_of[num_known:]
+    num_clustered = int(np.count_nonzero(new < clusters.num_clusters))
+    is_known = clusters.members[clusters.offsets[new]] < num_known
+    counts = replace(
+        counts,
+        kept=None,
+        removed=None,
+        removed_exact=None,
+        removed_near=None,
+        clusters=clusters.num_clusters,
+        clustered=num_clustered,
+        known=int(np.count_nonzero(is_known)) if num_known else None,
+        single=counts.read - num_clustered,
+        largest=int(clusters.sizes.max(initial=0)),
+        against=counts.against or None,
+    )
+    return ClusterReport(
+        **search_fields(found, counts), largest_clusters=list(rows[:_LARGEST]), lang=lang, engine=found.engine.engine
+    )
+
+
+def search_fields(found: Findings, counts: SearchCounts | None = None) -> dict[str, Any]:
+    """Return the fields of a `SearchReport`; counts : instead of those of kept and removed documents."""
+    tasks, method, outcome = found.tasks, found.method, found.outcome
+    num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
     return {
-        "version": __version__,
-        "command": command,
-        **({} if options is None else {"options": options}),
+        "options": found.options,
         "scheme": method.scheme(),
-        "settings": method.other_settings(selection),
+        "settings": method.other_settings(found.selection),
         "method": settings_or_none(method.settings),
         "columns": _columns(tasks),
         "max_document_bytes": min((task.max_document_bytes for task in tasks), default=None),
-        **describe_inputs(
-            tasks,
-            corpus,
-            unit=[task.part.unit for task in tasks],
-            kept=[None if task.against else task.part.relative_name for task in tasks],
-            removed=removed_by_input(outcome),
-            role=roles_of(tasks),
-        ),
+        "inputs": _searched_inputs(found),
         "removed_by_inputs": _removed_by_inputs(tasks, outcome),
-        "counts": _counts(outcome),
-        **describe_losses(tally.losses, tally.documents),
-        **method.describe_search(outcome),
+        "counts": _counts(found) if counts is None else counts,
+        "losses": describe_losses(tally.losses, tally.documents),
+        "search": Part(method.describe_search(outcome)),
         "recall": _recall(outcome.recall),
-        "audit": _audit(outcome.audited, selection.audit_sample),
-        "bound": {"max_bucket_size": max_bucket_size, "documents": overflows},
-        **method.histogram(outcome.counts),
+        "audit": _audit(outcome.audited, found.selection.audit_sample),
+        "bound": found.bound,
+        "histogram": Part(method.histogram(outcome.counts)),
         "cluster_sizes": outcome.counts.cluster_sizes,
-        **describe_cost(stages, corpus.num_documents, tally.text_bytes),
+        "cost": describe_cost(found.stages, num_documents, tally.text_bytes),
         "source_bytes": tally.text_bytes - tally.against_bytes,
-        **({"removed_bytes": int(outcome.counts.by_inputs[:, 3].sum())} if command == "dedup" else {}),
-        "warnings": [*warn_of_bound(overflows, max_bucket_size), *method.warnings(outcome), *warnings],
+        "warnings": [*warn_of_bound(**found.bound), *method.warnings(outcome), *found.warnings],
     }
 
 
-def drop_near_counts(report: dict[str, Any]) -> None:
-    """Set the counts of near fingerprints to null, in the report of a run that does not join all of them at once."""
-    if report["fingerprints"] is not None:
-        report["fingerprints"] |= {"distinct": None, "near_pairs": None, "collisions": None}
-        report["counts"]["collisions"] = None
-
-
-def describe_losses(losses: Losses, num_documents: int) -> dict[str, Any]:
+def describe_losses(losses: Losses, num_documents: int) -> Part:
     """Return the parts of a report about files and rows that could not be read; None for each if there are none.
 
     num_documents : of the run, read.
     """
-    return {
-        "incomplete": _incomplete(losses),
-        "unreadable": _unreadable(losses, num_documents),
-        "excluded": {"rows": losses.excluded, "too_long": losses.too_long} if losses.excluded else None,
-    }
+    return Part(
+        incomplete=_incomplete(losses),
+        unreadable=_unreadable(losses, num_documents),
+        excluded={"rows": losses.excluded, "too_long": losses.too_long} if losses.excluded else None,
+    )
 
 
 def _incomplete(losses: Losses) -> dict[str, Any] | None:
@@ -230,7 +285,7 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[Any]) -> dict[str, Any]:
+def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[Any]) -> Part:
     """Return the part of a report about its inputs; columns : further values of each, by name."""
     columns = {
         "name": [task.part.name for task in tasks],
@@ -240,7 +295,23 @@ def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[A
         **columns,
     }
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return {"inputs": rows[:MAX_INPUTS], "num_inputs": len(tasks)}
+    return Part(inputs=rows[:MAX_INPUTS], num_inputs=len(tasks))
+
+
+def _searched_inputs(found: Findings) -> Part:
+    tasks, corpus = found.tasks, found.outcome.corpus
+    documents = np.diff([0, *corpus.part_ends]).tolist()
+    if found.engine.against is not None:  # in the index, of which the run has read few
+        documents[0] = found.engine.against
+    return describe_inputs(
+        tasks,
+        corpus,
+        documents=documents,
+        unit=[task.part.unit for task in tasks],
+        kept=[None if task.against else task.part.relative_name for task in tasks],
+        removed=removed_by_input(found.outcome),
+        role=roles_of(tasks),
+    )
 
 
 def roles_of(tasks: Sequence[Task]) -> list[str]:
@@ -268,23 +339,27 @@ def _columns(tasks: list[Task]) -> dict[str, Any]:
     }
 
 
-def _counts(outcome: Totals) -> dict[str, int]:
+def _counts(found: Findings) -> SearchCounts:
+    outcome, engine = found.outcome, found.engine
     corpus, counts = outcome.corpus, outcome.counts
     new = corpus.num_documents - corpus.num_against
-    return {
-        "read": new,
-        "kept": new - counts.removed,
-        "removed": counts.removed,
-        "removed_exact": counts.removed_exact,
-        "removed_near": counts.removed - counts.removed_exact,
-        "rejected": corpus.tally.losses.rejected,
-        "without_features": corpus.tally.without_features,
-        "against": corpus.num_against,
-        "compared": outcome.compared,
-        "confirmed": counts.pairs,
-        "confirmed_exact": counts.pairs_exact,
-        "collisions": outcome.collisions,
-    }
+    has_fingerprints = found.method.describe_search(outcome)["fingerprints"] is not None
+    return SearchCounts(
+        read=new,
+        kept=new - counts.removed - len(outcome.others),
+        removed=counts.removed,
+        removed_exact=counts.removed_exact,
+        removed_near=counts.removed - counts.removed_exact,
+        rejected=corpus.tally.losses.rejected,
+        without_features=corpus.tally.without_features,
+        against=corpus.num_against if engine.against is None else engine.against,
+        compared=outcome.compared,
+        confirmed=counts.pairs,
+        confirmed_exact=counts.pairs_exact,
+        collisions=outcome.collisions if has_fingerprints else 0,
+        removed_with_group=found.rule.get("groups", {}).get("removed_with_group"),
+        repeated=engine.repeated,
+    )
 
 
 def _recall(recall: Recall | None) -> dict[str, float] | None:
@@ -302,22 +377,28 @@ def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
     return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
 
 
-def warn_of_bound(num_documents: int, max_bucket_size: int) -> list[str]:
+def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
     """Return a warning if a full bucket hid earlier documents from others."""
-    if not num_documents:
+    if not documents:
         return []
-    shares, were = ("shares", "was") if num_documents == 1 else ("share", "were")
+    shares, were = ("shares", "was") if documents == 1 else ("share", "were")
     return [
-        f"{plural(num_documents, 'document')} {shares} a bucket with more than "
+        f"{plural(documents, 'document')} {shares} a bucket with more than "
         f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first {max_bucket_size:,}. "
         "Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]
 
 
 def fingerprint_pairs_report(
-    scheme: Mapping[str, Any], counts: Mapping[str, Count], radius: Radius, num_pairs: int, stages: Stages
+    scheme: Mapping[str, Any],
+    counts: Mapping[str, Count],
+    radius: Radius,
+    num_pairs: int,
+    stages: Stages,
+    *,
+    options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the report of a search for pairs of fingerprints."""
+    """Return the report of a search for pairs of fingerprints. options : of the call."""
     count = sum(each.fingerprints for each in counts.values())
     return {
         "version": __version__,
@@ -333,10 +414,11 @@ def fingerprint_pairs_report(
         **describe_losses(Losses(), 0),
         **describe_cost(stages, count),
         "warnings": [],
+        "options": options,
     }
 
 
-def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> dict[str, Any]:
+def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> Part:
     """Return the part of a report about time and memory.
 
     count : documents of a run that read `text_bytes` of text, or fingerprints of one that read no text.
@@ -349,10 +431,10 @@ def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> 
             "megabytes_per_second": round(text_bytes / 1e6 / max(seconds, 1e-9), 1),
             "documents_per_second": round(count / max(seconds, 1e-9)),
         }
-    return {
-        "timings": [{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
-        "seconds": round(seconds, 4),
-        "compile_seconds": round(stages.compile_seconds, 4),
+    return Part(
+        timings=[{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        seconds=round(seconds, 4),
+        compile_seconds=round(stages.compile_seconds, 4),
         **rates,
-        "peak_memory_bytes": peak_memory(),
-    }
+        peak_memory_bytes=peak_memory(),
+    )

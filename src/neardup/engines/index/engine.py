@@ -32,7 +32,8 @@ from neardup.index.overlay import Overlay
 from neardup.output import write as writing
 from neardup.output.kept import try_sinks
 from neardup.progress import Progress, Stages
-from neardup.report.contents import drop_near_counts, refuse_incomplete
+from neardup.report.contents import refuse_incomplete
+from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import LocationsAfter
 from neardup.runs.reading import Reading, locations, read_all
@@ -103,7 +104,13 @@ class IndexEngine(Engine):
         return [*super().paths(), self.index.address]
 
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
-        """Read the inputs, and decide about each document as it comes; the index performs the sieve."""
+        """Read the inputs, and decide about each document as it comes; the index performs the sieve.
+
+        Raises
+        ------
+        InputError
+            If the index is to be updated, and inputs could not be read completely.
+        """
         snapshot, method = self._snapshot, self.index.rules.method
         found, _, warnings = find(self.run)
         if self.run.copies:
@@ -125,7 +132,9 @@ class IndexEngine(Engine):
             corpus = read_all(self._reading, progress, self._describe, self._decide)
         with stages.stage("decide", corpus.num_documents) as progress:
             decisions = self._decisions(scratch.column(schemas.INDEX_ROWS), progress)
-        self._seen, self._num_repeated = decisions.seen, decisions.num_repeated
+        if self._updates:
+            refuse_incomplete(corpus.tally.losses, self.run.settings.on_error)
+        self._seen = decisions.seen
         return self._searched(tasks, corpus, decisions, warnings)
 
     def _open(self, scratch: Scratch) -> None:
@@ -254,26 +263,13 @@ class IndexEngine(Engine):
             warnings=warnings,
             found=found,
             short=corpus.tally.short,
+            engine=EngineFacts(
+                against=self._snapshot.count().kept, repeated=decisions.num_repeated, updated=self._updates
+            ),
         )
 
-    def complete(self, report: dict[str, Any]) -> None:
-        """Replace the partial counts of the index in the report by its totals.
-
-        Raises
-        ------
-        InputError
-            If the index was to be updated, and inputs could not be read completely.
-        """
-        kept = self._snapshot.count().kept
-        report["inputs"][0]["documents"] = report["counts"]["against"] = kept
-        report["counts"] |= {"compared": None, "repeated": self._num_repeated}
-        drop_near_counts(report)
-        report["updated"] = False
-        if self._updates:
-            refuse_incomplete(report, self.run.settings.on_error)
-
     def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
-        """Add the documents of the run to the index, if it was opened to be updated, and note it in the report."""
+        """Add the documents of the run to the index, if it was opened to be updated, and write the report of that."""
         if not isinstance(self._snapshot, Writer):
             return
         try:
@@ -284,7 +280,6 @@ class IndexEngine(Engine):
                 f"{where}{error} After that, repeat the run{' with overwrite=True (--overwrite)' if where else ''}: it "
                 "decides as before."
             ) from error
-        report["updated"] = True
         if folder is not None:
             folder.replace(writing.REPORT, writing.report_bytes(report))
 
@@ -311,7 +306,7 @@ def _confirmed(corpus: Corpus, decisions: _Decisions, keepers: Positions) -> Con
     kept[removed] = False
     left_out = np.zeros(corpus.num_documents, np.bool_)
     left_out[corpus.num_against + decisions.truncated] = True
-    return Confirmed(kept, keepers, removed, decisions.measured, np.ones(len(removed), np.bool_), left_out, 0, 0)
+    return Confirmed(kept, keepers, removed, decisions.measured, np.ones(len(removed), np.bool_), left_out, None, None)
 
 
 def _refuse_to_measure(kept: Positions, documents: Positions) -> Measured:

@@ -23,7 +23,7 @@ from neardup.methods.base import Described, Method
 from neardup.output import write
 from neardup.output.job import Job
 from neardup.progress import NullProgress
-from neardup.report.contents import build_report, warn_of_bound
+from neardup.report.contents import Findings, warn_of_bound
 from neardup.report.dedup_html import Errors
 from neardup.report.items import Example
 from neardup.report.wording import plural
@@ -47,14 +47,17 @@ _SEED = 20261122  # fixed: the same corpus and settings give the same pairs
 class Evaluated(NamedTuple):
     """The result of an evaluation. by_length : for each class of length, the least number of characters, how many
     documents have a label, the scores. clusters : the adjusted Rand index of the sieve's ones and of connected ones;
-    None for judged pairs. errors : None unless requested. The other fields are as in `results.Evaluation`."""
+    None for judged pairs. found : of the search at the threshold. truth : its counts. rejected : as in the report.
+    errors : None unless requested. The other fields are as in `results.Evaluation`."""
 
     at_threshold: Score
     best: Score
     curve: list[Score]
     by_length: list[tuple[int, int, Score]]
     clusters: tuple[float | None, float | None]
-    summary: dict[str, Any]
+    found: Findings
+    truth: dict[str, Any]
+    rejected: list[dict[str, Any]]
     errors: Errors | None
 
 
@@ -113,19 +116,32 @@ def evaluate(
         at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
         curve, warnings = _score_curve(next(outcomes), known.truth, method, limits, at_threshold, wide)
         clusters = _score_clusters(known.truth, outcome, outcomes)
-    summary = build_report("evaluate", tasks, method, wide, outcome, stages, [*warnings, *known.warnings])
-    unknown = len(outcome.pairs.left) - at_threshold.found
-    summary["truth"] = known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown}
-    summary["rejected"] = job.rejected()
     best = scores.best_of(curve, at_least=method.limit.at_least)
     if method.limit.at_least and best.f1 and best.limit == curve[0].limit > _LEAST_LIMIT:
-        summary["warnings"].append(
+        known.warnings.append(
             f"The best threshold is the first one of the curve, {best.limit:g}; a lower one may be better. Start "
             f"lower: curve_from={max(_LEAST_LIMIT, best.limit / 2):g} (--curve-from "
             f"{max(_LEAST_LIMIT, best.limit / 2):g})."
         )
-    by_length = _by_length(found, positives, known, at_threshold.limit)
-    return Evaluated(at_threshold, best, curve, by_length, clusters, summary, errors)
+    unknown = len(outcome.pairs.left) - at_threshold.found
+    return Evaluated(
+        at_threshold=at_threshold,
+        best=best,
+        curve=curve,
+        by_length=_by_length(found, positives, known, at_threshold.limit),
+        clusters=clusters,
+        found=Findings(
+            tasks=tasks,
+            method=method,
+            selection=wide,
+            outcome=outcome,
+            stages=stages,
+            warnings=[*warnings, *known.warnings],
+        ),
+        truth=known.counts | {"pairs": known.truth.num_pairs, "found_unknown": unknown},
+        rejected=job.rejected(),
+        errors=errors,
+    )
 
 
 def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
@@ -153,7 +169,7 @@ def _score_curve(
     rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
     curve = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
     most = wide.max_bucket_size or method.max_bucket_size
-    warnings = warn_of_bound(outcome.num_bucket_overflows, most)
+    warnings = warn_of_bound(documents=outcome.num_bucket_overflows, max_bucket_size=most)
     return curve, [f"In the search for the curve, {warning}" for warning in warnings]
 
 

@@ -31,9 +31,10 @@ from neardup.output import write
 from neardup.output.kept import try_sinks
 from neardup.output.tables import removed_batches
 from neardup.progress import Stages
-from neardup.report.contents import build_report, drop_near_counts, warn_of_losses
+from neardup.report.contents import Findings, dedup_report
 from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
+from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import check_ids
 from neardup.runs.run import Found, Run
@@ -50,7 +51,7 @@ class SparkEngine(Engine):
 
     def __init__(self, run: Run, master: str | None) -> None:
         super().__init__(run)
-        self.master, self.rounds = master, 0
+        self.master = master
 
     @contextmanager
     def open(
@@ -90,12 +91,11 @@ class SparkEngine(Engine):
                 scratch.close_columns()
         searched = made.searched
         warnings = found.warnings + check_ids(run, made.id_hashes, searched.corpus, searched.locations)
-        return replace(searched, warnings=warnings)
+        return replace(searched, warnings=warnings, engine=_facts(rounds=0))
 
-    def complete(self, report: dict[str, Any]) -> None:
-        """Name the engine in the report, which has no counts of near fingerprints."""
-        report["engine"] = {"name": "spark", "rounds": self.rounds}
-        drop_near_counts(report)
+
+def _facts(rounds: int) -> EngineFacts:
+    return EngineFacts(engine={"name": "spark", "rounds": rounds})
 
 
 def sign_files(
@@ -152,13 +152,19 @@ def dedup_files(
         with engine.open(tasks, method, stages, shared) as (flow, corpus):
             search = flow.search()
             finish = _finish_here if search.fits_driver else _finish_on_workers
-            totals, by_value, shown = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
-        warnings += warn_of_losses(tasks, totals, by_value)
-        of_run = tasks, method, engine.run.selection, totals, stages, warnings
-        report = build_report("dedup", *of_run, options=engine.run.given)
-        report |= {"write": wanted, "by_value": by_value, "lang": lang}
-        engine.complete(report)
-        write.write_report(report, render_report(report, shown), folder.result)
+            done = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
+        findings = Findings(
+            tasks=tasks,
+            method=method,
+            selection=engine.run.selection,
+            outcome=done.totals,
+            stages=stages,
+            warnings=warnings,
+            engine=_facts(done.rounds),
+            options=engine.run.given,
+        )
+        report = dedup_report(findings, by_value=done.by_value, write=wanted, lang=lang).to_dict()
+        write.write_report(report, render_report(report, done.shown), folder.result)
         folder.finish()
     except BaseException:
         folder.discard()
@@ -170,7 +176,13 @@ def dedup_files(
     return report
 
 
-Finished = tuple[Totals, dict[str, Any] | None, list[Example]]
+class _Finished(NamedTuple):
+    """The totals of a run whose output is written. shown : the examples of its page. rounds : of the sieve."""
+
+    totals: Totals
+    by_value: dict[str, Any] | None
+    shown: list[Example]
+    rounds: int = 0
 
 
 class _Output(NamedTuple):
@@ -183,7 +195,7 @@ class _Output(NamedTuple):
 
 def _finish_here(
     engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
-) -> Finished:
+) -> _Finished:
     """Decide on the driver, and write the output; workers write the kept documents."""
     tasks, method = corpus.tasks.value, flow.method.value
     with flow.named("decide"):
@@ -200,12 +212,12 @@ def _finish_here(
             output.write_kept(corpus, output.lists_of_removed(corpus, keys), outcome, to.folder)
     with flow.named("report"):
         shown = output.show_examples(corpus, removals, locations, outcome, method)
-    return outcome, found.by_value, shown
+    return _Finished(totals=outcome, by_value=found.by_value, shown=shown)
 
 
 def _finish_on_workers(
     engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
-) -> Finished:
+) -> _Finished:
     """Decide about more documents than the driver can collect, and write the output."""
     tasks, method = corpus.tasks.value, flow.method.value
     outcome = flow.decide(search)
@@ -218,8 +230,7 @@ def _finish_on_workers(
     with flow.named("report"):
         by_value = output.count_by_value(outcome, engine.run.counted)
         shown = output.show_examples(corpus, *output.sample_removals(outcome, totals, tasks, method), totals, method)
-    engine.rounds = outcome.rounds
-    return totals, by_value, shown
+    return _Finished(totals=totals, by_value=by_value, shown=shown, rounds=outcome.rounds)
 
 
 def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:

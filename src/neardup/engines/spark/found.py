@@ -246,7 +246,7 @@ def _confirmed(pairs: _Pairs, unlisted: tuple[Positions, Positions], queue: Queu
     left_out[: queue.num_against] = False
     no_best = np.zeros(len(pairs.keys), np.bool_)
     kept = np.ones(size, np.bool_)
-    return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, 0)
+    return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, None)
 
 
 def _measured_more(search: Search, at: _Positions, method: Method) -> _Pairs | None:
