@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.api.passages import report_passages
 from neardup.arrays import Floats, Ints, Positions, arrow_of
-from neardup.decide.rule import RuleTable
-from neardup.engines.base import Decided, Engine, Searched, decide
+from neardup.engines.base import Counted, Decided, Engine, Searched, decide
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.formats.reading import Task
@@ -32,6 +31,7 @@ from neardup.report.dedup_html import render_report
 from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
 from neardup.results import Deduplication
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
 from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, passages_schema, removed_schema
 from neardup.settings.constraints import constraints_of
@@ -89,10 +89,7 @@ class Removal(Product[Deduplication]):
             tables.append(Table("ids", ids_schema(), partial(id_batches, outcome, located)))
         if decided.cleaned is not None:
             tables.append(self._cut())
-        return [*tables, *map(self._of_rule, decided.decision.tables)]
-
-    def _of_rule(self, table: RuleTable) -> Table:
-        return Table(table.name, table.schema, partial(table.rows, self.decided.searched.names()))
+        return [*tables, *tables_of_rule(decided)]
 
     def _cut(self) -> Table:
         """Return the table of what was cut from kept documents."""
@@ -143,7 +140,86 @@ class Removal(Product[Deduplication]):
         return result
 
 
-def _report(product: Removal) -> dict[str, Any]:
+class Delivery(Protocol):
+    """The decisions of a run whose documents workers write; see engines.spark.engine.Delivery."""
+
+    @property
+    def decided(self) -> Decided | Counted:
+        """The decisions, or their counts."""
+
+    @property
+    def removed(self) -> Callable[[], Iterator[pa.RecordBatch]]:
+        """Yield the rows of removed.parquet."""
+
+    def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
+        """Let workers write the kept documents."""
+
+    def examples(self) -> list[Example]:
+        """Return the removed documents that the report shows."""
+
+
+@dataclass
+class RemovalByWorkers(Product[Deduplication]):
+    """The product of `dedup` without tables of the result, whose kept documents the workers of a cluster write.
+
+    write, lang : as in `dedup`.
+    """
+
+    run: Run
+    delivery: Delivery
+    engine: Engine
+    job: Job
+    write: str
+    lang: str
+    writes_tables_beside = False
+
+    @property
+    def decided(self) -> Decided | Counted:
+        """The decisions, or their counts."""
+        return self.delivery.decided
+
+    @property
+    def stages(self) -> Stages:
+        """The stages of the job."""
+        return self.job.stages
+
+    def tables(self) -> Sequence[Table]:
+        """Return removed.parquet, and the tables of the rule."""
+        removed = Table("removed", removed_schema(self.decided.method.measures), self.delivery.removed)
+        return [removed, *(tables_of_rule(self.decided) if isinstance(self.decided, Decided) else ())]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Let workers write the kept documents."""
+        assert self.job.folder is not None  # a job without one writes nothing
+        if self.write == "kept":
+            self.delivery.write_kept(self.job.folder, progress)
+
+    def report(self) -> dict[str, Any]:
+        """Return the report."""
+        self._examples = self.delivery.examples()
+        return _report(self)
+
+    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+        """Return the page of the report."""
+        return {"report.html": render_report(report, self._examples)}
+
+    def result(self, report: dict[str, Any], output: Output) -> Deduplication:
+        """Return the result, without tables."""
+        decided = self.decided
+        result = Deduplication(None, None, None, report, output, None)
+        if not isinstance(decided, Decided):
+            return result
+        result = replace(result, rule_tables={table.name: table.read() for table in tables_of_rule(decided)})
+        return with_rethreshold(result, self.run, decided) if self.run.rethreshold else result
+
+
+def tables_of_rule(decided: Decided) -> list[Table]:
+    """Return the tables of the rule of a run."""
+    names = decided.searched.names()
+    return [Table(table.name, table.schema, partial(table.rows, names)) for table in decided.decision.tables]
+
+
+def _report(product: Removal | RemovalByWorkers) -> dict[str, Any]:
     """Return the report of a run, as values for JSON."""
     run, decided = product.run, product.decided
     # Groups are in a table of their own, and are to be removed.
@@ -153,20 +229,20 @@ def _report(product: Removal) -> dict[str, Any]:
     report = build_report("dedup", *of_run) | {"by_value": by_value, "write": product.write, "lang": product.lang}
     if decided.cleaned is not None:
         report["passages"] = {name: _report_passages(product)[name] for name in ("settings", "counts")}
-    report |= decided.decision.facts
-    num_others = len(decided.outcome.others)
+    report |= decided.facts
     if run.groups.group_by is not None:
-        ends = decided.outcome.corpus.part_ends
-        inputs = np.searchsorted(ends, np.flatnonzero(~decided.outcome.edits.kept), "right")
-        for row, count in zip(report["inputs"], np.bincount(inputs, minlength=len(ends)).tolist(), strict=False):
-            row["removed"] = count
-        report["counts"]["kept"] -= num_others
-        report["counts"]["removed_with_group"] = num_others
+        others = decided.outcome.others
+        inputs = np.searchsorted(decided.outcome.corpus.part_ends, others, "right")
+        counts = np.bincount(inputs, minlength=len(decided.tasks)).tolist()
+        for row, count in zip(report["inputs"], counts, strict=False):
+            row["removed"] += count
+        report["counts"]["kept"] -= len(others)
+        report["counts"]["removed_with_group"] = len(others)
     product.engine.complete(report)
     return report
 
 
-def _report_passages(product: Removal) -> dict[str, Any]:
+def _report_passages(product: Removal | RemovalByWorkers) -> dict[str, Any]:
     """Return the report of the passages that were cut from kept documents."""
     run, cleaned = product.run, product.decided.cleaned
     assert cleaned is not None
@@ -179,7 +255,6 @@ def _report_passages(product: Removal) -> dict[str, Any]:
 def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, *, fills_tables: bool) -> Deduplication:
     """Return the result of a run, which answers no other limit."""
     outcome, measures = decided.outcome, decided.method.measures
-    names = decided.searched.names()
     removed = pairs = least = None
     if fills_tables:
         removals, located = outcome.removals, decided.locations
@@ -205,7 +280,7 @@ def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, 
         partial(writing.kept_table, new, edits),
         run.inputs.source,
         cut,
-        {table.name: pa.Table.from_batches(table.rows(names), table.schema) for table in decided.decision.tables},
+        {table.name: table.read() for table in tables_of_rule(decided)},
         least,
     )
 

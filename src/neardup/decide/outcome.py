@@ -218,7 +218,7 @@ class Totals:
     collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
     the distinct fingerprints, and the pairs of them within the distance; 0 without fingerprints. recall : the estimate;
     None if the search cannot miss a pair. audited : the recall measured on a sample. short : documents of fewer than
-    SHORT features.
+    SHORT features. others : uint32, documents that are removed without a keeper, such as the rest of a group.
     """
 
     corpus: Corpus
@@ -231,20 +231,19 @@ class Totals:
     num_near_pairs: int = 0
     recall: Recall | None = None
     audited: Recall | None = None
+    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Totals):
     """The decisions and measurements of a run whose rows the driver has.
 
-    removals : the removed documents. pairs : all pairs measured at or above the threshold. others : uint32, documents
-    that are removed without a keeper, such as the rest of a group. passages : what is cut from the kept documents;
-    None if nothing was looked for.
+    removals : the removed documents. pairs : all pairs measured at or above the threshold. passages : what is cut from
+    the kept documents; None if nothing was looked for.
     """
 
     removals: Removals
     pairs: Pairs
-    others: Positions = field(default_factory=lambda: np.empty(0, np.uint32))
     passages: Edits | None = None
 
     @cached_property

@@ -188,6 +188,11 @@ class Rule(ABC):
         """
         return order
 
+    @property
+    def reorders(self) -> bool:
+        """Whether `order` changes the order."""
+        return type(self).order is not Rule.order
+
     @abstractmethod
     def decide(self, found: Found) -> Decision:
         """Decide about all documents."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup.arrays import Mask, Words
-from neardup.decide.outcome import Edits, Outcome, Pairs, count_decisions
+from neardup.decide.outcome import Edits, Outcome, Pairs, Totals, count_decisions
 from neardup.decide.rule import Decision, Found, Names
 from neardup.documents.batch import Corpus
 from neardup.formats.reading import Task
@@ -101,6 +101,11 @@ class Decided(NamedTuple):
     cleaned: Cleaned | None = None
 
     @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the rule has to report, by part of the report."""
+        return self.decision.facts
+
+    @property
     def tasks(self) -> list[Task]:
         """The parts that were read."""
         return self.searched.tasks
@@ -129,6 +134,22 @@ class Decided(NamedTuple):
         """
         masks = [mask for _, mask in row_masks(self.tasks, self.outcome, self.locations)]
         return np.concatenate([np.empty(0, np.bool_), *masks])
+
+
+class Counted(NamedTuple):
+    """What a run decided about more documents than are collected: numbers alone. See `Decided`."""
+
+    tasks: list[Task]
+    method: Method
+    warnings: list[str]
+    outcome: Totals
+    by_value: dict[str, Any] | None
+    cleaned: Cleaned | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """None: workers perform rules without facts."""
+        return {}
 
 
 def decide(run: Run, searched: Searched) -> Decided:

@@ -38,10 +38,10 @@ from neardup.runs.locations import DocumentLocations
 from neardup.runs.reading import Reading, count_or_open, describe_all, locations
 from neardup.runs.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.verify.audit import Audit, Audited, draw_sample
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, audit_recall, estimate_recall
 
-_AUDIT_SEED = 20261121  # fixed: the same corpus and settings draw the same documents
 _AUDITED_AT_ONCE = 8192
 
 
@@ -267,30 +267,20 @@ def _recall(method: Method, queue: Queue, compared: kernels.sieve.Compared, deci
 
 
 def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:
-    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none.
-
-    Copies share every band; they are left out here and in the estimate.
-    """
+    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none."""
     total, scratch = source.corpus.num_documents, source.scratch
     sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
-    featured = np.flatnonzero(sets.sizes > 0)
-    drawn = np.random.default_rng(_AUDIT_SEED).permutation(len(featured))[:num_documents]
-    samples = np.sort(featured[drawn]).astype(np.int64)
+    samples = draw_sample(sets.sizes > 0, num_documents)
     if len(samples) == 0:
         return None
-    num_hashes = int(sets.sizes[samples].astype(np.int64).sum())
-    postings = kernels.sieve.make_postings(num_hashes, num_hashes)
-    kernels.audit.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
     content = scratch.column(schemas.CONTENT)
     columns = searches.key_columns(scratch)
-    sample_keys = np.stack([column[samples] for column in columns])
-    found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
-    sampled = kernels.audit.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
+    sample = Audited(content[samples], np.stack([column[samples] for column in columns]), sets)
+    audit = Audit(sample, samples, threshold)
     for first in range(0, total, _AUDITED_AT_ONCE):
         stop = min(total, first + _AUDITED_AT_ONCE)
         keys = np.stack([column[first:stop] for column in columns])
-        stretch = kernels.audit.Stretch(first, content[first:stop], keys)
-        kernels.audit.compare(postings, sampled, stretch, sets, threshold, kernels.audit.Counts(found, true))
+        audit.compare(Audited(content[first:stop], keys, sets, first))
         progress.advance(stop - first, 0)
         scratch.release_pages()
-    return audit_recall(found, true)
+    return audit_recall(audit.found, audit.true)

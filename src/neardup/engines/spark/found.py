@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, arrow_of, find_in
 from neardup.decide.clusters import first_members
@@ -21,48 +22,77 @@ from neardup.engines.base import Searched
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
 from neardup.engines.spark.pipeline import LISTED, PLACES, RANKED, Search
-from neardup.engines.spark.source import PART_SHIFT
-from neardup.features.grouping import hash_ids, hash_values
+from neardup.engines.spark.source import NEW, PART_SHIFT
+from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import CANDIDATES, confirmed_schema
-from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured, measured_of_copies
 from neardup.verify.recall import Recall, estimate_recall
 
 
-class Collected(NamedTuple):
-    """What the driver has of a run.
+class Listed(NamedTuple):
+    """The documents of a run, without their texts, in input order.
 
-    rejected : the lines of rejected.jsonl. id_hashes : uint64 by document, of its id; empty without a column of ids.
+    rows : of RANKED or LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values : uint64 by
+    document, the hash of its value in the column of groups or of counts; empty without one. order : uint32, the
+    documents in the order in which the rule decides.
     """
 
-    searched: Searched
+    rows: pa.Table
+    corpus: Corpus
     rejected: list[str]
-    id_hashes: Words
+    values: Words
+    order: Positions
+
+    @property
+    def keys(self) -> Ints:
+        """The documents on the cluster, rising; see PART_SHIFT."""
+        keys: Ints = self.rows["document"].to_numpy()
+        return keys
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of features of each document."""
+        sizes: Ints = self.rows["size"].to_numpy()
+        return sizes
+
+    @property
+    def ids(self) -> pa.Array:
+        """The id of each document, null without one."""
+        return self.rows["id"].combine_chunks()
 
 
-def collect_found(
-    search: Search, rule: Rule, tasks: list[Task], method: Method, selection: SelectionSettings
-) -> Collected:
-    """Collect the documents, without their texts, and the pairs of a run."""
-    keep = selection.keep
-    rows = collect(search.listed, RANKED if rank_columns(keep) else LISTED)
+def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) -> Listed:
+    """Collect the documents of a run. listed : blocks of RANKED or LISTED."""
+    num_ranks = len(rank_columns(keep))
+    rows = collect(listed, RANKED if num_ranks else LISTED)
     light = rows.filter(rows["rejected"].is_null()).sort_by("document")
     lines = _in_order(rows.filter(rows["rejected"].is_valid()))
-    keys, num_bytes, sizes = (light[name].to_numpy() for name in ("document", "bytes", "size"))
     counted = light["count_by"].combine_chunks()
     values = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
     corpus = _corpus(rows, light, lines, tasks)
     corpus = replace(corpus, names=_names(counted, values, corpus.num_against))
-    placed = _places(search, keys)
-    ranks = _ranks(light, len(rank_columns(keep)))
-    order = priority_order(keep, len(keys), corpus.num_against, num_bytes, ranks, corpus.part_ends)
-    if search.by_size:
-        order = _by_size(placed, len(keys))
-    order = rule.order(order, corpus.num_against, values)
-    queue = _queue(order, placed, sizes > 0, corpus.num_against)
+    lengths = light["bytes"].to_numpy()
+    ranks = _ranks(light, num_ranks)
+    order = priority_order(keep, len(light), corpus.num_against, lengths, ranks, corpus.part_ends)
+    return Listed(light, corpus, lines, values, rule.order(order, corpus.num_against, values))
+
+
+def place_documents(listed: Listed) -> pa.Table:
+    """Return the documents with their positions on the cluster, in the order of a rule."""
+    positions = np.arange(len(listed.order))
+    positions[listed.corpus.num_against :] += NEW
+    return pa.table({"document": listed.keys[listed.order], "position": positions})
+
+
+def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method) -> Searched:
+    """Collect the pairs of a run, and return them with its documents."""
+    sizes, corpus, num_against = listed.sizes, listed.corpus, listed.corpus.num_against
+    placed = _places(search, listed.keys)
+    order = _by_size(placed, len(sizes)) if search.by_size else listed.order
+    queue = _queue(order, placed, sizes > 0, num_against)
     at = _Positions(placed, queue)
     pairs = _Pairs.collect(search.confirmed, at, method)
     unlisted = _unlisted(search, at)
@@ -70,26 +100,24 @@ def collect_found(
         queue=queue,
         confirmed=_confirmed(pairs, unlisted, queue, search.compared),
         method=method,
-        lengths=num_bytes,
-        values=values,
+        lengths=listed.rows["bytes"].to_numpy(),
+        values=listed.values,
         unlisted=lambda: [unlisted],
         measure=partial(_measure, _measured_more(search, at, method), at, method),
         sieved=False,
     )
-    ids = light["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
+    ids = listed.ids if any(task.columns.id is not None for task in tasks) else None
     names = [task.part.name for task in tasks]
-    searched = Searched(
+    return Searched(
         tasks=tasks,
         method=method,
         corpus=corpus,
-        locations=DocumentLocations(names, corpus, light["row"].to_numpy(), ids, lambda: None),
+        locations=DocumentLocations(names, corpus, listed.rows["row"].to_numpy(), ids, lambda: None),
         warnings=[],
         found=found,
         short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
         recall=partial(_recall, method, queue, pairs),
     )
-    hashes = np.empty(0, np.uint64) if ids is None else hash_ids(ids)
-    return Collected(searched, lines, hashes)
 
 
 def _in_order(rejected: pa.Table) -> list[str]:

@@ -219,18 +219,16 @@ class SharedFolder:
             RemoteFolder(self.address + self._remote.options).delete()
 
 
-def write_removed(
-    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder, file: Path
-) -> None:
-    """Write removed.parquet: workers write its rows in order, and the driver puts them together, batch by batch."""
+def sort_removed(outcome: Outcome, shared: SharedFolder) -> None:
+    """Let the workers write the rows of removed.parquet, in order."""
     located(outcome, outcome.removed).orderBy("document").write.parquet(f"{shared.address}/removed")
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in shared.read("removed").to_batches():
-            if batch.num_rows:
-                yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
 
-    write.write_parquet(batches(), removed_schema(method.measures), file)
+def removed_rows(totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of removed.parquet, which workers have written."""
+    for batch in shared.read("removed").to_batches():
+        if batch.num_rows:
+            yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
 
 
 def located(outcome: Outcome, removed: DataFrame) -> DataFrame:
@@ -359,9 +357,11 @@ def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output
         If a file is not what a worker wrote.
     """
     sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
+    others = np.bincount(np.searchsorted(totals.corpus.part_ends, totals.others, "right"), minlength=len(tasks))
+    gone = others + removed_by_input(totals)
     decided = {
         part: (size, size - removed)
-        for part, (task, size, removed) in enumerate(zip(tasks, sizes, removed_by_input(totals), strict=True))
+        for part, (task, size, removed) in enumerate(zip(tasks, sizes, gone.tolist(), strict=True))
         if not task.against
     }
     found = {row.part: (row.documents, row.rows) for row in written}

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup import schemas
-from neardup.arrays import Integers, arrow_of, begins_run, find_in
+from neardup.arrays import Integers, Ints, arrow_of, begins_run, find_in
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import rank_columns, sort_keys
@@ -34,6 +34,7 @@ from neardup.methods.stages import Batches, Read, batch_of
 from neardup.progress import Progress, Stages, compile_seconds
 from neardup.settings.methods import Shingling
 from neardup.settings.run import SelectionSettings
+from neardup.verify.recall import Recall, audit_recall
 
 LIGHT, PLACED = (table.insert(0, pa.field("document", pa.int64())) for table in (schemas.DESCRIBED, schemas.PLACED))
 
@@ -122,7 +123,17 @@ class Search(NamedTuple):
     @property
     def fits_driver(self) -> bool:
         """Whether the driver can collect the documents, without their texts, and the pairs."""
-        return self.num_documents <= DRIVER_DOCUMENTS and self.num_pairs <= decide.DRIVER_PAIRS
+        return fits_driver(self.num_documents, self.num_pairs)
+
+
+def fits_driver(num_documents: int, num_pairs: int) -> bool:
+    """Return whether the driver can collect so many documents, without their texts, and pairs."""
+    return num_documents <= DRIVER_DOCUMENTS and num_pairs <= decide.DRIVER_PAIRS
+
+
+def driver_limit() -> str:
+    """Return how much the driver collects, in words."""
+    return f"{DRIVER_DOCUMENTS:,} documents and {decide.DRIVER_PAIRS:,} pairs"
 
 
 class Outcome(NamedTuple):
@@ -149,7 +160,8 @@ class Outcome(NamedTuple):
 class Run:
     """The flow of one run: a context, in which the number of shuffled partitions fits, unless the user has set it.
 
-    all_pairs : whether to measure every proposed pair and remove nothing.
+    all_pairs : whether to measure every proposed pair and remove nothing. order : numbers the documents in the order of
+    a rule, from their blocks and their number: the columns document and position. None for the order of `keep`.
     """
 
     def __init__(
@@ -161,15 +173,18 @@ class Run:
         timed: Stages,
         *,
         all_pairs: bool = False,
+        order: Callable[[DataFrame, int], pa.Table] | None = None,
     ) -> None:
         self.spark, self.corpus, self.selection, self.timed = spark, corpus, selection, timed
+        self.order = order
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
         self._by_size = all_pairs and method.directed  # the larger document of a pair contains the other
-        self._packed = corpus.in_order and not sort_keys(selection.keep) and not self._by_size
+        is_sorted = order is not None or bool(sort_keys(selection.keep)) or self._by_size
+        self._packed = corpus.in_order and not is_sorted
         self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
             with self.named("count"):
@@ -207,9 +222,10 @@ class Run:
                 light = self._persist(self._map(self.corpus.all(), describe, described))
                 self.num_documents = light.count()
             self._fit_partitions(self.num_features.value)
-            documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light))
             columns = RANKED if rank_columns(self.selection.keep) else LISTED
-            listed, placed = self._pick(light, columns.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
+            listed = self._pick(light, columns.names, LIGHT)
+            documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light, listed))
+            placed = self._pick(documents, PLACES.names, PLACED)
             self.entered = documents
             if self._packed:
                 packed = (light, LIGHT), (documents, PLACED)
@@ -249,6 +265,18 @@ class Run:
             best = F.min_by(F.struct("*"), F.struct(-F.col("strength"), "left")).alias("best")
             removed = self._persist(found.groupBy("right").agg(best).select("best.*"))
             return outcome._replace(found=found, removed=removed, rounds=rounds)
+
+    def audit(self, documents: Ints, threshold: float) -> Recall | None:
+        """Compare sampled documents with all others; return the share of their pairs that have a key in common."""
+        read = self.corpus.read
+        chosen = self.corpus.chosen(self.spark.createDataFrame(pa.table({"document": documents})))
+        described = self._map(chosen, partial(stages.describe_sample, read=read), declare(schemas.AUDITED)).toArrow()
+        # The order decides the last digits of the interval.
+        sample = self.spark.sparkContext.broadcast(described.sort_by("document").combine_chunks().to_batches())
+        compare = partial(_audit, read=read, sample=sample, threshold=threshold)
+        rows = self._map(self.corpus.all(), compare, declare(schemas.AUDIT_COUNTS)).groupBy("sample")
+        counts = rows.agg(F.sum("found").alias("found"), F.sum("true").alias("true")).orderBy("sample").toArrow()
+        return audit_recall(counts["found"].to_numpy(), counts["true"].to_numpy())
 
     def sign(self) -> DataFrame:
         """Return the sketches of all documents, as schemas.SIGNED."""
@@ -309,9 +337,14 @@ class Run:
             both = exchange(light.unionByName(copies), self.corpus.num_slices)
         return self._to_blocks(both, place_documents, _place_by_file, LIGHT, schemas.COPIES)
 
-    def _collapse(self, light: DataFrame) -> DataFrame:
-        """Return the documents with features, as schemas.PLACED."""
-        documents = self._number(light.filter("size > 0").drop("rejected"))
+    def _collapse(self, light: DataFrame, listed: DataFrame) -> DataFrame:
+        """Return the documents with features, as schemas.PLACED. listed : columns of all documents, as blocks."""
+        documents = light.filter("size > 0").drop("rejected")
+        if self.order is None:
+            documents = self._number(documents)
+        else:
+            positions = self.spark.createDataFrame(self.order(listed, self.num_documents))
+            documents = documents.join(positions, "document")
         copies = Window.partitionBy("position" if self.all_pairs else "content")
         return documents.withColumns({"first": F.min("position").over(copies), "last": F.max("position").over(copies)})
 
@@ -440,13 +473,19 @@ class Run:
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:
-        """Time a stage, and name its jobs in Spark's user interface; after an error, cancel those that still run."""
+        """Time a stage, and name its jobs."""
+        with self.timed.stage(stage) as progress, self.labelled(stage, progress):
+            yield
+
+    @contextmanager
+    def labelled(self, stage: str, progress: Progress) -> Iterator[None]:
+        """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still run."""
         context, group = self.spark.sparkContext, f"neardup-{uuid4().hex}"
         before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
         context.setLocalProperty(_GROUP, group)
         context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
         try:
-            with self.timed.stage(stage) as progress, _watched(context, group, progress):
+            with _watched(context, group, progress):
                 yield
         except BaseException:
             with suppress(Exception):
@@ -521,6 +560,13 @@ def _describe(batches: Batches, method: Method, read: Read, num_features: Accumu
     for rows in stages.describe_documents(batches, method, read):
         num_features.add(int(rows["distinct"].to_numpy().sum()))
         yield rows
+
+
+def _audit(
+    batches: Batches, method: Method, read: Read, sample: Broadcast[list[pa.RecordBatch]], threshold: float
+) -> Iterator[pa.RecordBatch]:
+    """Compare documents with a sample; see stages.audit_documents."""
+    return stages.audit_documents(batches, method, read, sample.value, threshold)
 
 
 def _select(batches: Batches, method: Method, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
