@@ -100,7 +100,7 @@ SPARK = Capabilities(
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),
         Limit("passages", (None,), "passages are decided about in the order of all documents, on one machine"),
-        Limit("resume", (False,), "Spark repeats a task that fails, and keeps nothing of a run that does", applies=False),
+        Limit("resume", (False,), "Spark repeats tasks that fail, and keeps nothing of a run that does", applies=False),
         Limit("threads", (None,), "Spark gives a worker its processors", applies=False),
         Limit("batch_rows", (None,), "Spark cuts the batches", applies=False),
         Limit("cache_bytes", (None,), "Spark gives a worker its memory", applies=False),

@@ -90,8 +90,9 @@ class SparkEngine(Engine):
             corpus = Files(
                 spark, spark.sparkContext.broadcast(tasks), run.settings.on_error, run.selection.within is not None
             )
-            of_rule = {"all_pairs": run.all_pairs, "order": order if run.rule.reorders else None}
-            with pipeline.Run(spark, corpus, method, selection, stages, **of_rule) as flow:
+            given = spark, corpus, method, selection, stages
+            reordered = order if run.rule.reorders else None
+            with pipeline.Run(*given, all_pairs=run.all_pairs, order=reordered) as flow:
                 try:
                     yield flow, corpus
                 finally:
@@ -114,7 +115,7 @@ class SparkEngine(Engine):
         with flow.named("decide"):
             listed = list_documents(search.listed, run.rule, found.tasks, run.selection.keep)
             put_rejected(scratch, listed.rejected)
-            searched = find_here(search, listed, found.tasks, method)
+            searched = find_here(search, listed, found.tasks, method, run.rule)
         audited = None
         if run.selection.audit_sample:
             with flow.named("audit"):
@@ -192,7 +193,10 @@ class Delivery(NamedTuple):
 
 @contextmanager
 def deliver(
-    engine: Engine, folder: OutputDirectory, scratch: Scratch, scratch_folder: str | os.PathLike[str] | None,
+    engine: Engine,
+    folder: OutputDirectory,
+    scratch: Scratch,
+    scratch_folder: str | os.PathLike[str] | None,
     stages: Stages,
 ) -> Iterator[Delivery]:
     """Find and decide; the workers wait to write the kept documents.
@@ -254,14 +258,19 @@ def _decide_on_workers(
     engine.rounds = outcome.rounds
     with flow.named("write"):
         put_rejected(scratch, output.rejected_lines(outcome.light))
-        totals = output.summarise(outcome, tasks, method)
         output.sort_removed(outcome, shared)
+        totals = output.summarise(outcome, tasks, method, shared)
         by_value = output.count_by_value(outcome, engine.run.counted)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for block in output.removed_blocks(totals.corpus, tasks, method, shared):
+            yield from removed_batches(block.removals, block.locations, method.measures)
+
     return Delivery(
         flow,
         corpus,
         Counted(tasks, method, found.warnings, totals, by_value),
-        removed=partial(output.removed_rows, totals, tasks, method, shared),
+        removed=rows,
         lists=partial(output.list_removed, outcome),
         sample=partial(output.sample_removals, outcome, totals, tasks, method),
     )

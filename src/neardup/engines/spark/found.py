@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -69,7 +67,7 @@ def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) 
     num_ranks = len(rank_columns(keep))
     rows = collect(listed, RANKED if num_ranks else LISTED)
     light = rows.filter(rows["rejected"].is_null()).sort_by("document")
-    lines = _in_order(rows.filter(rows["rejected"].is_valid()))
+    lines = output.in_order(rows.filter(rows["rejected"].is_valid()))
     counted = light["count_by"].combine_chunks()
     values = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
     corpus = _corpus(rows, light, lines, tasks)
@@ -87,7 +85,7 @@ def place_documents(listed: Listed) -> pa.Table:
     return pa.table({"document": listed.keys[listed.order], "position": positions})
 
 
-def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method) -> Searched:
+def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method, rule: Rule) -> Searched:
     """Collect the pairs of a run, and return them with its documents."""
     sizes, corpus, num_against = listed.sizes, listed.corpus, listed.corpus.num_against
     placed = _places(search, listed.keys)
@@ -98,7 +96,7 @@ def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method)
     unlisted = _unlisted(search, at)
     found = Found(
         queue=queue,
-        confirmed=_confirmed(pairs, unlisted, queue, search.compared),
+        confirmed=_confirmed(pairs, _left_out(unlisted, queue, rule), search.compared),
         method=method,
         lengths=listed.rows["bytes"].to_numpy(),
         values=listed.values,
@@ -118,19 +116,6 @@ def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method)
         short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
         recall=partial(_recall, method, queue, pairs),
     )
-
-
-def _in_order(rejected: pa.Table) -> list[str]:
-    """Return the lines of rejected.jsonl, by file and row."""
-
-    def place(number: int) -> list[int]:
-        row = json.loads(lines[number])
-        # That a file is lost, which has neither, comes after its rows.
-        numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
-        return [documents[number], *numbers]
-
-    lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
-    return [lines[number] for number in sorted(range(len(lines)), key=place)]
 
 
 def _corpus(rows: pa.Table, light: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
@@ -265,15 +250,25 @@ def _unlisted(search: Search, at: _Positions) -> tuple[Positions, Positions]:
     return at.of_places(~hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
 
 
-def _confirmed(pairs: _Pairs, unlisted: tuple[Positions, Positions], queue: Queue, compared: int) -> Confirmed:
-    """Return the pairs as those of a search; a copy looks up the buckets of the first document of its content."""
+def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -> Mask:
+    """Return by position whether a bucket has an earlier document that it does not list.
+
+    A copy looks up the buckets of the first document of its content, unless the rule compares contents alone.
+    """
     size = len(queue.order)
     first_unlisted = np.full(size, size, np.int64)
     np.minimum.at(first_unlisted, unlisted[1], unlisted[0])
     left_out = np.arange(size) > first_unlisted[queue.representative]
     left_out[: queue.num_against] = False
+    if rule.pairs == "distinct":
+        left_out &= queue.is_first
+    return left_out
+
+
+def _confirmed(pairs: _Pairs, left_out: Mask, compared: int) -> Confirmed:
+    """Return the pairs as those of a search that has not decided."""
     no_best = np.zeros(len(pairs.keys), np.bool_)
-    kept = np.ones(size, np.bool_)
+    kept = np.ones(len(left_out), np.bool_)
     return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, 0)
 
 
