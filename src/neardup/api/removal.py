@@ -332,7 +332,8 @@ def _rethreshold(run: Run, searched: Searched, report: dict[str, Any], limits: d
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
     warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, decided.by_value)]
     new = build_report("dedup", decided.tasks, method, run.selection, decided.outcome, Stages(), warnings)
-    report = {**report, **{name: new[name] for name in _DECIDED}, "by_value": decided.by_value}
+    counts = new["counts"] | {"collisions": report["counts"]["collisions"]}  # of the search
+    report = {**report, **{name: new[name] for name in _DECIDED}, "counts": counts, "by_value": decided.by_value}
     result = _result(run, decided, report, None, fills_tables=True)
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far
 
