@@ -311,7 +311,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.engines.spark.pipeline._POLL_S", 0.02)
+    monkeypatch.setattr("neardup.engines.spark.session._POLL_S", 0.02)
     jobs = spark.sparkContext._jsc.sc().statusStore()
     before, given, context = jobs.jobsList(None).size(), spark.conf.get(PARTITIONS), spark.sparkContext
     watched = Watched(spark)

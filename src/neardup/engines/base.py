@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Mask, Words
+from neardup.arrays import Floats, Mask, Positions, Words
+from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Edits, Outcome, Pairs, Totals, count_decisions
 from neardup.decide.rule import Decision, Found, Names
 from neardup.documents.batch import Corpus
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.methods.registry import method_of
+from neardup.output.kept import try_sinks
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
 from neardup.report.contents import removed_by_value
@@ -22,11 +25,22 @@ from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
 from neardup.runs.scratch import Scratch
-from neardup.verify.recall import Recall
+from neardup.settings.run import SelectionSettings
+from neardup.verify.measured import Measured
+from neardup.verify.recall import Recall, estimate_recall
 
 if TYPE_CHECKING:
     from neardup.decide.passages import Passages
     from neardup.kernels.passages import Pieces
+
+
+class Inputs(NamedTuple):
+    """What an engine reads: the parts, the method and the selection, with warnings of what is left out."""
+
+    tasks: list[Task]
+    method: Method
+    selection: SelectionSettings
+    warnings: list[str]
 
 
 class Cleaned(NamedTuple):
@@ -45,8 +59,9 @@ class Searched:
     """What an engine has read and found.
 
     method : with the table of document frequencies it names. warnings : what the user should know of the inputs.
-    found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. recall : estimates the recall
-    of the search from the pairs of a decision. audited : the recall measured on a sample.
+    found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. expected : returns the
+    similarities by which the chance of pairs to be proposed is known, of positions and measures; None if the recall is
+    not estimated. audited : the recall measured on a sample.
     """
 
     tasks: list[Task]
@@ -58,7 +73,7 @@ class Searched:
     short: int
     num_fingerprints: int = 0
     num_near_pairs: int = 0
-    recall: Callable[[Decision], Recall | None] = lambda _: None
+    expected: Callable[[Positions, Positions, Measured], Floats] | None = None
     audited: Recall | None = None
 
     def outcome(self, decision: Decision) -> Outcome:
@@ -75,12 +90,27 @@ class Searched:
             collisions=confirmed.collisions,
             num_fingerprints=self.num_fingerprints,
             num_near_pairs=self.num_near_pairs,
-            recall=self.recall(decision),
+            recall=self._recall(decision),
             audited=self.audited,
             removals=decision.removals,
             pairs=pairs,
             others=decision.others,
         )
+
+    def _recall(self, decision: Decision) -> Recall | None:
+        """Estimate the recall of the search from the pairs of a decision, without copies, which are always found.
+
+        None if full buckets may have hidden pairs, whose number is not known.
+        """
+        probability = self.method.hit_probability
+        if self.expected is None or probability is None or decision.num_hidden:
+            return None
+        near = ~decision.measured.exact
+        left, right = decision.left[near], decision.right[near]
+        similarity = self.expected(left, right, decision.measured.take(near))
+        # Pairs of one cluster share signatures: they are found or missed together.
+        clusters = first_members(len(self.found.queue.order), left, right)[left]
+        return estimate_recall(similarity, clusters, probability)
 
     def names(self) -> Names:
         """Return the names for the tables of a rule."""
@@ -168,6 +198,19 @@ class Engine(ABC):
     def paths(self) -> list[str]:
         """Return the paths that the run reads."""
         return named_paths(self.run.inputs.source) + named_paths(self.run.inputs.against)
+
+    def inputs(self) -> Inputs:
+        """Find the inputs, and refuse what can be refused before any of them is read."""
+        run = self.run
+        if run.selection.audit_sample:
+            method_of(run.method).refuse_audit(run.selection.audit_sample)
+        found = run.find()
+        method = found.method.resolve()
+        run.rule.refuse(method)
+        if run.copies:
+            try_sinks(found.tasks)
+        selection = method.in_all_pairs(run.selection) if run.all_pairs else run.selection
+        return Inputs([task.identified() for task in found.tasks], method, selection, found.warnings)
 
     @abstractmethod
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:

@@ -16,10 +16,9 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import Floats, Ints, Positions
 from neardup.candidates.sorted_members import find_copies
-from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT, Outcome
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.decide.rule import Decision, Found, Queue, Rule
+from neardup.decide.rule import Found, Queue, Rule
 from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Engine, Searched
 from neardup.engines.local import searches
@@ -29,8 +28,7 @@ from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, known_total
 from neardup.methods.base import Method
-from neardup.methods.registry import method_of
-from neardup.output.kept import refuse_cuts, try_sinks
+from neardup.output.kept import refuse_cuts
 from neardup.progress import Progress, Stages, trim_heap
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import FirstIds, check_ids
@@ -40,7 +38,7 @@ from neardup.runs.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.settings.run import RunSettings, SelectionSettings
 from neardup.verify.audit import Audit, Audited, draw_sample
 from neardup.verify.measured import Measured
-from neardup.verify.recall import Recall, audit_recall, estimate_recall
+from neardup.verify.recall import Recall, audit_recall
 
 _AUDITED_AT_ONCE = 8192
 
@@ -53,20 +51,11 @@ class LocalEngine(Engine):
 
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
-        run, selection = self.run, self.run.selection
-        if selection.audit_sample:
-            method_of(run.method).refuse_audit(selection.audit_sample)
-        inputs = run.find()
-        method = inputs.method.resolve()
-        run.rule.refuse(method)
+        run = self.run
+        tasks, method, selection, warnings = self.inputs()
         if run.passages is not None and (run.copies or folder is None):
-            for task in [task for task in inputs.tasks if not task.against]:
+            for task in [task for task in tasks if not task.against]:
                 refuse_cuts(task)
-        if run.copies:
-            try_sinks(inputs.tasks)
-        if run.all_pairs:
-            selection = method.in_all_pairs(selection)
-        tasks = [task.identified() for task in inputs.tasks]
         if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
         prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
@@ -75,7 +64,7 @@ class LocalEngine(Engine):
         given = tasks, method, selection, run.settings, scratch, stages
         source = _read(*given, compares_more=more, first_ids=named)
         located = locations(tasks, source.corpus, scratch)
-        warnings = inputs.warnings + check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
+        warnings = warnings + check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
         return _find(source, run.rule, selection, stages, run.threads, located, warnings)
 
 
@@ -164,7 +153,7 @@ def _find(
         short=_num_short(scratch, corpus),
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,
-        recall=partial(_recall, method, search.queue, compared),
+        expected=partial(_expected, method, search.queue, compared),
         audited=audited,
     )
 
@@ -245,25 +234,21 @@ def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Pr
     return kernels.sieve.Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
 
 
-def _recall(method: Method, queue: Queue, compared: kernels.sieve.Compared, decision: Decision) -> Recall | None:
-    """Estimate the recall of a run from its found pairs, without copies, which are always found.
-
-    None if full buckets may have hidden pairs, whose number is not known.
-    """
-    probability = method.hit_probability
-    if probability is None or decision.num_hidden:
-        return None
-    near = ~decision.measured.exact
-    left, right = decision.left[near], decision.right[near]
+def _expected(
+    method: Method,
+    queue: Queue,
+    compared: kernels.sieve.Compared,
+    left: Positions,
+    right: Positions,
+    measured: Measured,
+) -> Floats:
+    """Return the similarities by which the chance of pairs to be proposed is known."""
     sizes = compared.shingles.sizes
 
     def sizes_at(positions: Positions) -> Floats:
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)
 
-    similarity = decision.measured[schemas.SIMILARITY.name][near]
-    similarity = method.proposed_similarity(similarity, sizes_at(left), sizes_at(right))
-    # Pairs of one cluster share signatures: they are found or missed together.
-    return estimate_recall(similarity, first_members(len(queue.order), left, right)[left], probability)
+    return method.proposed_similarity(measured[schemas.SIMILARITY.name], sizes_at(left), sizes_at(right))
 
 
 def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:

@@ -19,7 +19,7 @@ from neardup import schemas
 from neardup.arrays import arrow_of
 from neardup.decide.outcome import Removals
 from neardup.documents.batch import Rejected
-from neardup.engines.base import Counted, Decided, Engine, Searched, decide
+from neardup.engines.base import Counted, Decided, Engine, Inputs, Searched, decide
 from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output, pipeline
 from neardup.engines.spark.found import find_here, list_documents, place_documents
@@ -28,11 +28,7 @@ from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
 from neardup.fingerprints.sketches import Sketches
-from neardup.formats.reading import Task
-from neardup.methods.base import Method
-from neardup.methods.registry import method_of
 from neardup.methods.sketcher import Sketcher
-from neardup.output.kept import try_sinks
 from neardup.output.tables import removed_batches
 from neardup.progress import Progress, Stages
 from neardup.report.contents import drop_near_counts
@@ -57,26 +53,12 @@ class SparkEngine(Engine):
         super().__init__(run)
         self.master, self.rounds = master, 0
 
-    def inputs(self, folder: OutputDirectory | None) -> Found:
-        """Find the inputs, and begin the output."""
-        run = self.run
-        if run.selection.audit_sample:
-            method_of(run.method).refuse_audit(run.selection.audit_sample)
-        found = run.find()
-        run.rule.refuse(found.method.resolve())
-        if run.copies:
-            try_sinks(found.tasks)
-        if folder is not None:
-            folder.begin(resume=False)
-        return found._replace(tasks=[task.identified() for task in found.tasks])
-
     @contextmanager
     def open(
-        self, tasks: list[Task], method: Method, stages: Stages, shared: output.SharedFolder | None = None
+        self, inputs: Inputs, stages: Stages, shared: output.SharedFolder | None = None
     ) -> Iterator[tuple[pipeline.Run, Files]]:
         """Open the flow of the run on a cluster, over the parts that were found."""
-        run = self.run
-        selection = method.in_all_pairs(run.selection) if run.all_pairs else run.selection
+        run, tasks = self.run, inputs.tasks
 
         def order(listed: DataFrame, num_documents: int) -> pa.Table:
             if shared is not None:
@@ -90,7 +72,7 @@ class SparkEngine(Engine):
             corpus = Files(
                 spark, spark.sparkContext.broadcast(tasks), run.settings.on_error, run.selection.within is not None
             )
-            given = spark, corpus, method, selection, stages
+            given = spark, corpus, inputs.method, inputs.selection, stages
             reordered = order if run.rule.reorders else None
             with pipeline.Run(*given, all_pairs=run.all_pairs, order=reordered) as flow:
                 try:
@@ -105,26 +87,28 @@ class SparkEngine(Engine):
 
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
-        found = self.inputs(folder)
-        with self.open(found.tasks, found.method.resolve(), stages) as (flow, _):
-            return self.collect(flow, flow.search(), found, scratch)
+        inputs = self.inputs()
+        if folder is not None:
+            folder.begin(resume=False)
+        with self.open(inputs, stages) as (flow, _):
+            return self.collect(flow, flow.search(), inputs, scratch)
 
-    def collect(self, flow: pipeline.Run, search: pipeline.Search, found: Found, scratch: Scratch) -> Searched:
+    def collect(self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch) -> Searched:
         """Collect what was found on the driver."""
         run, method = self.run, flow.method.value
         with flow.named("decide"):
-            listed = list_documents(search.listed, run.rule, found.tasks, run.selection.keep)
+            listed = list_documents(search.listed, run.rule, inputs.tasks, run.selection.keep)
             put_rejected(scratch, listed.rejected)
-            searched = find_here(search, listed, found.tasks, method, run.rule)
+            searched = find_here(search, listed, inputs.tasks, method, run.rule)
         audited = None
         if run.selection.audit_sample:
             with flow.named("audit"):
                 sample = listed.keys[draw_sample(listed.sizes > 0, run.selection.audit_sample)]
                 audited = flow.audit(sample, method.settings.threshold)
-        has_ids = any(task.columns.id is not None for task in found.tasks)
+        has_ids = any(task.columns.id is not None for task in inputs.tasks)
         hashes = hash_ids(listed.ids) if has_ids else np.empty(0, np.uint64)
         repeated = check_ids(run, hashes, searched.corpus, searched.locations)
-        return replace(searched, warnings=found.warnings + repeated, audited=audited)
+        return replace(searched, warnings=inputs.warnings + repeated, audited=audited)
 
     def complete(self, report: dict[str, Any]) -> None:
         """Name the engine in the report, which has no counts of near fingerprints."""
@@ -143,7 +127,8 @@ def sign_files(
     run: Run, master: str | None, found: Found, counts: SignedCounts, stages: Stages
 ) -> tuple[Sketcher, Iterator[Sketches]]:
     """Sign the documents of files on a cluster; the driver collects the rows. counts : is updated."""
-    with SparkEngine(run, master).open(found.tasks, found.method, stages) as (flow, _), flow.named("sign"):
+    inputs = Inputs(found.tasks, found.method, run.selection, found.warnings)
+    with SparkEngine(run, master).open(inputs, stages) as (flow, _), flow.named("sign"):
         signed, sketcher = flow.sign(), flow.method.value.sketcher
         counts.rejected += [Rejected(**json.loads(line)) for line in output.rejected_lines(signed)]
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
@@ -209,15 +194,16 @@ def deliver(
     assert isinstance(engine, SparkEngine)
     shared, begun = output.SharedFolder(folder, scratch_folder), False
     try:
-        found = engine.inputs(folder)
+        inputs = engine.inputs()
+        folder.begin(resume=False)
         begun = True
-        with engine.open(found.tasks, found.method.resolve(), stages, shared) as (flow, corpus):
+        with engine.open(inputs, stages, shared) as (flow, corpus):
             search = flow.search()
             if search.fits_driver:
-                yield _decide_here(engine, flow, corpus, engine.collect(flow, search, found, scratch))
+                yield _decide_here(engine, flow, corpus, engine.collect(flow, search, inputs, scratch))
             else:
                 engine.refuse_size(search.num_documents, search.num_pairs)
-                yield _decide_on_workers(engine, flow, corpus, search, found, scratch, shared)
+                yield _decide_on_workers(engine, flow, corpus, search, inputs, scratch, shared)
     except BaseException:
         folder.discard()
         if begun and folder.remote is not None:
@@ -248,12 +234,12 @@ def _decide_on_workers(
     flow: pipeline.Run,
     corpus: Files,
     search: pipeline.Search,
-    found: Found,
+    inputs: Inputs,
     scratch: Scratch,
     shared: output.SharedFolder,
 ) -> Delivery:
     """Decide about more documents than the driver can collect."""
-    tasks, method = found.tasks, flow.method.value
+    tasks, method = inputs.tasks, flow.method.value
     outcome = flow.decide(search)
     engine.rounds = outcome.rounds
     with flow.named("write"):
@@ -269,7 +255,7 @@ def _decide_on_workers(
     return Delivery(
         flow,
         corpus,
-        Counted(tasks, method, found.warnings, totals, by_value),
+        Counted(tasks, method, inputs.warnings, totals, by_value),
         removed=rows,
         lists=partial(output.list_removed, outcome),
         sample=partial(output.sample_removals, outcome, totals, tasks, method),

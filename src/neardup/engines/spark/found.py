@@ -11,15 +11,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, arrow_of, find_in
-from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.decide.rule import Confirmed, Decision, Found, Queue, Rule
+from neardup.decide.rule import Confirmed, Found, Queue, Rule
 from neardup.documents.batch import Corpus, ValueNames
 from neardup.engines.base import Searched
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import LISTED, PLACES, RANKED, Search
+from neardup.engines.spark.pipeline import LISTED, PLACES, Search
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
@@ -27,13 +26,12 @@ from neardup.methods.base import Method
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import CANDIDATES, confirmed_schema
 from neardup.verify.measured import Measured, measured_of_copies
-from neardup.verify.recall import Recall, estimate_recall
 
 
 class Listed(NamedTuple):
     """The documents of a run, without their texts, in input order.
 
-    rows : of RANKED or LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values : uint64 by
+    rows : of LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values : uint64 by
     document, the hash of its value in the column of groups or of counts; empty without one. order : uint32, the
     documents in the order in which the rule decides.
     """
@@ -63,9 +61,9 @@ class Listed(NamedTuple):
 
 
 def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) -> Listed:
-    """Collect the documents of a run. listed : blocks of RANKED or LISTED."""
+    """Collect the documents of a run. listed : blocks of LISTED."""
     num_ranks = len(rank_columns(keep))
-    rows = collect(listed, RANKED if num_ranks else LISTED)
+    rows = collect(listed, LISTED)
     light = rows.filter(rows["rejected"].is_null()).sort_by("document")
     lines = output.in_order(rows.filter(rows["rejected"].is_valid()))
     counted = light["count_by"].combine_chunks()
@@ -94,6 +92,7 @@ def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method,
     at = _Positions(placed, queue)
     pairs = _Pairs.collect(search.confirmed, at, method)
     unlisted = _unlisted(search, at)
+    more = None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
     found = Found(
         queue=queue,
         confirmed=_confirmed(pairs, _left_out(unlisted, queue, rule), search.compared),
@@ -101,7 +100,7 @@ def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method,
         lengths=listed.rows["bytes"].to_numpy(),
         values=listed.values,
         unlisted=lambda: [unlisted],
-        measure=partial(_measure, _measured_more(search, at, method), at, method),
+        measure=partial(_measure, more, at, method),
         sieved=False,
     )
     ids = listed.ids if any(task.columns.id is not None for task in tasks) else None
@@ -114,7 +113,7 @@ def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method,
         warnings=[],
         found=found,
         short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
-        recall=partial(_recall, method, queue, pairs),
+        expected=partial(_expected, pairs, queue),
     )
 
 
@@ -272,10 +271,6 @@ def _confirmed(pairs: _Pairs, left_out: Mask, compared: int) -> Confirmed:
     return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, 0)
 
 
-def _measured_more(search: Search, at: _Positions, method: Method) -> _Pairs | None:
-    return None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
-
-
 def _measure(pairs: _Pairs | None, at: _Positions, method: Method, kept: Positions, documents: Positions) -> Measured:
     """Return the measures of pairs of documents, which workers have measured."""
     assert pairs is not None  # workers measure the pairs of clusters alone
@@ -289,12 +284,6 @@ def _measure(pairs: _Pairs | None, at: _Positions, method: Method, kept: Positio
     return measured
 
 
-def _recall(method: Method, queue: Queue, pairs: _Pairs, decision: Decision) -> Recall | None:
-    """Estimate the recall of a run from its found pairs; see the local engine."""
-    if method.hit_probability is None or decision.num_hidden:
-        return None
-    near = ~decision.measured.exact
-    left, right = decision.left[near], decision.right[near]
-    rows = pairs.find(queue.representative[left], queue.representative[right])
-    clusters = first_members(len(queue.order), left, right)[left]
-    return estimate_recall(pairs.expected[rows], clusters, method.hit_probability)
+def _expected(pairs: _Pairs, queue: Queue, left: Positions, right: Positions, _: Measured) -> Floats:
+    """Return the similarities by which the chance of pairs to be proposed is known."""
+    return pairs.expected[pairs.find(queue.representative[left], queue.representative[right])]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from threading import Event, Thread
 from typing import NamedTuple
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Accumulator, Broadcast, SparkContext
+from pyspark import Accumulator, Broadcast
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,8 +19,8 @@ from neardup import schemas
 from neardup.arrays import Integers, Ints, arrow_of, begins_run, find_in
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
-from neardup.decide.priority import rank_columns, sort_keys
-from neardup.engines.spark import decide
+from neardup.decide.priority import sort_keys
+from neardup.engines.spark import decide, session
 from neardup.engines.spark.blocks import Cells, Place, cells_of, collect, exchange, gather, hashed, scatter
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
@@ -88,10 +86,7 @@ _CELL_BYTES = 64 << 20
 _COPIES = 2  # of the features of a document, in its own cell and in those of other documents
 _ROW_BYTES, _ENTRY_BYTES = 500, 40  # of a document besides its features, and of a feature that is a bucket
 _PARTITIONS = "spark.sql.shuffle.partitions"
-_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
-_POLL_S = 1.0
-LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected")))
-RANKED = LISTED.append(LIGHT.field("ranks"))
+LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected", "ranks")))
 PLACES = pa.schema(map(PLACED.field, ("document", "position", "first")))
 """The columns of documents that the driver collects."""
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
@@ -222,8 +217,7 @@ class Run:
                 light = self._persist(self._map(self.corpus.all(), describe, described))
                 self.num_documents = light.count()
             self._fit_partitions(self.num_features.value)
-            columns = RANKED if rank_columns(self.selection.keep) else LISTED
-            listed = self._pick(light, columns.names, LIGHT)
+            listed = self._pick(light, LISTED.names, LIGHT)
             documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light, listed))
             placed = self._pick(documents, PLACES.names, PLACED)
             self.entered = documents
@@ -477,23 +471,9 @@ class Run:
         with self.timed.stage(stage) as progress, self.labelled(stage, progress):
             yield
 
-    @contextmanager
-    def labelled(self, stage: str, progress: Progress) -> Iterator[None]:
+    def labelled(self, stage: str, progress: Progress) -> AbstractContextManager[None]:
         """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still run."""
-        context, group = self.spark.sparkContext, f"neardup-{uuid4().hex}"
-        before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
-        context.setLocalProperty(_GROUP, group)
-        context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
-        try:
-            with _watched(context, group, progress):
-                yield
-        except BaseException:
-            with suppress(Exception):
-                context.cancelJobGroup(group)
-            raise
-        finally:
-            for name, value in before.items():
-                context.setLocalProperty(name, value)
+        return session.labelled(self.spark.sparkContext, stage, progress)
 
 
 def fit_partitions(num_bytes: int, num_cores: int) -> int:
@@ -502,32 +482,6 @@ def fit_partitions(num_bytes: int, num_cores: int) -> int:
     Spark's default, 200, takes twice the processor time for 100,000 documents, as a task of a Python worker costs.
     """
     return min(max(num_cores, -(-num_bytes // _CELL_BYTES)), SLICES_PER_CORE * num_cores)
-
-
-@contextmanager
-def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[None]:
-    """Report the tasks of the jobs of a group to `progress.tasks`, if there is one."""
-    ended, report = Event(), getattr(progress, "tasks", lambda done, total: None)
-
-    def watch() -> None:
-        tracker = context.statusTracker()
-        while not ended.wait(_POLL_S):
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            ours = {stage for job in jobs if job is not None for stage in job.stageIds}
-            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
-            running = [stage for stage in active if stage is not None]
-            if running:
-                report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
-
-    thread = Thread(target=watch, daemon=True)
-    if hasattr(progress, "tasks"):
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        if thread.is_alive():
-            thread.join()
 
 
 def declare(schema: pa.Schema) -> str:
