@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,13 +16,15 @@ from neardup.decide.priority import priority_order, rank_columns
 from neardup.decide.rule import Confirmed, Found, Queue, Rule
 from neardup.documents.batch import Corpus, ValueNames
 from neardup.engines.base import Searched
+from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import LISTED, PLACES, Search
+from neardup.engines.spark.pipeline import LISTED, PLACES, POSITIONS, Outcome, Run, Search, driver_limit
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.methods.stages import batch_of
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import CANDIDATES, confirmed_schema
 from neardup.verify.measured import Measured, measured_of_copies
@@ -91,18 +93,8 @@ def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method,
     queue = _queue(order, placed, sizes > 0, num_against)
     at = _Positions(placed, queue)
     pairs = _Pairs.collect(search.confirmed, at, method)
-    unlisted = _unlisted(search, at)
-    more = None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
-    found = Found(
-        queue=queue,
-        confirmed=_confirmed(pairs, _left_out(unlisted, queue, rule), search.compared),
-        method=method,
-        lengths=listed.rows["bytes"].to_numpy(),
-        values=listed.values,
-        unlisted=lambda: [unlisted],
-        measure=partial(_measure, more, at, method),
-        sieved=False,
-    )
+    found = _found(search, at, pairs, rule, method)
+    found = replace(found, lengths=listed.rows["bytes"].to_numpy(), values=listed.values)
     ids = listed.ids if any(task.columns.id is not None for task in tasks) else None
     names = [task.part.name for task in tasks]
     return Searched(
@@ -143,6 +135,50 @@ def _ranks(light: pa.Table, num_ranks: int) -> list[Floats]:
     has_ranks = np.diff(lists.offsets.to_numpy()) > 0
     ranks[has_ranks] = lists.flatten().to_numpy().reshape(-1, 2 * num_ranks)
     return [ranks[:, 2 * number : 2 * number + 2] for number in range(num_ranks)]
+
+
+def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
+    """Decide about the rows of a DataFrame on the driver, by a rule that workers do not perform."""
+    if not search.fits_driver:
+        size = large_spark_of(search.num_documents, search.num_pairs, driver_limit())
+        size.refuse("dedup", asdict(flow.selection))
+    method = flow.method.value
+    with flow.named("decide"):
+        rows = collect(search.placed, POSITIONS).sort_by("position")
+        places, first = (column.to_numpy() for column in rows.columns)
+        numbers = np.arange(len(places), dtype=np.uint32)
+        placed = _Places(places, numbers, np.searchsorted(places, first))
+        queue = _queue(numbers, placed, np.ones(len(places), np.bool_), int(np.searchsorted(places, NEW)))
+        at = _Positions(placed, queue)
+        found = _found(search, at, _Pairs.collect(search.confirmed, at, method), rule, method)
+        removals = rule.decide(found).removals
+        measured = removals.measured
+        table = batch_of(
+            confirmed_schema(method.measures),
+            places[removals.kept],
+            places[removals.documents],
+            method.strength(measured),
+            np.ones(len(removals.kept)),
+            *measured.arrow(method.measures),
+        )
+        removed = flow.spark.createDataFrame(pa.Table.from_batches([table]))
+    return Outcome(search.light, search.documents, search.compared, search.hidden, removed, removed, 0)
+
+
+def _found(search: Search, at: _Positions, pairs: _Pairs, rule: Rule, method: Method) -> Found:
+    """Return what was found, without the lengths and values of documents."""
+    unlisted = _unlisted(search, at)
+    more = None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
+    return Found(
+        queue=at.queue,
+        confirmed=_confirmed(pairs, _left_out(unlisted, at.queue, rule), search.compared),
+        method=method,
+        lengths=np.empty(0, np.int64),
+        values=np.empty(0, np.uint64),
+        unlisted=lambda: [unlisted],
+        measure=partial(_measure, more, at, method),
+        sieved=False,
+    )
 
 
 class _Places(NamedTuple):

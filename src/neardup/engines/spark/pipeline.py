@@ -88,7 +88,8 @@ _ROW_BYTES, _ENTRY_BYTES = 500, 40  # of a document besides its features, and of
 _PARTITIONS = "spark.sql.shuffle.partitions"
 LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected", "ranks")))
 PLACES = pa.schema(map(PLACED.field, ("document", "position", "first")))
-"""The columns of documents that the driver collects."""
+POSITIONS = pa.schema(map(PLACED.field, ("position", "first")))
+"""The columns of documents that the driver collects; of a DataFrame, POSITIONS."""
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
 
 
@@ -219,7 +220,8 @@ class Run:
             self._fit_partitions(self.num_features.value)
             listed = self._pick(light, LISTED.names, LIGHT)
             documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light, listed))
-            placed = self._pick(documents, PLACES.names, PLACED)
+            names = PLACES.names if self.corpus.in_order else POSITIONS.names
+            placed = self._pick(documents, names, PLACED)
             self.entered = documents
             if self._packed:
                 packed = (light, LIGHT), (documents, PLACED)
