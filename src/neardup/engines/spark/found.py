@@ -166,7 +166,7 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
 
 
 def _found(search: Search, at: _Positions, pairs: _Pairs, rule: Rule, method: Method) -> Found:
-    """Return what was found, without the lengths and values of documents."""
+    """Return the confirmed pairs of a search; it has neither lengths nor values of documents."""
     unlisted = _unlisted(search, at)
     more = None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
     return Found(
