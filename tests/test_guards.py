@@ -24,10 +24,13 @@ import neardup
 from neardup.api.index import AddOptions
 from neardup.api.index_lines import LineOptions
 from neardup.errors import NeardupError, SettingError
+from neardup.runs.options import ReadingSettings
 from neardup.runs.run import BatchOptions, CacheOptions, ReadingOptions, TextOptions
 from neardup.settings.constraints import Constraint, constraints_of
+from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
 from neardup.settings.methods import Jieba, MinHash, SimHash, Vectors
-from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.settings.passages import PassageOutput, PassageSettings
+from neardup.settings.run import EngineSettings, GroupSettings, OutputSettings, RunSettings, SelectionSettings
 from neardup.settings.service import ServiceSettings
 from reference.checks import for_every
 from reference.sources import SOURCE, nodes_of, tree_of
@@ -297,7 +300,8 @@ OPTIONS = {kind.__name__: kind for kind in DECLARED}
 def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    spelled = [re.fullmatch(r"spelled_out\((\w+)\)", ast.unparse(decorator)) for decorator in function.decorator_list]
+    decorators = map(ast.unparse, function.decorator_list)
+    spelled = [re.fullmatch(r"spelled_out\((\w+)(, is_reported=True)?\)", decorator) for decorator in decorators]
     options = [name for match in spelled if match for name in OPTIONS[match[1]].__annotations__]
     return [*(one.arg for one in named if one is not None and one.arg not in ("self", "cls")), *options]
 
@@ -485,12 +489,34 @@ def test_settings_cannot_be_changed_or_given_by_place():
             settings("words")
 
 
-def test_dedup_takes_every_setting_of_the_sieve_and_of_the_run_with_its_default():
-    parameters = inspect.signature(neardup.dedup).parameters
-    for settings in (SelectionSettings, RunSettings):
+OPTIONS_OF = {
+    neardup.dedup: (ReadingSettings, SelectionSettings, GroupSettings, OutputSettings, RunSettings, EngineSettings),
+    neardup.cluster: (ReadingSettings, SelectionSettings, RunSettings, EngineSettings),
+    neardup.remove_passages: (ReadingSettings, PassageOutput, RunSettings),
+    neardup.find_contamination: (ReadingSettings, ItemSettings, ContaminationSettings, ContaminationOutput),
+}
+
+
+@pytest.mark.parametrize("function", OPTIONS_OF, ids=lambda function: function.__name__)
+def test_a_function_takes_every_option_of_its_settings_with_its_default(function):
+    parameters = inspect.signature(function).parameters
+    for settings in OPTIONS_OF[function]:
         for name, field in settings.__dataclass_fields__.items():
             assert parameters[name].default == field.default
-    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in list(parameters.values())[1:])
+            assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+OF_THE_COMMAND_LINE = r"--|exit|repeat|neardup "
+
+
+@pytest.mark.parametrize("function", [neardup.dedup, neardup.remove_passages, neardup.find_contamination])
+def test_an_option_has_the_same_sentence_in_python_and_on_the_command_line(function):
+    docstring = " ".join(inspect.getdoc(function).split())
+    for settings in (*OPTIONS_OF[function], *([PassageSettings] if function is neardup.remove_passages else [])):
+        for name, constraint in constraints_of(settings).items():
+            sentence = constraint.help[0].lower() + constraint.help[1:]
+            if not re.search(OF_THE_COMMAND_LINE, sentence) and settings not in (ReadingSettings, RunSettings):
+                assert f"{name} : {sentence}" in docstring
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import Any
 import neardup
 from neardup import errors, suggestion
 from neardup.api import index_files
+from neardup.runs.options import ReadingSettings
 from neardup.settings import methods, run
 from neardup.settings.run import IndexSettings
 from neardup.stores import base
@@ -55,6 +56,14 @@ OF_INDEX = ("Answer", "Hit", "Document")
 INDEXES = ("HammingIndex", "LSHIndex")
 PAGES = ("method",)
 METHODS = (methods.MinHash, methods.SimHash, methods.Vectors)
+ARGUMENTS = {
+    ReadingSettings: "the inputs",
+    run.SelectionSettings: "the decision",
+    run.GroupSettings: "groups",
+    run.OutputSettings: "the output",
+    run.RunSettings: "the machine",
+    run.EngineSettings: "the engine",
+}
 _HEAD = """# API
 
 Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
@@ -81,7 +90,7 @@ Bands and blocks by themselves, and records that other results contain: `from ne
 def render() -> str:
     """Return the page."""
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
-    parts += map(_settings_table, (*METHODS, methods.Jieba, run.SelectionSettings, run.RunSettings))
+    parts += map(_settings_table, (*METHODS, methods.Jieba, *ARGUMENTS))
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
     parts += ["## Results\n", *map(_entry, RESULTS), *_methods("Sweep"), _entry("Suggestion", suggestion)]
     parts += [_INDEX, _settings_table(IndexSettings)]
@@ -135,11 +144,7 @@ def _default(value: Any) -> str:
 
 
 def _settings_table(settings: type) -> str:
-    title = (
-        settings.__name__
-        if settings in (*METHODS, methods.Jieba, IndexSettings)
-        else "Arguments of dedup: " + ("the decision" if settings is run.SelectionSettings else "the machine")
-    )
+    title = f"Arguments of dedup: {ARGUMENTS[settings]}" if settings in ARGUMENTS else settings.__name__
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
     for field in dataclasses.fields(settings):
         constraint = field.metadata["constraint"]

@@ -6,13 +6,15 @@ import errno
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from neardup.errors import NeardupError, OutputError
 
+AnyPath: TypeAlias = str | os.PathLike[str]
 _SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with all that is added
 
 # What to do about an OSError is a matter of its cause, not of the place that met it.
@@ -77,7 +79,7 @@ class AtomicFile(AbstractContextManager[Path]):
         Instead of an OSError in the block or while renaming.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = Path(path)
         beginning = self.path.name[:_SHOWN_OF_NAME]
         self.partial = self.path.with_name(f".{beginning}.{secrets.token_hex(8)}.partial")
@@ -171,6 +173,15 @@ def read_json(path: _Readable) -> Any:
         raise ValueError("it is nested too deeply to be read") from error
     except ValueError as error:
         raise ValueError(f"it is not JSON in UTF-8: {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the values of TOML. Raises ValueError if it is not TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(text)
 
 
 def lines_of(text: str) -> list[str]:

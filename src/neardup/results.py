@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ from neardup import answers
 from neardup.arrays import Mask
 from neardup.candidates.bands import Bands
 from neardup.errors import InputError, OutputError, SettingError
-from neardup.files import write_text, writing_to
+from neardup.files import AnyPath, write_text, writing_to
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.output.tables import check_output
 from neardup.report import charts
@@ -40,7 +39,7 @@ T = TypeVar("T")
 Chart = Callable[[Mapping[str, Any]], str]
 
 
-def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: Chart) -> charts.Drawing:
+def _drawn(report: dict[str, Any], path: AnyPath | None, *kinds: Chart) -> charts.Drawing:
     """Return the first chart that a report has, and write it to a file if a path is given."""
     with speaking(report.get("lang", "en")):
         chart = next(filter(None, (kind(report) for kind in kinds)), "")
@@ -54,7 +53,7 @@ def _drawn(report: dict[str, Any], path: str | os.PathLike[str] | None, *kinds: 
     return charts.standalone(chart)
 
 
-def _file_of(answers: str | os.PathLike[str] | None) -> Path | None:
+def _file_of(answers: AnyPath | None) -> Path | None:
     """Return the file of answers. Raises OutputError if it is no path."""
     return None if answers is None else Path(check_path("answers", answers, OutputError))
 
@@ -173,7 +172,7 @@ class Deduplication(_WithPage, page="dedup_html"):
         """
         return _filled(self._least, "least_similar", None)(n)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> charts.Drawing:
+    def plot(self, path: AnyPath | None = None) -> charts.Drawing:
         """Return the histogram of the similarities of near-duplicates to their kept documents; of distances, the bars.
 
         Parameters
@@ -394,7 +393,7 @@ class Sweep(_Reported):
         answer: Callable[[SweepPair], bool | None],
         *,
         count: int = 27,
-        answers: str | os.PathLike[str] | None = None,
+        answers: AnyPath | None = None,
         min_precision: float = 0.6,
     ) -> Suggestion:
         """Ask about pairs of nine bands of similarity, and return the settings with the largest estimated F1.
@@ -423,9 +422,7 @@ class Sweep(_Reported):
         asked: Suggestion = self._asker().ask(answer, count, _file_of(answers), min_precision)
         return asked
 
-    def write_questions(
-        self, path: str | os.PathLike[str], *, count: int = 27, answers: str | os.PathLike[str] | None = None
-    ) -> int:
+    def write_questions(self, path: AnyPath, *, count: int = 27, answers: AnyPath | None = None) -> int:
         """Write a page that asks about the pairs of `ask`, and saves the answers as a file for it; return their number.
 
         Parameters
@@ -450,7 +447,7 @@ class Sweep(_Reported):
         rows = self.counts.to_pylist()
         return "removed " + ", ".join(f"{row['removed']:,} at {row['threshold']:g}" for row in rows)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> charts.Drawing:
+    def plot(self, path: AnyPath | None = None) -> charts.Drawing:
         """Return the bars of the removed documents at each threshold, as `Deduplication.plot` does.
 
         Parameters

@@ -6,10 +6,11 @@ Row for row the result of `neardup.dedup` on the same documents. `pip install ne
 from __future__ import annotations
 
 from neardup.engines.choose import require_spark
+from neardup.settings.constraints import ColumnNames
 
 require_spark()
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -26,7 +27,7 @@ from pyspark.sql.types import DataType, DecimalType, LongType
 from neardup.arrays import arrow_of
 from neardup.decide.priority import rank_columns
 from neardup.decide.rules import rule_of
-from neardup.engines.capabilities import FRAMES, refuse_within
+from neardup.engines.capabilities import FRAMES
 from neardup.engines.spark.found import decide_rows
 from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run
 from neardup.engines.spark.session import first_line, translated
@@ -38,6 +39,7 @@ from neardup.methods.sketcher import Sketcher
 from neardup.methods.stages import Read
 from neardup.progress import Stages
 from neardup.runs.columns import listed
+from neardup.runs.refusals import refuse_together
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Linkage, SelectionSettings, split_copies
 
@@ -88,7 +90,7 @@ def dedup(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -128,7 +130,8 @@ def dedup(
     selection = SelectionSettings(keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size)
     FRAMES.refuse("dedup", {"keep": split_copies(keep)[0]})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
-    refuse_within(within, is_possible=chosen.keeps_groups_apart)
+    if not chosen.keeps_groups_apart:
+        refuse_together("fingerprints", within=within)
     run, outcome = _run(df, text_column, id_column, chosen, selection, against)
     removed = _with_ids(outcome, outcome.removed, chosen)
     with run.named("removed"):
@@ -140,7 +143,7 @@ def find_pairs(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -169,7 +172,7 @@ def cluster(
     df: DataFrame,
     *,
     text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
+    id_column: ColumnNames = None,
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
@@ -212,11 +215,7 @@ def cluster(
 
 
 def sign(
-    df: DataFrame,
-    *,
-    text_column: str = "text",
-    id_column: str | Sequence[str] | None = None,
-    method: MethodSettings | str = "simhash",
+    df: DataFrame, *, text_column: str = "text", id_column: ColumnNames = None, method: MethodSettings | str = "simhash"
 ) -> DataFrame:
     """Return the fingerprint or signature of each document.
 
@@ -265,7 +264,7 @@ def _method(settings: MethodSettings, text_column: str) -> Method:
 def _run(
     df: DataFrame,
     text_column: str,
-    id_column: str | Sequence[str] | None,
+    id_column: ColumnNames,
     method: Method,
     selection: SelectionSettings,
     against: DataFrame | None,
@@ -292,7 +291,7 @@ def _run(
 def _frame(
     df: DataFrame,
     text_column: str,
-    id_column: str | Sequence[str] | None,
+    id_column: ColumnNames,
     keep: Keep,
     within: str | None,
     vector_length: int | None,
@@ -377,12 +376,12 @@ def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _several(names: str | Sequence[str] | None) -> list[str]:
+def _several(names: ColumnNames) -> list[str]:
     """Return one name, several or none as a list."""
     return [names] if isinstance(names, str) else list(names or ())
 
 
-def _key(df: DataFrame, id_column: str | Sequence[str] | None) -> Column:
+def _key(df: DataFrame, id_column: ColumnNames) -> Column:
     """Return the column that identifies a row, and orders rows."""
     names = _several(id_column)
     if len(names) == 1:
@@ -406,7 +405,7 @@ def _key(df: DataFrame, id_column: str | Sequence[str] | None) -> Column:
     return key
 
 
-def _refuse_repeated(light: DataFrame, id_column: str | Sequence[str] | None) -> None:
+def _refuse_repeated(light: DataFrame, id_column: ColumnNames) -> None:
     repeated = light.groupBy("document", "against").count().filter((F.col("count") > 1) | F.isnull("document")).first()
     if repeated is not None:
         raise InputError(
@@ -424,7 +423,7 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
     return pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
 
 
-def _kept(df: DataFrame, id_column: str | Sequence[str] | None, removed: DataFrame, is_few: bool) -> DataFrame:
+def _kept(df: DataFrame, id_column: ColumnNames, removed: DataFrame, is_few: bool) -> DataFrame:
     """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
     key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
     gone = removed.select(F.col("id").alias(key))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.errors import SettingError
-from neardup.files import write_text, writing_to
+from neardup.files import AnyPath, write_text, writing_to
 from neardup.output.tables import check_output
 from neardup.report.items import MarkedPair
 from neardup.settings.jieba import JIEBA, Jieba
@@ -78,7 +77,7 @@ class Suggestion:
             "levels": [level._asdict() for level in self.levels],
         }
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    def write(self, path: AnyPath, *, overwrite: bool = False) -> Path:
         """Write the settings to a TOML file, for `neardup dedup --config`.
 
         Parameters

@@ -167,12 +167,17 @@ def test_a_limit_that_the_pairs_do_not_reach_is_refused(options, limits, message
         ({"linkage": "connected"}, "linkage='connected', passages=None, group_by=None"),
         ({"keep": "none"}, "linkage='connected', passages=None, group_by=None"),
         ({"passages": 200}, "passages=200, group_by=None"),
-        ({"method": neardup.MinHash(similarity="containment")}, "group_by=None, similarity='containment'"),
     ],
 )
 def test_a_run_whose_pairs_do_not_decide_is_refused(options, given) -> None:
     with pytest.raises(SettingError, match=rf"rethreshold=True keeps pairs.* got .*{given}\. Leave rethreshold out"):
         neardup.dedup(["a text"], rethreshold=True, **options)
+
+
+def test_a_measure_that_depends_on_the_order_is_refused() -> None:
+    method = neardup.MinHash(similarity="containment")
+    with pytest.raises(SettingError, match="rethreshold=True compares documents in both directions: got similarity"):
+        neardup.dedup(["a b c d e f"], method=method, rethreshold=True)
 
 
 def test_a_threshold_in_the_place_of_true_is_refused() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+import neardup
 from neardup.cli.main import cli
+from neardup.runs.run import reported_options
 
 FOX = "the quick brown fox jumps over the lazy dog and runs away from here"
 
@@ -63,8 +67,8 @@ def test_the_report_of_a_run_repeats_it(method: str) -> None:
         ("a.toml", "threshold = [0.5]", "threshold in a.toml must be a string or a number: got [0.5]"),
         ("a.toml", "text-column = [{a = 1}]", "must be a string or a number, or a list of them: got [{'a': 1}]"),
         ("a.json", '{"command": "find-pairs"}', "is no report of neardup dedup: got that of find-pairs"),
-        ("a.json", '{"command": "dedup"}', "--config a.json does not repeat a run: the report has no 'settings'"),
-        ("a.json", '{"command": "dedup", "method": null}', "used a Python function"),
+        ("a.json", '{"command": "dedup"}', "--config a.json does not repeat a run: the report has no 'options'"),
+        ("a.json", '{"command": "dedup", "options": {"tokens": null}}', "used a Python object as tokens"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(name: str, text: str, message: str) -> None:
@@ -74,31 +78,20 @@ def test_a_file_that_does_not_fit_is_refused(name: str, text: str, message: str)
     assert message in result.stderr
 
 
-@pytest.mark.parametrize("command", ["dedup", "passages"])
-def test_a_report_that_lacks_a_part_is_refused_with_the_name_of_the_part(command: str) -> None:
-    assert run(command, "in.jsonl", "-o", "out", "--text-column", "body").exit_code == 0
-    report = json.loads(Path("out/report.json").read_text())
-    parts = ["settings", "columns", "inputs", "num_inputs", "warnings", *(["method"] if command == "dedup" else [])]
-    wrong = {part: report | {part: 5 if part != "num_inputs" else "5"} for part in parts}
-    wrong |= {part: {key: value for key, value in report.items() if key != part} for part in parts}
-    wrong["columns.id"] = report | {"columns": {"text": "body"}}
-    wrong["inputs[0].role"] = report | {"inputs": [{"name": "in.jsonl", "format": "jsonl"}]}
-    wrong["inputs[0].name"] = report | {"inputs": ["in.jsonl"]}
-    for part, partial in wrong.items():
-        Path("a.json").write_text(json.dumps(partial))
-        result = run(command, "-o", "again", "--config", "a.json")
-        assert result.exit_code == 2
-        assert f"--config a.json does not repeat a run: the report has no '{part}'" in result.stderr
-
-
 def test_a_missing_file_is_named() -> None:
     assert "--config none.toml cannot be read" in run("dedup", "in.jsonl", "-o", "out", "--config", "none.toml").stderr
 
 
-def test_a_report_of_contamination_does_not_repeat_the_run():
-    Path("report.json").write_text(json.dumps({"command": "contamination"}))
-    result = run("contamination", "in.jsonl", "-o", "out", "--config", "report.json")
-    assert "Write the options to a TOML file" in result.stderr
+def test_a_report_of_contamination_names_its_items_and_their_columns() -> None:
+    Path("items.jsonl").write_text(json.dumps({"question": FOX}) + "\n")
+    options = ["--corpus", "in.jsonl", "--text-column", "body", "--item-columns", "question", "--min-shingles", "4"]
+    assert run("contamination", "items.jsonl", *options, "-o", "out").exit_code == 0
+    result = run("contamination", "--config", "out/report.json", "-o", "again")
+    assert result.exit_code == 0, result.stderr
+    first, second = (json.loads(Path(f"{name}/report.json").read_text()) for name in ("out", "again"))
+    for part in ("options", "settings", "columns", "counts", "benchmarks"):
+        assert first[part] == second[part]
+    assert first["counts"]["contaminated"] == 1
 
 
 def test_a_report_repeats_how_inputs_were_read() -> None:
@@ -130,3 +123,50 @@ def test_a_method_on_the_command_line_takes_the_place_of_all_that_a_report_has(o
     assert run("dedup", "--config", "out/report.json", "-o", "again", *options).exit_code == 0
     method = json.loads(Path("again/report.json").read_text())["method"]
     assert (method["method"], method["tokens"], method["threshold"]) == chosen
+
+
+def options_of(**options: Any) -> dict[str, Any]:
+    """Return the options in the report of a run of dedup."""
+    return neardup.dedup("in.jsonl", text_column="body", **options).report["options"]
+
+
+def test_a_report_has_the_options_that_differ_from_their_default() -> None:
+    of_inputs = {"inputs": ["in.jsonl"], "text_column": "body"}
+    assert options_of() == of_inputs
+    assert options_of(keep="first", linkage="sieve", against=None) == of_inputs
+    assert options_of(keep="longest", on_error="skip") == of_inputs | {"keep": "longest", "on_error": "skip"}
+    assert options_of(method="simhash", max_distance=3) == of_inputs | {"method": "simhash", "max_distance": 3}
+    method = neardup.MinHash(threshold=np.float64(0.5), tokens=neardup.Jieba(mode="search", words=("a", "b")))
+    words = {"tokens": "jieba", "jieba_mode": "search", "add_word": ["a", "b"]}
+    pytest.importorskip("jieba")
+    assert options_of(method=method) == of_inputs | {"method": "minhash", "threshold": 0.5} | words
+
+
+def test_a_report_has_no_option_of_the_output_or_of_the_machine() -> None:
+    options = {"output": "out", "overwrite": True, "threads": 1, "batch_rows": 2, "cache_bytes": 0, "tables": False}
+    assert options_of(**options) == options_of()
+    assert options_of(rethreshold=True) == options_of()
+
+
+def test_a_collection_or_a_function_that_a_file_cannot_contain_is_null_and_named_when_the_run_is_repeated() -> None:
+    texts = neardup.dedup([FOX, f"{FOX} x"], against=[FOX], method=neardup.MinHash(tokens=str.split)).report["options"]
+    assert texts == {"inputs": None, "against": None, "method": "minhash", "tokens": None}
+    Path("a.json").write_text(json.dumps({"command": "dedup", "options": texts}))
+    result = run("dedup", "in.jsonl", "-o", "out", "--config", "a.json")
+    assert "The run of a.json used a Python object as against, which a file cannot contain" in result.stderr
+    Path("a.json").write_text(json.dumps({"command": "dedup", "options": {"inputs": None}}))
+    assert "Missing argument 'INPUT...'" in run("dedup", "-o", "out", "--config", "a.json").stderr
+
+
+def test_a_report_has_the_address_of_an_index_without_its_password() -> None:
+    with neardup.Index.create("an.index") as index:
+        assert options_of(against=index)["against"] == ["an.index"]
+    names = ["redis://user:secret@host/0?index=a", Path("in.jsonl")]
+    given = reported_options({"against": names}, {"against": None})
+    assert given == {"against": ["redis://user@host/0?index=a", "in.jsonl"]}
+
+
+def test_the_report_of_an_answer_at_another_limit_has_the_limit() -> None:
+    swept = neardup.dedup("in.jsonl", text_column="body", rethreshold=True)
+    again = swept.rethreshold(threshold=0.9)
+    assert again.report["options"] == swept.report["options"] | {"threshold": 0.9}

@@ -196,7 +196,7 @@ def test_an_option_of_one_value_is_refused_twice(arguments, option):
 def test_an_option_of_several_values_may_be_repeated_and_a_switch_is_a_switch():
     command = cli.commands["dedup"]
     context = command.make_context("dedup", ["a", "-o", "x", "--against", "b", "--against", "c", "-q", "-q"])
-    assert context.params["against"] == ("b", "c")
+    assert [path.name for path in context.params["against"]] == ["b", "c"]
 
 
 def test_a_misspelt_word_is_corrected():

@@ -130,7 +130,7 @@ def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
     assert second.stages > 3
     assert (out / "kept" / "in.parquet").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out"]
-    monkeypatch.setattr("neardup.api.removal.build_report", lambda *_: 1 / 0)
+    monkeypatch.setattr("neardup.api.removal.build_report", lambda *_, **__: 1 / 0)
     for _ in range(2):  # an error ends the run, too
         with pytest.raises(ZeroDivisionError):
             neardup.dedup(source, output=tmp_path / "failed")

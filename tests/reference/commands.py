@@ -61,6 +61,7 @@ FAILURES = [
             "--config nope.toml",
             "--config page.html",
             "--config report.json",
+            "--config old.json",
             "--group-by id --keep none",
             "--keep none,longest",
             "--master local",

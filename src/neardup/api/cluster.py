@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.decide.clusters import Clusters, cluster_documents
+from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, Engine, decide
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
+from neardup.files import AnyPath
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, describe_clusters, first_rows
@@ -30,7 +31,7 @@ from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.run import Keep, Language, Linkage, OutputSettings, SelectionSettings
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def cluster(
     source: Source,
     *,
@@ -38,7 +39,7 @@ def cluster(
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     keep: Keep = "first",
     within: str | None = None,
     lang: Language = "en",
@@ -105,6 +106,7 @@ def cluster(
         against=against,
         method=chosen,
         selection=selection,
+        rule=rule_of(selection),
         resume=resume,
         table="clusters.parquet",
         outputs=() if output is None else (output,),
@@ -149,7 +151,9 @@ class _Clusters(Product[Clustering]):
         """Return the report, with the largest clusters."""
         decided = self.decided
         of_run = decided.tasks, decided.method, self.run.selection, decided.outcome, self.stages, decided.warnings
-        report = describe_clusters(build_report("cluster", *of_run), self.clusters, self._shown())
+        report = describe_clusters(
+            build_report("cluster", *of_run, options=self.run.given), self.clusters, self._shown()
+        )
         report["lang"] = self.lang
         self.engine.complete(report)
         return report

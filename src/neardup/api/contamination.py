@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, Literal
@@ -14,6 +12,7 @@ from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
+from neardup.files import AnyPath
 from neardup.formats.tables import TablePart
 from neardup.output import write as writing
 from neardup.output.contamination import Found, ItemTables
@@ -24,21 +23,23 @@ from neardup.report.stages import open_stages
 from neardup.results import Contamination
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.items import Items, read_items
+from neardup.runs.refusals import refuse_together
 from neardup.runs.run import BatchOptions, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.runs.run import Found as FoundInputs
 from neardup.runs.scratch import workspace
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
 from neardup.settings.run import Language
 from neardup.version import __version__
 
 
-@spelled_out(BatchOptions)
+@spelled_out(BatchOptions, is_reported=True)
 def find_contamination(
     items: Source,
     corpus: Source | None = None,
     *,
-    item_columns: str | Sequence[str] | None = None,
+    item_columns: ColumnNames = None,
     item_id_column: str | None = None,
     benchmark_column: str | None = None,
     threshold: float = 0.4,
@@ -46,7 +47,7 @@ def find_contamination(
     min_shingles: int = 5,
     common: int = 10,
     max_documents: int = 100,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: Literal["none", "items", "corpus"] = "none",
     lang: Language = "en",
     overwrite: bool = False,
@@ -64,20 +65,20 @@ def find_contamination(
     item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5". Default: the first
         of question, problem, prompt, query, instruction, input, text, content and sentence; and choices, options,
         answer, answers, solution, target, output and canonical_solution where they exist.
-    item_id_column : the column of their ids. Default: as the id_column of `dedup`.
-    benchmark_column : the column with the name of an item's benchmark. Default: the name of the input.
-    threshold : the minimum containment: the share of an item's shingles within one stretch of a document.
-    ngram : words in a shingle; of an item in Chinese, Japanese or Thai, 2 ngram - 1 characters.
-    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be found whole.
+    item_id_column : the id column of the items. Default: as of a corpus.
+    benchmark_column : the column with the benchmark of an item. Default: the name of the input.
+    threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
+    ngram : words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.
+    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be whole.
     common : the most documents that may have a sequence of eight words of an item, and the most items that may have a
-        shingle of it; what more have is boilerplate.
-    max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95
-        of a long item, the first.
+        shingle of it. What more have is boilerplate, which is listed and does not count.
+    max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95 of
+        a long item, the first. All are counted.
     output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, report.json and report.html to.
         Default: None, which only returns the result.
-    write : besides, items: copies of the items without those that were found; or corpus: copies of the corpus without
-        the documents that contain items; both in kept/. Or none.
-    lang : the language of report.html: en, or zh for simplified Chinese.
+    write : the clean copies to write: of the items without those that were found (items), of the corpus without the
+        documents that contain items (corpus), or none. Both are in kept/.
+    lang : the language of the report: English or simplified Chinese.
     overwrite, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
@@ -104,10 +105,7 @@ def find_contamination(
         threshold=threshold, ngram=ngram, min_shingles=min_shingles, common=common, max_documents=max_documents
     )
     wanted = ContaminationOutput(write=write, lang=lang)
-    if output is None and (write != "none" or resume):
-        raise SettingError(
-            f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
-        )
+    refuse_together("find_contamination", output=output, write=write, resume=resume)
     with open_documents(corpus, "corpus") as documents:
         run = run_of(
             items if corpus is None else documents,
@@ -173,6 +171,7 @@ def _report(
     return {
         "version": __version__,
         "command": "contamination",
+        "options": run.given,
         "settings": asdict(settings),
         "columns": {"items": items.columns, "text": run.inputs.text_column},
         "counts": made.counts(),

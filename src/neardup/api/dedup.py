@@ -7,13 +7,16 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Literal
 
-from neardup.api.removal import Removal, RemovalByWorkers, cut_passages, refuse_rethreshold
+from neardup.api.removal import Removal, RemovalByWorkers, cut_passages
+from neardup.decide.rules import refuse_rethreshold, rule_of
 from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.errors import SettingError
+from neardup.files import AnyPath
 from neardup.output.job import Job, open_job
 from neardup.results import Deduplication
+from neardup.runs.refusals import refuse_together
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
 from neardup.schemas import ANNOTATIONS
 from neardup.settings.methods import MethodSettings, method_named
@@ -21,7 +24,7 @@ from neardup.settings.passages import PassageSettings
 from neardup.settings.run import GroupSettings, Keep, Language, Linkage, OutputKind, OutputSettings, SelectionSettings
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def dedup(
     source: Source,
     *,
@@ -30,7 +33,7 @@ def dedup(
     max_distance: int | None = None,
     against: Source | None = None,
     update: bool = False,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: OutputKind = "kept",
     passages: int | None = None,
     keep: Keep = "first",
@@ -45,7 +48,7 @@ def dedup(
     tables: bool = True,
     rethreshold: bool = False,
     overwrite: bool = False,
-    scratch: str | os.PathLike[str] | None = None,
+    scratch: AnyPath | None = None,
     resume: bool = False,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
@@ -71,25 +74,30 @@ def dedup(
     output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; or its address on
         remote storage (`s3://...`): the files are written to `scratch` and copied there at the end, report.json last.
         Default: None, which only returns the result.
-    write : the contents of the folder instead of kept/: kept, the kept documents; mask, mask.parquet, a row for each
-        input row; ids, ids.parquet with the ids of the kept documents; annotated, annotated/ with all documents and
-        the columns duplicate_of, similarity, cluster and duplicates; removed, nothing.
+    write : the output besides removed.parquet: the kept documents in the format of the input (kept), a true or false
+        for each input row (mask), the ids of the kept documents (ids), all documents with the columns duplicate_of,
+        similarity, cluster and duplicates (annotated), or nothing (removed). In the folder these are kept/,
+        mask.parquet, ids.parquet and annotated/.
     passages : the fewest characters of a passage: those that are repeated in the kept documents are then cut, as by
         remove_passages; also passages.parquet and passages.html are written. Default: None, nothing is cut.
-    keep : the document of a cluster that is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN, or source for
-        the order of the inputs; or several, such as "max:date,longest", where each decides the ties of those before it.
-        "longest:3" keeps the three longest of a cluster, and so with the other orders; "none" removes all documents
-        that have a near-duplicate, and implies linkage="connected".
-    within : a column; only documents with the same value in it are compared, such as those of one language or site.
-    count_by : a column; the report counts the removed documents for each of its values. Default: that of `within`.
-    group_by : a column; documents with the same value in it, such as the files of a repository, are kept or removed
-        together. `groups`, and groups.parquet of the folder, list the groups.
-    group_share : of the documents of a group. It is removed if as many of them are near-duplicates of documents in kept
-        groups whose first document comes before its own in the order of `keep`.
-    lang : the language of report.html: en, or zh for simplified Chinese.
-    linkage : sieve, which removes documents similar to a kept one; or connected, for chains of similar documents.
-    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: by the method.
-    audit_sample : the number of documents to compare exactly with all others, to measure the recall.
+    keep : which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or the
+        order of the inputs (source). Separate several by commas: each decides the ties of those before it. longest:3
+        keeps three of a cluster, and so on; none keeps no document that has a near-duplicate.
+        "max:date,longest" has two orders; "none" implies linkage="connected".
+    within : compare only documents with the same value in this column, such as a language or a site.
+    count_by : count removed documents by the values of this column, such as a source. Default: the column of within.
+    group_by : keep or remove all documents with the same value in this column together, such as the files of a
+        repository. Writes groups.parquet. `groups` of the result lists the groups.
+    group_share : remove a group if at least this share of its documents are near-duplicates of documents in kept
+        groups. Groups come in the order of `keep`, by their first document.
+    lang : the language of reports and tables: English, or simplified Chinese, which is the default of a Chinese locale.
+    linkage : remove each document that is similar to a kept one (sieve), or all but one of each chain of similar
+        documents (connected).
+    max_bucket_size : the maximum number of documents in a bucket; later ones are left out, and counted in the report.
+        It keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), 1,000 with one
+        fingerprint, 10,000 with one sampled shingle (containment).
+    audit_sample : the number of sampled documents to compare exactly with all others, to measure the recall; 0 for
+        none.
     text_column, id_column : names of columns. Default: the first of text, content, body, raw_content and html; of id,
         doc_id, document_id, _id and url. The texts of several columns, such as ["title", "body"], are joined by line
         ends; the ids of several, such as ["repo", "path"], by colons, with percent signs and colons of their values
@@ -119,8 +127,8 @@ def dedup(
     max_unreadable : the share of unreadable rows above which a file counts as one that could not be read completely.
     progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
         neardup.Progress.
-    engine : local, on this machine; or spark, on a cluster, with the same result. docs/what-works-where.md lists what
-        each does not take. Workers open files under the names that are given here.
+    engine : run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.
+        docs/what-works-where.md lists what each does not take. Workers open files under the names that are given here.
     master : the cluster, such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
 
     Returns
@@ -156,6 +164,8 @@ def dedup(
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
     wanted = _wanted(output_settings, groups, selection, output, scratch)
+    if rethreshold:
+        refuse_rethreshold(selection, groups, passages)
     run = run_of(
         source,
         options,
@@ -165,8 +175,7 @@ def dedup(
         update=update,
         copies=output is not None and wanted in ("kept", "annotated"),
         passages=passages,
-        groups=groups,
-        rethreshold=rethreshold,
+        rule=rule_of(selection, groups, keeps_pairs=rethreshold),
         outputs=() if output is None else (output,),
     )
     reserved = ANNOTATIONS if wanted == "annotated" else ()
@@ -183,9 +192,7 @@ def dedup(
             return job.finish(Removal(run, decided, performer, job.stages, wanted, lang, tables), performer)
 
 
-def _on_workers(
-    performer: Engine, job: Job, wanted: str, lang: str, scratch: str | os.PathLike[str] | None
-) -> Deduplication:
+def _on_workers(performer: Engine, job: Job, wanted: str, lang: str, scratch: AnyPath | None) -> Deduplication:
     """Let the workers of a cluster write the kept documents."""
     from neardup.engines.spark.engine import deliver  # loads PySpark
 
@@ -198,8 +205,8 @@ def _wanted(
     settings: OutputSettings,
     groups: GroupSettings,
     selection: SelectionSettings,
-    output: str | os.PathLike[str] | None,
-    scratch: str | os.PathLike[str] | None,
+    output: AnyPath | None,
+    scratch: AnyPath | None,
 ) -> str:
     """Return the `write` of the settings.
 
@@ -210,16 +217,7 @@ def _wanted(
         raise SettingError(
             f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
         )
-    if settings.write != "kept" and output is None:
-        raise SettingError(
-            f"write sets the contents of an output folder: got write={settings.write!r} without one. Pass output, or "
-            "use the mask of the result."
-        )
-    if settings.passages is not None and settings.write not in ("kept", "removed"):
-        raise SettingError(
-            f"passages are cut from kept documents: got write={settings.write!r} with passages={settings.passages}. "
-            "Use write='kept' (--write kept) or 'removed', or leave passages (--passages) out."
-        )
+    refuse_together("dedup", write=settings.write, output=output, passages=settings.passages)
     return settings.write
 
 
@@ -241,12 +239,7 @@ def _performer(
         return against_index.open_engine(index, *named, run)
     method, threshold, max_distance = named
     settings = method_named("minhash" if method is None else method, threshold, max_distance)
-    if run.passages is not None and settings.vector_length is not None:
-        raise SettingError(
-            f"passages are cut from texts: got passages={run.passages} with {type(settings).__name__}, which "
-            "compares vectors. Leave passages (--passages) out."
-        )
+    if settings.vector_length is not None:
+        refuse_together("vectors", passages=run.passages, method=type(settings).__name__)
     run = replace(run, method=settings)
-    if run.rethreshold:
-        refuse_rethreshold(run)
     return open_engine(engine, master, "dedup", run)

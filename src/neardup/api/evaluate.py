@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
-from neardup.files import write_text, writing_to
+from neardup.files import AnyPath, write_text, writing_to
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.tables import check_output
@@ -41,8 +40,8 @@ def evaluate(
     method: MethodSettings | str = "minhash",
     threshold: float | None = None,
     max_distance: int | None = None,
-    plot: str | os.PathLike[str] | None = None,
-    errors: str | os.PathLike[str] | None = None,
+    plot: AnyPath | None = None,
+    errors: AnyPath | None = None,
     lang: Language = "en",
     overwrite: bool = False,
     curve_from: float | None = None,
@@ -124,7 +123,7 @@ def compare_methods(
     *,
     label: str | None = None,
     pairs: Source | None = None,
-    plot: str | os.PathLike[str] | None = None,
+    plot: AnyPath | None = None,
     overwrite: bool = False,
     curve_from: float | None = None,
     max_bucket_size: int | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -17,12 +16,14 @@ from neardup.api.index_files import FileJobs
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
+from neardup.files import AnyPath
 from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
 from neardup.methods.registry import method_of
 from neardup.runs.run import Source, Unpack, spelled_out
 from neardup.settings.constraints import (
+    ColumnNames,
     check_age,
     check_flag,
     check_import_name,
@@ -40,9 +41,9 @@ from neardup.stores.base import Import
 class StageOptions(TypedDict, total=False):
     """The columns of documents, as in `dedup`, and that which is stored with them."""
 
-    text_column: str | Sequence[str] | None
-    id_column: str | Sequence[str] | None
-    payload_column: str | Sequence[str] | None
+    text_column: ColumnNames
+    id_column: ColumnNames
+    payload_column: ColumnNames
     in_format: str | None
 
 
@@ -84,7 +85,7 @@ class Index(FileJobs):
     @classmethod
     def create(
         cls,
-        address: str | os.PathLike[str],
+        address: AnyPath,
         *,
         method: MethodSettings | str = "minhash",
         threshold: float | None = None,
@@ -92,7 +93,7 @@ class Index(FileJobs):
         storage: Storage = "features",
         max_bucket_size: int | None = None,
         expected_documents: int = 10_000_000,
-        idf: IdfTable | str | os.PathLike[str] | None = None,
+        idf: IdfTable | AnyPath | None = None,
     ) -> Index:
         """Create an index, and open it.
 
@@ -122,9 +123,7 @@ class Index(FileJobs):
         return cls(OpenIndex.create(check_path("address", address), prepared, made))
 
     @classmethod
-    def open(
-        cls, address: str | os.PathLike[str], *, read_only: bool = False, method: MethodSettings | None = None
-    ) -> Index:
+    def open(cls, address: AnyPath, *, read_only: bool = False, method: MethodSettings | None = None) -> Index:
         """Open an index.
 
         Parameters
@@ -146,11 +145,11 @@ class Index(FileJobs):
     @classmethod
     def from_run(
         cls,
-        address: str | os.PathLike[str],
-        folder: str | os.PathLike[str],
+        address: AnyPath,
+        folder: AnyPath,
         *,
-        idf: IdfTable | str | os.PathLike[str] | None = None,
-        payload_column: str | Sequence[str] | None = None,
+        idf: IdfTable | AnyPath | None = None,
+        payload_column: ColumnNames = None,
         **settings: Any,
     ) -> Index:
         """Create an index of the documents that a run of `dedup` kept, with its method and their ids, and open it.
@@ -294,9 +293,7 @@ class Index(FileJobs):
         for batch, incoming in map_ordered(batches, index.describe, threads, bytes_of=lambda batch: batch.texts.nbytes):
             yield index.add(batch, if_new=if_new, import_name=import_name, described=incoming)
 
-    def query_many(
-        self, source: Source, *, text_column: str | Sequence[str] | None = None, limit: int = 10
-    ) -> pa.Table:
+    def query_many(self, source: Source, *, text_column: ColumnNames = None, limit: int = 10) -> pa.Table:
         """Return the kept documents that are similar to each of many texts.
 
         Parameters
@@ -427,7 +424,7 @@ class Index(FileJobs):
         """Drop forgotten documents and merge files, so that queries look into fewer."""
         self.opened.store.compact()
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
+    def backup(self, path: AnyPath) -> None:
         """Write a copy of the index to a new folder, while it is in use. Raises StoreError if the folder exists."""
         self.opened.store.backup(check_path("path", path))
 
@@ -452,7 +449,7 @@ class Index(FileJobs):
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(snapshot)
 
-    def rebuild(self, address: str | os.PathLike[str], *, method: MethodSettings) -> Index:
+    def rebuild(self, address: AnyPath, *, method: MethodSettings) -> Index:
         """Make another index of the same documents with other bands or blocks, from the stored data, without texts.
 
         Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from neardup.arrays import Mask, flatten_strings
 from neardup.documents.batch import DocumentBatch, Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
-from neardup.files import writing_to
+from neardup.files import AnyPath, writing_to
 from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
@@ -34,7 +33,7 @@ from neardup.runs.directory import name_of, refuse_address, refuse_stdout
 from neardup.runs.overlap import refuse_replacing
 from neardup.runs.run import ReadingOptions, Source, Unpack, run_of, spelled_out
 from neardup.schemas import answers_schema, hits_schema, indexed_schema
-from neardup.settings.constraints import check_kind, check_limit
+from neardup.settings.constraints import ColumnNames, check_kind, check_limit
 from neardup.settings.run import OnError, RunSettings
 from neardup.version import __version__
 
@@ -86,7 +85,7 @@ class _Reading:
         index: OpenIndex,
         source: Source,
         options: ReadingOptions,
-        payload_column: str | Sequence[str] | None = None,
+        payload_column: ColumnNames = None,
         *,
         with_payload: bool = False,
     ) -> None:
@@ -264,11 +263,11 @@ class FileJobs:
         source: Source,
         *,
         if_new: bool = True,
-        output: str | os.PathLike[str] | None = None,
+        output: AnyPath | None = None,
         only_new: bool = False,
-        answers: str | os.PathLike[str] | None = None,
+        answers: AnyPath | None = None,
         overwrite: bool = False,
-        payload_column: str | Sequence[str] | None = None,
+        payload_column: ColumnNames = None,
         import_name: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> dict[str, Any]:
@@ -322,7 +321,7 @@ class FileJobs:
         source: Source,
         *,
         limit: int = 10,
-        output: str | os.PathLike[str] | None = None,
+        output: AnyPath | None = None,
         overwrite: bool = False,
         **options: Unpack[ReadingOptions],
     ) -> FileHits:
@@ -363,12 +362,7 @@ class FileJobs:
 
     @spelled_out(ReadingOptions)
     def stage_files(
-        self,
-        import_name: str,
-        source: Source,
-        *,
-        payload_column: str | Sequence[str] | None = None,
-        **options: Unpack[ReadingOptions],
+        self, import_name: str, source: Source, *, payload_column: ColumnNames = None, **options: Unpack[ReadingOptions]
     ) -> dict[str, Any]:
         """Store the documents of files in an open import, and return a report. Parameters as in `add_files`."""
         self.opened.require_open(import_name)
@@ -407,9 +401,7 @@ class FileJobs:
         settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
         return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
 
-    def export(
-        self, output: str | os.PathLike[str], *, overwrite: bool = False, progress: bool | Progress = False
-    ) -> dict[str, Any]:
+    def export(self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False) -> dict[str, Any]:
         """Write all documents to a file, and return a report; documents that are added meanwhile are left out.
 
         The columns are those of `documents`.

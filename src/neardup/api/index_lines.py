@@ -13,11 +13,11 @@ from neardup.documents.texts import join_ids
 from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
 from neardup.formats.jsonl import why_no_object
-from neardup.formats.reading import MAX_DOCUMENT_BYTES
 from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
 from neardup.runs.columns import ID_NAMES, names_of
-from neardup.settings.constraints import check_columns, check_kind, check_limit
+from neardup.settings.constraints import ColumnNames, check_columns, check_kind, check_limit
+from neardup.settings.run import MAX_DOCUMENT_BYTES
 
 MAX_LINE_BYTES = 256 << 20
 
@@ -34,9 +34,9 @@ class _Line(NamedTuple):
 class LineOptions(TypedDict, total=False):
     """The fields of lines, and the limit of their documents, as in `Index.answer_lines`."""
 
-    text_column: str | Sequence[str] | None
-    id_column: str | Sequence[str] | None
-    payload_column: str | Sequence[str] | None
+    text_column: ColumnNames
+    id_column: ColumnNames
+    payload_column: ColumnNames
     import_name: str | None
     max_document_bytes: int
 
@@ -140,7 +140,7 @@ class LineAnswers:
         self._has_chosen = bool(self._text_names)
 
 
-def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+def _several(names: ColumnNames) -> tuple[str, ...]:
     """Return the names of one field or of several."""
     return () if names is None else tuple(check_columns(names))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -12,10 +11,12 @@ import pyarrow as pa
 from neardup.arrays import arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
+from neardup.decide.rules import Every
 from neardup.engines.base import Engine, decide
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
+from neardup.files import AnyPath
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.sketches import require_same
@@ -35,14 +36,14 @@ from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured
 
 
-@spelled_out(BatchOptions)
+@spelled_out(BatchOptions, is_reported=True)
 def find_pairs(
     source: Source,
     *,
     method: MethodSettings | str | None = None,
     threshold: float | None = None,
     max_distance: int | None = None,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     overwrite: bool = False,
     tables: bool = True,
     max_bucket_size: int | None = None,
@@ -89,12 +90,7 @@ def find_pairs(
     chosen = method_named(default if method is None else method, threshold, max_distance)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(
-        source,
-        options,
-        method=chosen,
-        selection=selection,
-        all_pairs=True,
-        outputs=() if file is None else (file.path,),
+        source, options, method=chosen, selection=selection, rule=Every(), outputs=() if file is None else (file.path,)
     )
     with open_stages(run.progress) as stages, workspace() as scratch:
         if files:
@@ -128,9 +124,8 @@ def _pairs_of_documents(engine: Engine, scratch: Scratch, stages: Stages, found:
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
-    report = build_report(
-        "find-pairs", decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
-    )
+    of_run = decided.tasks, decided.method, selection, decided.outcome, stages, decided.warnings
+    report = build_report("find-pairs", *of_run, options=engine.run.given)
     report["rejected"] = write.read_rejected(scratch.directory)
     engine.complete(report)
     return report
@@ -189,4 +184,5 @@ def _pairs_of_fingerprints(
         ids = gathered.ids(positions)
         batches = pair_batches(Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))
         found.take(batches, pairs_schema((DISTANCE,)))
-    return fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)
+    report = fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages)
+    return report | {"options": run.given}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -15,7 +14,7 @@ from neardup.documents.batch import BatchCache
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
-from neardup.errors import SettingError
+from neardup.files import AnyPath
 from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import refuse_cuts, try_sinks
@@ -27,6 +26,7 @@ from neardup.report.stages import open_stages
 from neardup.results import PassageRemoval
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import check_ids
+from neardup.runs.refusals import refuse_together
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.runs.scratch import workspace
 from neardup.schemas import ID_HASHES, passages_schema
@@ -35,7 +35,7 @@ from neardup.settings.run import Language, SelectionSettings
 from neardup.version import __version__
 
 
-@spelled_out(CacheOptions)
+@spelled_out(CacheOptions, is_reported=True)
 def remove_passages(
     source: Source,
     *,
@@ -49,7 +49,7 @@ def remove_passages(
     min_share: float = 0.0,
     within: str | None = None,
     max_loss: float = 1.0,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     write: Literal["kept", "marked", "removed"] = "kept",
     lang: Language = "en",
     overwrite: bool = False,
@@ -62,23 +62,26 @@ def remove_passages(
     ----------
     source : as in `dedup`.
     against : an earlier collection, read as `source` is. Nothing is cut from it, and it comes before all others.
-    min_length : the fewest characters of a passage. Default: 200, with unit 20.
-    unit : paragraph, line or sentence: whole units are compared, instead of passages that may begin anywhere.
-    normalise : with unit, two are equal if their words are, as `dedup` folds them: without case, width, white space
-        and punctuation. Default: if their characters are, but for white space at their ends.
-    cut_at : where cuts end: character, word, sentence or line; what is not whole stays. A character is what readers see
-        as one. min_length counts before the ends move.
-    bridge : text between two passages is cut, too, if it has at most so many characters.
-    keep : first, the first copy stays; or none: a passage that at least min_share of the documents have, and at least
-        two, is cut from all.
-    min_share : of all documents, or with within of those with the same value.
+    min_length : the fewest characters of a passage that is cut, counted before its ends move to whole words; or of a
+        unit. Default: 200, with unit 20.
+    unit : cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of passages that may
+        begin anywhere.
+    normalise : with unit, compare words as dedup does: without case, width, white space and punctuation. Default:
+        compare their characters, but for white space at their ends.
+    cut_at : where cuts end: between characters as readers see them, words, sentences or lines. What is not whole stays.
+    bridge : cut the text between two passages, too, if it has at most so many characters. Less than min_length.
+    keep : the copy of a passage that stays: the first one; or none, which cuts the passages that at least min_share of
+        the documents have from all of them.
+    min_share : with keep=none, the least share of the documents (with within, of those of equal value) that have a
+        passage, and two at least.
     within : with keep="none", a column, such as the site of a page.
-    max_loss : a document that loses more than this share of its characters is dropped. With 1, only one that loses all.
+    max_loss : drop a document that loses more than this share of its characters. With 1, only one that loses all of
+        them.
     output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html to. Default: None,
         which only returns the result.
-    write : kept, the documents without the passages, all else as it was; marked, all documents with each passage
-        between ⟦ and ⟧; or removed, no documents.
-    lang : the language of report.html: en, or zh for simplified Chinese.
+    write : the output besides passages.parquet: the documents without the passages, in the format of the input (kept),
+        all documents with each passage between ⟦ and ⟧ (marked), or nothing (removed).
+    lang : the language of the report: English or simplified Chinese.
     overwrite, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`; the text must be one column.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
@@ -104,11 +107,8 @@ def remove_passages(
     limits: Any = {"min_length": min_length, "bridge": bridge, "min_share": min_share, "max_loss": max_loss}
     settings = PassageSettings(unit=unit, normalise=normalise, cut_at=cut_at, keep=keep, **limits)
     wanted = PassageOutput(write=write, lang=lang)
-    if output is None and (write != "kept" or resume):
-        raise SettingError(
-            f"write and resume need an output folder: got write={write!r}, resume={resume!r} without one. Pass output."
-        )
-    _refuse(keep, within, against)
+    of_output: Any = {"output": output, "write": write, "resume": resume}
+    refuse_together("remove_passages", keep=keep, within=within, against=against, **of_output)
     selection, table = SelectionSettings(within=within), "passages.parquet"
     run = run_of(
         source,
@@ -138,6 +138,7 @@ def remove_passages(
             if folder is not None:
                 _write(folder, cleaned, batches, write, stages, run.threads)
             report = report_passages(asdict(settings) | {"within": within}, cleaned, stages, warnings) | asdict(wanted)
+            report["options"] = run.given
             report["rejected"] = writing.read_rejected(scratch.directory)
             if folder is not None:
                 examples = examples_of(cleaned.passages, cleaned.pieces, cleaned.locations)
@@ -169,19 +170,6 @@ def _refuse_unwritable(run: Run, tasks: Sequence[Task], *, to_files: bool) -> No
             refuse_cuts(task)
     if run.copies and to_files:
         try_sinks(tasks)
-
-
-def _refuse(keep: str, within: str | None, against: Source | None) -> None:
-    """Raise SettingError if an argument has no meaning with this rule."""
-    if keep == "none" and against is not None:
-        raise SettingError(
-            "against needs keep='first' (--keep first): got keep='none', which keeps no copy of a passage."
-        )
-    if keep != "none" and within is not None:
-        raise SettingError(
-            f"within needs keep='none': got within={within!r} with keep={keep!r}. Add keep='none' (--keep none), or "
-            "leave within (--within) out."
-        )
 
 
 def report_passages(settings: dict[str, Any], cleaned: Cleaned, stages: Stages, warnings: list[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +12,7 @@ from neardup.candidates.bands import Bands, candidate_probability, expected_fals
 from neardup.candidates.blocks import choose_blocks, plan_blocks
 from neardup.documents.batch import default_cache_bytes
 from neardup.errors import InputError, SettingError
+from neardup.files import AnyPath
 from neardup.index import meta
 from neardup.index.incoming import FEATURES, TEXT
 from neardup.methods.minhash import MinHashMethod
@@ -122,7 +122,7 @@ def plan(
     document_features: float | None = None,
     memory_bytes: float | None = None,
     threads: int | None = None,
-    plot: str | os.PathLike[str] | None = None,
+    plot: AnyPath | None = None,
 ) -> Plan:
     """Estimate a run or an index: its bands or blocks, false candidates, memory and disk.
 

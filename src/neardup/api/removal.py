@@ -19,7 +19,6 @@ from neardup.engines.base import Counted, Decided, Engine, Searched, decide
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.formats.reading import Task
-from neardup.methods.registry import method_of
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
 from neardup.output.job import Job, Output, Product, Table
@@ -42,19 +41,6 @@ _DECIDED = (
     *("bound", "removed_bytes", "warnings"),
 )
 """The parts of a report that depend on the limit; the others are of the search."""
-
-
-def refuse_rethreshold(run: Run) -> None:
-    """Raise SettingError if the pairs of a run do not answer at other limits."""
-    selection, directed = run.selection, method_of(run.method).directed
-    groups = run.groups.group_by
-    if selection.linkage != "sieve" or run.passages is not None or groups is not None or directed:
-        raise SettingError(
-            "rethreshold=True keeps pairs, which do not decide about chains, passages, groups or containment: got "
-            f"keep={selection.keep!r}, linkage={selection.linkage!r}, passages={run.passages!r}, group_by={groups!r}"
-            f"{', similarity=' + repr('containment') if directed else ''}. Leave rethreshold out, and run dedup again "
-            "for each limit."
-        )
 
 
 @dataclass
@@ -135,9 +121,8 @@ class Removal(Product[Deduplication]):
     def result(self, report: dict[str, Any], output: Output) -> Deduplication:
         """Return the result."""
         result = _result(self.run, self.decided, report, output, fills_tables=self.fills_tables)
-        if self.run.rethreshold:
-            return with_rethreshold(result, self.run, self.decided)
-        return result
+        keeps_pairs = self.run.rule.options.get("rethreshold", False)
+        return with_rethreshold(result, self.run, self.decided) if keeps_pairs else result
 
 
 class Delivery(Protocol):
@@ -210,7 +195,8 @@ class RemovalByWorkers(Product[Deduplication]):
         if not isinstance(decided, Decided):
             return result
         result = replace(result, rule_tables={table.name: table.read() for table in tables_of_rule(decided)})
-        return with_rethreshold(result, self.run, decided) if self.run.rethreshold else result
+        keeps_pairs = self.run.rule.options.get("rethreshold", False)
+        return with_rethreshold(result, self.run, decided) if keeps_pairs else result
 
 
 def tables_of_rule(decided: Decided) -> list[Table]:
@@ -222,15 +208,15 @@ def tables_of_rule(decided: Decided) -> list[Table]:
 def _report(product: Removal | RemovalByWorkers) -> dict[str, Any]:
     """Return the report of a run, as values for JSON."""
     run, decided = product.run, product.decided
-    # Groups are in a table of their own, and are to be removed.
-    by_value = None if run.groups.group_by is not None else decided.by_value
+    by_value = decided.by_value
     warnings = [*decided.warnings, *warn_of_losses(decided.tasks, decided.outcome, by_value)]
     of_run = decided.tasks, decided.method, run.selection, decided.outcome, product.stages, warnings
-    report = build_report("dedup", *of_run) | {"by_value": by_value, "write": product.write, "lang": product.lang}
+    report = build_report("dedup", *of_run, options=run.given)
+    report |= {"by_value": by_value, "write": product.write, "lang": product.lang}
     if decided.cleaned is not None:
         report["passages"] = {name: _report_passages(product)[name] for name in ("settings", "counts")}
     report |= decided.facts
-    if run.groups.group_by is not None:
+    if not run.rule.counts_values:
         others = decided.outcome.others
         inputs = np.searchsorted(decided.outcome.corpus.part_ends, others, "right")
         counts = np.bincount(inputs, minlength=len(decided.tasks)).tolist()
@@ -334,6 +320,7 @@ def _rethreshold(run: Run, searched: Searched, report: dict[str, Any], limits: d
     new = build_report("dedup", decided.tasks, method, run.selection, decided.outcome, Stages(), warnings)
     counts = new["counts"] | {"collisions": report["counts"]["collisions"]}  # of the search
     report = {**report, **{name: new[name] for name in _DECIDED}, "counts": counts, "by_value": decided.by_value}
+    report["options"] = report["options"] | given
     result = _result(run, decided, report, None, fills_tables=True)
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far
 

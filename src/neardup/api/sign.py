@@ -24,6 +24,7 @@ from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
 from neardup.features.segmenters import STRING_LISTS, list_strings
+from neardup.files import AnyPath
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
@@ -104,7 +105,7 @@ _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", 
 class SignOptions(ReadingOptions, total=False):
     """And where signatures are written."""
 
-    output: str | os.PathLike[str] | None
+    output: AnyPath | None
     with_hex: bool
     overwrite: bool
     engine: Literal["local", "spark"]
@@ -128,7 +129,7 @@ def sign(
     source: Source,
     *,
     method: MethodSettings | str = "minhash",
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     with_hex: bool = False,
     overwrite: bool = False,
     engine: Literal["local", "spark"] = "local",

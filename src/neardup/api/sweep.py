@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -17,6 +16,7 @@ from neardup.decide.rules import rule_of
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline
 from neardup.errors import SettingError
+from neardup.files import AnyPath
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
@@ -45,7 +45,7 @@ def sweep(
     method: MethodSettings | str = "minhash",
     keep: Keep = "first",
     within: str | None = None,
-    plot: str | os.PathLike[str] | None = None,
+    plot: AnyPath | None = None,
     **options: Unpack[BatchOptions],
 ) -> Sweep:
     """Count the documents that `dedup` would remove at each of several thresholds, with examples on both sides of each.

@@ -7,8 +7,8 @@ from typing import Any
 import neardup
 from neardup.cli.methods import build_method
 from neardup.cli.running import finish, running_into
-from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, run_options
+from neardup.cli.settings import command, settings_options
+from neardup.cli.sources import Named, collection_option, folder_options, inputs_argument, run_options
 from neardup.settings.run import OutputSettings
 
 
@@ -18,16 +18,12 @@ from neardup.settings.run import OutputSettings
 )
 @inputs_argument
 @folder_options
-@option(
-    "--against PATH...",
-    "Input",
-    "Known documents; each document joins the cluster of the known one that it is similar to. Repeatable.",
+@collection_option(
+    "--against", "Known documents; each document joins the cluster of the known one that it is similar to. Repeatable."
 )
 @settings_options(OutputSettings, "Output", only=("lang",))
 @run_options
-def cluster(
-    inputs: tuple[str, ...], against: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any
-) -> None:
+def cluster(inputs: list[Named], output: str, **values: Any) -> None:
     """Group the similar documents of a collection into clusters, and show their sizes, names and common parts.
 
     A cluster consists of a document and those that dedup would remove because of it, or of a chain of similar documents
@@ -44,7 +40,5 @@ def cluster(
     """
     method = build_method(values)
     with running_into(output, values["resume"]):
-        result = neardup.cluster(
-            named(inputs), against=named(against), method=method, output=output, tables=False, **values
-        )
-    finish(result.report, result.output or output, quiet, as_json, values["on_error"])
+        result = neardup.cluster(inputs, method=method, output=output, tables=False, **values)
+    finish(result.report, result.output or output)

@@ -13,7 +13,7 @@ import neardup
 from neardup.cli import render
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import print_json
-from neardup.cli.settings import PRINTING, command, option, settings_options
+from neardup.cli.settings import PRINTING, command, is_set, option, settings_options
 from neardup.cli.sources import json_option
 from neardup.errors import InputError, MissingExtraError
 from neardup.report.wording import say, speaking
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 )
 @settings_options(OutputSettings, PRINTING, only=("lang",))
 @json_option
-def compare(
-    left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, as_json: bool, **values: Any
-) -> None:
+def compare(left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, **values: Any) -> None:
     """Compare two texts: how similar they are by several measures, and where they differ.
 
     A and B are files of UTF-8 text; one of them can be - for standard input. Text only in A is red, text only in B is
@@ -68,7 +66,7 @@ def compare(
     method = build_method(values, default_method(*sides))
     result = neardup.compare(*sides, method=method)
     explained = [neardup.explain(text_of(side), method=method) for side in sides] if explain else []
-    if as_json:
+    if is_set("as_json"):
         print_json(_record(result, explained))
         return
     with speaking(lang):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +13,60 @@ from click.core import ParameterSource
 
 from neardup.cli.settings import option
 from neardup.errors import SettingError
-from neardup.files import read_text
-from neardup.settings.jieba import JIEBA
-from neardup.settings.methods import name_of
+from neardup.files import parse_toml, read_text
 from neardup.version import __version__
 
 _REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
-_OF_REPORT = ("keep", "within", "linkage", "max_bucket_size", "audit_sample")
-_SHAPE = {"settings": dict, "columns": dict, "inputs": list, "num_inputs": int, "warnings": list}  # what repeats a run
-_SHAPE_OF_INPUT = {"name": str, "format": str, "role": str}
 
 
-def _read_config(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
     if name is None:
         return
-    path = Path(name)
+    is_report = name.endswith(".json")
     try:
-        text = read_text(path)
+        text = read_text(Path(name))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", error)
         raise SettingError(f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json.") from error
     try:
-        values = _of_report(json.loads(text), ctx, name) if path.suffix == ".json" else _of_toml(text, ctx, name)
-    except SettingError:
-        raise
-    except ValueError as error:
+        values = json.loads(text) if is_report else parse_toml(text)
+    except (ValueError, RecursionError) as error:
         raise SettingError(f"--config {name} is neither TOML nor a report.json: {error}. Fix the file.") from error
-    known = {str(param.name): param for param in ctx.command.get_params(ctx)}
-    several = {name for name, param in known.items() if getattr(param, "multiple", False) or param.nargs == -1}
+    if is_report:
+        values = _options_of(values, ctx, name)
+    params = _params_of(ctx)
     ctx.default_map = dict(ctx.default_map or {})
-    ctx.meta[_REPORTED] = {*values} if path.suffix == ".json" else set()
+    ctx.meta[_REPORTED] = {*values} if is_report else set()
     for key, value in values.items():
-        if key in known and value is not None:
-            _refuse_other_kind(known[key], value, key in several, name)
-            ctx.default_map[key] = [value] if key in several and not isinstance(value, list) else value
+        param = params.get(key.replace("-", "_"))
+        if param is None:
+            raise SettingError(_refusal_of(key, params, ctx, name))
+        if value is not None:
+            is_several = getattr(param, "multiple", False) or param.nargs == -1
+            _refuse_other_kind(param, value, is_several, name)
+            ctx.default_map[str(param.name)] = [value] if is_several and not isinstance(value, list) else value
+
+
+def _params_of(ctx: click.Context) -> dict[str, click.Parameter]:
+    """Return the parameters of a command by their keys in a file: the options without their dashes, and inputs."""
+    return {
+        spelling.lstrip("-").replace("-", "_"): param
+        for param in ctx.command.get_params(ctx)
+        for spelling in (param.opts if isinstance(param, click.Option) else [str(param.name)])
+        if spelling not in ("-h", "--help", "--help-all", "--config")
+    }
+
+
+def _refusal_of(key: str, params: Collection[str], ctx: click.Context, name: str) -> str:
+    """Return the sentence that refuses a key that is no option."""
+    plain = key.replace("-", "_")
+    negated = [f"{plain[3:]} = false"] if plain.startswith("no_") and plain[3:] in params else []
+    close = negated or difflib.get_close_matches(plain, params, 1)
+    hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
+    return (
+        f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
+        f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
+    )
 
 
 def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, name: str) -> None:
@@ -87,110 +106,23 @@ def reported_for_another(names: Iterable[str]) -> dict[str, None]:
     return {name: None for name in reported if source(name) is ParameterSource.DEFAULT_MAP}
 
 
-def _of_toml(text: str, ctx: click.Context, name: str) -> dict[str, Any]:
-    """Return the values of a TOML file by parameter, whose keys are the options without their dashes."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    params = {
-        spelling.lstrip("-").replace("-", "_"): param
-        for param in ctx.command.get_params(ctx)
-        for spelling in (param.opts if isinstance(param, click.Option) else [str(param.name)])
-        if spelling not in ("-h", "--help", "--help-all", "--config")
-    }
-    values = {}
-    for key, value in tomllib.loads(text).items():
-        plain = key.replace("-", "_")
-        param = params.get(plain)
-        if param is None:
-            negated = [f"{plain[3:]} = false"] if plain.startswith("no_") and plain[3:] in params else []
-            close = negated or difflib.get_close_matches(plain, params, 1)
-            hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
-            raise SettingError(
-                f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
-                f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
-            )
-        values[str(param.name)] = value
-    return values
-
-
-def _of_report(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
-    """Return the values of the report of a run, but for its output and how it used the machine."""
+def _options_of(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
+    """Return the options of a run from its report: those that change its result."""
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
             f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the report.json of such a run."
         )
-    if ctx.command.name == "contamination":
+    options = report.get("options")
+    if not isinstance(options, dict):
         raise SettingError(
-            f"--config {name} does not repeat a run: a report of neardup contamination does not name its items and "
-            "their columns. Write the options to a TOML file."
-        )
-    from neardup.formats.registry import FORMATS, format_of
-    from neardup.runs.columns import FILE_COLUMN, ID_NAMES
-
-    has_method = ctx.command.name != "passages"
-    if has_method and report.get("method", {}) is None:
-        raise SettingError(
-            f"The run of {name} used a Python function, which a file cannot contain. Repeat it in Python."
-        )
-    _refuse_other_shape(report, name, has_method)
-    method, settings = report["method"] if has_method else {}, report["settings"]
-    values = {key: value for key, value in method.items() if value is not None and key != "method"}
-    if has_method:
-        values["method"] = name_of(method["method"])
-    jieba = _section(_section(method, "tokens"), "jieba")
-    if jieba:
-        values |= {option: jieba.get(field) for option, field in JIEBA.items()}
-        values["tokens"] = "jieba"
-    values |= {key: settings[key] for key in (_OF_REPORT if has_method else settings) if settings.get(key) is not None}
-    values["passages"] = _section(_section(report, "passages"), "settings").get("min_length")
-    values["write"] = report.get("write")
-    values["count_by"] = _section(report, "by_value").get("column")
-    groups = _section(report, "groups")
-    values |= {"group_by": groups.get("column"), "group_share": groups.get("share")}
-    values["text_column"] = report["columns"]["text"]
-    # The first of the names is found without being named, and a named column whose ids repeat is refused.
-    repeats = any(str(warning).startswith("The id ") for warning in report["warnings"])
-    if not repeats and report["columns"]["id"] not in (ID_NAMES[0], FILE_COLUMN):
-        values["id_column"] = report["columns"]["id"]
-    values["max_document_bytes"] = report.get("max_document_bytes")
-    units = {str(part.get("unit")) for part in report["inputs"] if part["format"] == "text"}
-    values["text_unit"] = units.pop() if len(units) == 1 and "None" not in units else None
-    formats = {part["format"] for part in report["inputs"]}
-    by_suffix = {format_of(part["name"])[0] for part in report["inputs"]}
-    if len(formats) == 1 and formats != by_suffix and formats <= FORMATS.keys():
-        values["in_format"] = formats.pop()
-    for role, param in (("source", "inputs"), ("against", "against")):
-        named = [part["name"] for part in report["inputs"] if part["role"] == role and part["format"] != "table"]
-        if report["num_inputs"] == len(report["inputs"]):
-            values[param] = named
-    return values
-
-
-def _section(values: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return a section of a report, {} if it has none."""
-    section = values.get(key)
-    return section if isinstance(section, dict) else {}
-
-
-def _refuse_other_shape(report: dict[str, Any], name: str, has_method: bool) -> None:
-    """Raise SettingError if a report lacks what repeats a run, as one of another version or of another program may."""
-    wanted = _SHAPE | ({"method": dict} if has_method else {})
-    missing = [key for key, kind in wanted.items() if not isinstance(report.get(key), kind)]
-    missing += [f"columns.{key}" for key in ("text", "id") if key not in _section(report, "columns")]
-    if has_method and not isinstance(_section(report, "method").get("method"), str):
-        missing.append("method.method")
-    inputs = report.get("inputs")
-    for number, part in enumerate(inputs if isinstance(inputs, list) else []):
-        values = part if isinstance(part, dict) else {}
-        wrong = [key for key, kind in _SHAPE_OF_INPUT.items() if not isinstance(values.get(key), kind)]
-        missing += [f"inputs[{number}].{key}" for key in wrong]
-    if missing:
-        raise SettingError(
-            f"--config {name} does not repeat a run: the report has no {missing[0]!r} of the kind that neardup "
+            f"--config {name} does not repeat a run: the report has no 'options' of the kind that neardup "
             f"{__version__} writes (it is of version {report.get('version')}). Name a complete report.json of this "
             "version, or write the options to a TOML file."
         )
+    lost = next((key for key, value in options.items() if value is None and key != "inputs"), None)
+    if lost is not None:  # other inputs can be named beside the report
+        raise SettingError(
+            f"The run of {name} used a Python object as {lost}, which a file cannot contain. Repeat it in Python."
+        )
+    return options

@@ -9,12 +9,28 @@ import click
 import neardup
 from neardup.cli import render
 from neardup.cli.config import config_option
-from neardup.cli.running import ABOVE, INCOMPLETE, UNREAD, running_into, show, tell_losses
+from neardup.cli.running import (
+    ABOVE,
+    INCOMPLETE,
+    UNREAD,
+    accepts_losses,
+    is_summary_shown,
+    running_into,
+    show,
+    tell_losses,
+)
 from neardup.cli.settings import SettingType, command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, one_or_several, printing_options, source_options
+from neardup.cli.sources import (
+    Named,
+    collection_option,
+    folder_options,
+    inputs_argument,
+    printing_options,
+    source_options,
+)
 from neardup.report.wording import translated
 from neardup.settings.constraints import Constraint
-from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
+from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
 from neardup.settings.run import RunSettings
 
 
@@ -33,35 +49,18 @@ from neardup.settings.run import RunSettings
     "documents could not be read, or there is nothing to compare, unless --on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
-@option(
-    "--corpus PATH...",
-    "Input",
+@collection_option(
+    "--corpus",
     "The documents to search: all paths up to the next option; repeatable. Or an index that stores texts. Default: the "
     "inputs, each searched for the items of the others.",
 )
-@option(
-    "--item-columns NAME...",
-    "Input",
-    "The columns of an item, by commas or repeated; with weights: question,answer:0.5. Default: question, problem, "
-    "prompt, query, instruction, input or text, and the columns of choices and answers.",
-    callback=one_or_several,
-)
-@option("--item-id-column NAME", "Input", "The id column of the items. Default: as of a corpus.")
-@option("--benchmark-column NAME", "Input", "The column with the benchmark of an item. Default: the name of the input.")
+@settings_options(ItemSettings, "Input")
 @source_options
 @settings_options(ContaminationSettings, "Decision")
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @config_option
 @printing_options
-def contamination(
-    inputs: tuple[str, ...],
-    corpus: tuple[str, ...],
-    output: str,
-    fail_above: float | None,
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
-) -> None:
+def contamination(inputs: list[Named], output: str, fail_above: float | None, **values: Any) -> None:
     """Find which items of test sets are in the documents of a corpus, and show where.
 
     INPUT has the items: questions, with choices and answers in columns of their own, or texts. The corpus is read once.
@@ -78,26 +77,19 @@ def contamination(
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
     """
     with running_into(output, values["resume"]):
-        result = neardup.find_contamination(named(inputs), named(corpus), output=output, **values)
+        result = neardup.find_contamination(inputs, output=output, **values)
     report = result.report
-    show(
-        report, lambda: render.contamination.print_report(report, result.output or output), quiet=quiet, as_json=as_json
-    )
-    on_error = values["on_error"]
-    is_incomplete = tell_losses(report, on_error, is_shown=not (quiet or as_json))
-    code = INCOMPLETE if is_incomplete else 0
+    show(report, lambda: render.contamination.print_report(report, result.output or output))
+    code = INCOMPLETE if tell_losses(report) else 0
     if fail_above is not None:
-        code = _gate(report, fail_above, on_error, is_shown=not (quiet or as_json)) or code
+        code = _gate(report, fail_above) or code
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _gate(report: dict[str, Any], fail_above: float, on_error: str, *, is_shown: bool) -> int:
-    """Print why a gate does not pass, and return its exit code; 0 if it passes.
-
-    is_shown : whether the summary was printed, with the files that were left out.
-    """
-    for warning in report["warnings"] if not is_shown and on_error != "skip" else ():
+def _gate(report: dict[str, Any], fail_above: float) -> int:
+    """Print why a gate does not pass, and return its exit code; 0 if it passes."""
+    for warning in report["warnings"] if not (is_summary_shown() or accepts_losses()) else ():
         click.echo(f"neardup: {translated(warning)}", err=True)
     row = report["benchmarks"][0]  # the most contaminated
     if row["rate"] > fail_above:
@@ -105,7 +97,7 @@ def _gate(report: dict[str, Any], fail_above: float, on_error: str, *, is_shown:
         message = f"contaminated: {found}, above --fail-above {fail_above:g}."
         click.echo(f"neardup: {translated(message)}", err=True)
         return ABOVE
-    if on_error == "skip":
+    if accepts_losses():
         return 0
     counts = report["counts"]
     if counts["without_text"]:

@@ -14,7 +14,7 @@ import neardup
 from neardup.cli.methods import build_method, is_method_given
 from neardup.cli.running import exit_if_incomplete, finish, running, running_into
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, run_options
+from neardup.cli.sources import Named, collection_option, folder_options, inputs_argument, run_options
 from neardup.errors import SettingError
 from neardup.settings.run import GroupSettings, OutputSettings
 
@@ -27,7 +27,7 @@ from neardup.settings.run import GroupSettings, OutputSettings
 @folder_options
 @settings_options(OutputSettings, "Output")
 @settings_options(GroupSettings, "Decision")
-@option("--against PATH...", "Input", "An earlier collection whose documents are always kept; repeatable. Or an index.")
+@collection_option("--against", "An earlier collection whose documents are always kept; repeatable. Or an index.")
 @option(
     "--scratch DIR",
     "Output",
@@ -41,9 +41,7 @@ from neardup.settings.run import GroupSettings, OutputSettings
     "same output: a document that the index has already, with the same id and text, gets its earlier answer.",
 )
 @run_options
-def dedup(
-    inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
-) -> None:
+def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
     INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a pattern, an address
@@ -67,13 +65,13 @@ def dedup(
     given = build_method(values)
     method = given if is_given else None  # else that of the index, or the default
     values["threshold"] = None if is_given else threshold
-    perform = partial(neardup.dedup, named(inputs), method=method, against=named(against), tables=False, **values)
+    perform = partial(neardup.dedup, inputs, method=method, tables=False, **values)
     if output == "-":
         _print_kept(perform, values)
         return
     with running_into(output, values["resume"], values["scratch"]):
         result = perform(output=output)
-    finish(result.report, result.output or output, quiet, as_json, values["on_error"])
+    finish(result.report, result.output or output)
 
 
 def _print_kept(perform: Callable[..., Any], values: dict[str, Any]) -> None:
@@ -98,4 +96,4 @@ def _print_kept(perform: Callable[..., Any], values: dict[str, Any]) -> None:
             with open(output / "kept" / kept[0], "rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-    exit_if_incomplete(result.report, values["on_error"], is_shown=False)
+    exit_if_incomplete(result.report, is_shown=False)

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import neardup
-from neardup.cli import render, sources
+from neardup.cli import render
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
-from neardup.cli.settings import command
-from neardup.cli.sources import inputs_argument, job_options, named, output_options, refuse_inputs_at
+from neardup.cli.settings import command, settings_options
+from neardup.cli.sources import Named, inputs_argument, job_options, output_options, refuse_inputs_at
+from neardup.runs.options import ReadingSettings
 
 
 @command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
 @inputs_argument
 @output_options("FILE", "The table to write, a Parquet file.")
-@sources.text_options
+@settings_options(ReadingSettings, "Input", without=("id_column",))
 @partial(text_options, methods=("simhash",))
 @job_options
-def document_frequencies(
-    inputs: tuple[str, ...], output: str, overwrite: bool, quiet: bool, as_json: bool, **values: Any
-) -> None:
+def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **values: Any) -> None:
     """Count the documents of a corpus that contain each word, and save the table for --weights tfidf.
 
     The table depends on how texts are split into words: use it with the same --tokens, --ngram and other text options.
@@ -42,10 +41,10 @@ def document_frequencies(
 
         path = check_output(Path(output), (".parquet",), overwrite=overwrite)
         refuse_inputs_at(path, inputs, values)
-        table = neardup.document_frequencies(named(inputs), method=method, **values)
+        table = neardup.document_frequencies(inputs, method=method, **values)
         table.save(path)
     rejected = list(table.rejected)
     losses = describe_losses(Losses.of(rejected), table.describe()["documents"])
     report = table.describe() | losses | {"rejected": [row._asdict() for row in rejected]}
-    show(report, lambda: render.reports.print_frequencies(report, path), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report, values["on_error"], is_shown=not (quiet or as_json))
+    show(report, lambda: render.reports.print_frequencies(report, path))
+    exit_if_incomplete(report)

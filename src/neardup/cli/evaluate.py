@@ -10,7 +10,7 @@ from neardup.cli import render
 from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import Named, inputs_argument, named, overwrite_option, printing_options, source_options
+from neardup.cli.sources import Named, inputs_argument, overwrite_option, printing_options, source_options
 from neardup.errors import SettingError
 from neardup.settings.methods import METHODS, MethodSettings
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
@@ -54,14 +54,7 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
-def evaluate(
-    inputs: tuple[str, ...],
-    pairs: str | None,
-    compare_methods: tuple[str, ...],
-    quiet: bool,
-    as_json: bool,
-    **values: Any,
-) -> None:
+def evaluate(inputs: list[Named], pairs: str | None, compare_methods: tuple[str, ...], **values: Any) -> None:
     """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds, over a curve of
     thresholds and by length of text, and the adjusted Rand index of its clusters.
 
@@ -80,14 +73,14 @@ def evaluate(
         errors, lang = options.pop("errors"), options.pop("lang")
         if not compare_methods:
             [(name, method)] = methods.items()
-            results = {name: neardup.evaluate(named(inputs), method=method, errors=errors, lang=lang, **options)}
+            results = {name: neardup.evaluate(inputs, method=method, errors=errors, lang=lang, **options)}
         else:
-            results = neardup.compare_methods(named(inputs), methods, **options)
+            results = neardup.compare_methods(inputs, methods, **options)
     reports = {name: result.report for name, result in results.items()}
     first, files = next(iter(reports.values())), {"Plot": values["plot"], "Errors": errors}
     record = reports if compare_methods else first
-    show(record, lambda: render.evaluate.print_evaluations(reports, files), quiet=quiet, as_json=as_json)
-    exit_if_incomplete(first, values["on_error"], is_shown=not (quiet or as_json))
+    show(record, lambda: render.evaluate.print_evaluations(reports, files))
+    exit_if_incomplete(first)
 
 
 def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:

@@ -10,7 +10,7 @@ from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import engine_options, inputs_argument, named, output_options, printing_options, source_options
+from neardup.cli.sources import Named, engine_options, inputs_argument, output_options, printing_options, source_options
 from neardup.settings.run import RunSettings, SelectionSettings
 
 
@@ -27,7 +27,7 @@ from neardup.settings.run import RunSettings, SelectionSettings
 @config_option
 @engine_options
 @printing_options
-def find_pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
+def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
     """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
     FILE contains a row for each pair: left_id, right_id, similarity (for fingerprints: distance), exact. It appears
@@ -43,6 +43,6 @@ def find_pairs(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool,
     with running(f"Nothing was written to {output}."):
         from neardup.api.pairs import fingerprint_paths
 
-        method = build_method(values, "simhash" if fingerprint_paths(named(inputs)) else "minhash")
-        result = neardup.find_pairs(named(inputs), method=method, output=output, tables=False, **values)
-    finish(result.report, Path(output), quiet, as_json, values["on_error"])
+        method = build_method(values, "simhash" if fingerprint_paths(inputs) else "minhash")
+        result = neardup.find_pairs(inputs, method=method, output=output, tables=False, **values)
+    finish(result.report, Path(output))

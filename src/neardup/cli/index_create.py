@@ -38,7 +38,7 @@ _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 @method_options
 @stored_options
 @result_options
-def create(address: str, from_run: str | None, payload_column: Any, quiet: bool, as_json: bool, **values: Any) -> None:
+def create(address: str, from_run: str | None, payload_column: Any, **values: Any) -> None:
     """Create an index, empty or with the documents that a run kept.
 
     INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and its limit cannot be
@@ -65,14 +65,14 @@ def create(address: str, from_run: str | None, payload_column: Any, quiet: bool,
         else:
             made = neardup.Index.from_run(address, from_run, idf=idf, payload_column=payload_column, **settings)
         with made:
-            show_info(made, quiet=quiet, as_json=as_json)
+            show_info(made)
 
 
 @command("Add the new documents of another index.")
 @address_argument
 @click.argument("other", metavar="OTHER")
 @result_options
-def merge(address: str, other: str, **printing: bool) -> None:
+def merge(address: str, other: str) -> None:
     """Add those kept documents of OTHER that are new to INDEX. Both must use the same method.
 
     \b
@@ -81,7 +81,7 @@ def merge(address: str, other: str, **printing: bool) -> None:
     """
     interrupted = "The documents before the interruption are stored. Run the same command again."
     with opened(address, interrupted) as index, opened(other, read_only=True) as source:
-        show_merged(index.merge(source), **printing)
+        show_merged(index.merge(source))
 
 
 _limit_options = composed(
@@ -97,7 +97,7 @@ _limit_options = composed(
 @click.argument("new", metavar="NEW")
 @_limit_options
 @result_options
-def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -> None:
+def rebuild(address: str, new: str, **limits: Any) -> None:
     """Create the index NEW from the documents of INDEX, with other bands or blocks or another limit. Needs no texts.
 
     Removed documents stay removed; the new limit applies to documents added later.
@@ -110,7 +110,7 @@ def rebuild(address: str, new: str, quiet: bool, as_json: bool, **limits: Any) -
     with opened(address, f"Delete {new} before you run the command again.", read_only=True) as index:
         method = _changed(index.method, {name: value for name, value in limits.items() if value is not None})
         with index.rebuild(new, method=method) as made:
-            show_info(made, quiet=quiet, as_json=as_json)
+            show_info(made)
 
 
 def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:

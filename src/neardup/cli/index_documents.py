@@ -15,8 +15,8 @@ import click
 from neardup.cli import render
 from neardup.cli.index_options import Age, address_argument, import_option, opened, payload_option, show_forgotten
 from neardup.cli.running import exit_if_incomplete, show
-from neardup.cli.settings import COUNT, command, composed, option
-from neardup.cli.sources import inputs_argument, job_options, named, overwrite_option, result_options, source_options
+from neardup.cli.settings import COUNT, command, composed, is_set, option
+from neardup.cli.sources import Named, inputs_argument, job_options, overwrite_option, result_options, source_options
 from neardup.errors import InputError, SettingError
 from neardup.files import lines_of
 
@@ -27,7 +27,7 @@ _UNUSED = ("output", "answers", "in_format", "threads")
 
 
 def answer_stream(
-    address: str, inputs: tuple[str, ...], *, stream: bool, print_kept: bool, only_new: bool, **values: Any
+    address: str, inputs: list[Named], *, stream: bool, print_kept: bool, only_new: bool, **values: Any
 ) -> None:
     """Answer the lines of standard input until it ends; documents that have arrived together are decided together."""
     _refuse_others(inputs, stream, values)
@@ -46,7 +46,7 @@ def answer_stream(
                     _tell(counts.total() + 1, answer["error"], values["on_error"])
                 counts[_kind(answer)] += 1
             output.flush()
-    if not values["quiet"]:
+    if not is_set("quiet"):
         kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected"))
         print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)
 
@@ -108,12 +108,13 @@ def _tell(number: int, error: str, on_error: str) -> None:
     print(f"neardup: rejected line {number:,}: {error}", file=sys.stderr, flush=True)
 
 
-def _refuse_others(inputs: tuple[str, ...], stream: bool, values: dict[str, Any]) -> None:
+def _refuse_others(inputs: list[Named], stream: bool, values: dict[str, Any]) -> None:
     """Raise SettingError if an option has no effect beside --stream."""
     if not stream:
         raise SettingError("--print-kept requires --stream: got it without. Add --stream, or use -o FILE.")
-    if inputs != ("-",):
-        raise SettingError(f"--stream reads standard input: got {' '.join(inputs)}. Name - as the only input.")
+    names = [path.name for path in inputs]
+    if names != ["-"]:
+        raise SettingError(f"--stream reads standard input: got {' '.join(names)}. Name - as the only input.")
     for name in _UNUSED:
         if values[name] is not None:
             flag = "--" + name.replace("_", "-")
@@ -135,7 +136,7 @@ _documents_options = composed(source_options, payload_option, import_option, job
 @inputs_argument
 @_answers_options
 @_documents_options
-def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
+def add(address: str, inputs: list[Named], **values: Any) -> None:
     """Add documents without looking for similar ones. A document already stored with the same id and content changes
     nothing.
 
@@ -161,7 +162,7 @@ def add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
 @option("--only-new", "Output", "With -o or --print-kept, leave out documents that the index had already.")
 @_documents_options
-def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: bool, **values: Any) -> None:
+def add_if_new(address: str, inputs: list[Named], stream: bool, print_kept: bool, **values: Any) -> None:
     """Add the documents that are not similar to a kept one. The others are removed: only their ids and answers are
     stored.
 
@@ -186,21 +187,16 @@ def add_if_new(address: str, inputs: tuple[str, ...], stream: bool, print_kept: 
     _add(address, inputs, if_new=True, **values)
 
 
-def _add(address: str, inputs: tuple[str, ...], **values: Any) -> None:
+def _add(address: str, inputs: list[Named], **values: Any) -> None:
     with opened(address, _UNSTORED) as index:
-        report = index.add_files(named(inputs), **file_options(values))
-    finish(report, values)
+        report = index.add_files(inputs, **values)
+    finish(report)
 
 
-def file_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a file job on an index, without those of printing."""
-    return {name: value for name, value in values.items() if name not in ("quiet", "as_json")}
-
-
-def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
+def finish(report: dict[str, Any]) -> None:
     """Print the report of added or staged documents; exit with 1 if a file could not be read to its end."""
-    show(report, lambda: render.index.print_added(report), quiet=values["quiet"], as_json=values["as_json"])
-    exit_if_incomplete(report, values["on_error"], is_shown=not (values["quiet"] or values["as_json"]))
+    show(report, lambda: render.index.print_added(report))
+    exit_if_incomplete(report)
 
 
 @command("Find kept documents that are similar to given ones.", common="output overwrite limit text_column id_column")
@@ -211,7 +207,7 @@ def finish(report: dict[str, Any], values: dict[str, Any]) -> None:
 @option("--limit N", "Output", "The maximum number of hits per document.", type=COUNT, default=10)
 @source_options
 @job_options
-def query(address: str, inputs: tuple[str, ...], output: str | None, **values: Any) -> None:
+def query(address: str, inputs: list[Named], output: str | None, **values: Any) -> None:
     """Find the kept documents that each document is similar to, the most similar first. Nothing is stored.
 
     \b
@@ -220,16 +216,16 @@ def query(address: str, inputs: tuple[str, ...], output: str | None, **values: A
       neardup index query news.index article.txt --text-unit file --limit 3
     """
     with opened(address, "Nothing was written.", read_only=True) as index:
-        hits, report = index.query_files(named(inputs), output=output, **file_options(values))
-    render.index.print_hits(report, hits, output, quiet=values["quiet"], as_json=values["as_json"])
-    exit_if_incomplete(report, values["on_error"], is_shown=not (values["quiet"] or values["as_json"]))
+        hits, report = index.query_files(inputs, output=output, **values)
+    render.index.print_hits(report, hits, output, quiet=is_set("quiet"), as_json=is_set("as_json"))
+    exit_if_incomplete(report)
 
 
 @command("Show documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @result_options
-def get(address: str, ids: tuple[str, ...], **printing: bool) -> None:
+def get(address: str, ids: tuple[str, ...]) -> None:
     """Show documents by id: whether each was kept, or which document removed it, when, and its payload.
 
     Exits with 1 if an id is not in the index.
@@ -241,7 +237,7 @@ def get(address: str, ids: tuple[str, ...], **printing: bool) -> None:
     with opened(address, read_only=True) as index:
         found = {id: index.get(id) for id in ids}
     rows = render.index.rows_of([document for document in found.values() if document is not None])
-    show({"documents": rows}, lambda: render.index.print_documents(rows), **printing)
+    show({"documents": rows}, lambda: render.index.print_documents(rows))
     for id in ids:
         if found[id] is None:
             click.echo(f"neardup: {address} has no document {id!r}.", err=True)
@@ -261,7 +257,7 @@ def _ids_in(file: IO[bytes]) -> list[str]:
 @click.argument("ids", metavar="ID...", nargs=-1)
 @option("--ids-from FILE", "Input", "A file of ids, one per line; - for standard input.", type=click.File("rb"))
 @result_options
-def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) -> None:
+def remove(address: str, ids: tuple[str, ...], ids_from: Any) -> None:
     """Forget documents by id.
 
     Exits with 1 if an id is not in the index: the others are forgotten, and the unknown ones are named.
@@ -278,7 +274,7 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) 
 
     with opened(address) as index:
         removed = index.opened.remove(array_of_ids(wanted))
-    show_forgotten(removed.num_documents, **printing)
+    show_forgotten(removed.num_documents)
     for id in removed.unknown[:_MOST_NAMED].to_pylist():
         click.echo(f"neardup: {address} has no document {id!r}.", err=True)
     if len(removed.unknown) > _MOST_NAMED:
@@ -298,7 +294,7 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any, **printing: bool) 
 )
 @option("--max-documents N", "Index", "Forget the oldest documents until at most N are left.", type=COUNT)
 @result_options
-def expire(address: str, quiet: bool, as_json: bool, **limits: Any) -> None:
+def expire(address: str, **limits: Any) -> None:
     """Forget old documents, both kept and removed. Write ages as 30d, 12h, 90m or 45s.
 
     \b
@@ -311,4 +307,4 @@ def expire(address: str, quiet: bool, as_json: bool, **limits: Any) -> None:
             "expire needs a limit: got none. Add --older-than 30d, --unseen-for 12h or --max-documents 1e6."
         )
     with opened(address) as index:
-        show_forgotten(index.expire(**limits), quiet=quiet, as_json=as_json)
+        show_forgotten(index.expire(**limits))

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from neardup.cli import render
-from neardup.cli.index_documents import file_options, finish
+from neardup.cli.index_documents import finish
 from neardup.cli.index_options import address_argument, opened, payload_option, show_forgotten, show_merged
 from neardup.cli.running import show
 from neardup.cli.settings import command
-from neardup.cli.sources import inputs_argument, job_options, named, result_options, source_options
+from neardup.cli.sources import Named, inputs_argument, job_options, result_options, source_options
 from neardup.errors import InputError
 
 _name_argument = click.argument("name", metavar="RUN")
@@ -20,7 +20,7 @@ _name_argument = click.argument("name", metavar="RUN")
 @command("List the open imports.", name="list")
 @address_argument
 @result_options
-def list_imports(address: str, **printing: bool) -> None:
+def list_imports(address: str) -> None:
     """List the open imports, and the documents that are staged in them.
 
     \b
@@ -30,7 +30,7 @@ def list_imports(address: str, **printing: bool) -> None:
     with opened(address, read_only=True) as index:
         found = index.imports()
     record = {"imports": [staged._asdict() for staged in found]}
-    show(record, lambda: render.index.print_imports(found), **printing)
+    show(record, lambda: render.index.print_imports(found))
 
 
 @command("Open an import.", name="open")
@@ -54,7 +54,7 @@ def open_import(address: str, name: str) -> None:
 @source_options
 @payload_option
 @job_options
-def stage(address: str, name: str, inputs: tuple[str, ...], **values: Any) -> None:
+def stage(address: str, name: str, inputs: list[Named], **values: Any) -> None:
     """Stage documents in an open import. Queries find them only after the import is committed.
 
     \b
@@ -63,15 +63,15 @@ def stage(address: str, name: str, inputs: tuple[str, ...], **values: Any) -> No
     """
     interrupted = "Documents before the interruption are staged. Cancel the import, or commit it."
     with opened(address, interrupted) as index:
-        report = index.stage_files(name, named(inputs), **file_options(values))
-    finish(report, values)
+        report = index.stage_files(name, inputs, **values)
+    finish(report)
 
 
 @command("Add the new documents of an import, all at once.")
 @address_argument
 @_name_argument
 @result_options
-def commit(address: str, name: str, **printing: bool) -> None:
+def commit(address: str, name: str) -> None:
     """Add those documents of an import that are new, all at once, and close the import.
 
     \b
@@ -79,7 +79,7 @@ def commit(address: str, name: str, **printing: bool) -> None:
       neardup index imports commit news.index monday
     """
     with opened(address, "The import is open as before.") as index:
-        show_merged(index.commit_import(name), **printing)
+        show_merged(index.commit_import(name))
 
 
 @command("Drop an open import with its documents.")
@@ -100,7 +100,7 @@ def cancel(address: str, name: str) -> None:
 @address_argument
 @_name_argument
 @result_options
-def remove(address: str, name: str, **printing: bool) -> None:
+def remove(address: str, name: str) -> None:
     """Forget all documents of a committed import, or of an import named by `add --import-name`.
 
     \b
@@ -114,4 +114,4 @@ def remove(address: str, name: str, **printing: bool) -> None:
             f"No document was added by an import {name!r}: it is open, or there is none. To drop an open import, "
             "use neardup index imports cancel."
         )
-    show_forgotten(count, **printing)
+    show_forgotten(count)

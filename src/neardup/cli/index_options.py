@@ -13,8 +13,7 @@ import click
 import neardup
 from neardup.cli import render
 from neardup.cli.running import running, show
-from neardup.cli.settings import option
-from neardup.cli.sources import one_or_several
+from neardup.cli.settings import one_or_several, option
 from neardup.report.wording import plural, translated
 
 if TYPE_CHECKING:
@@ -43,21 +42,21 @@ def opened(address: str, interrupted: str = "Nothing was changed.", *, read_only
         yield index
 
 
-def show_info(index: Index, **printing: bool) -> None:
+def show_info(index: Index) -> None:
     """Print the size and the settings of an index."""
     info = index.info()
-    show(info, lambda: render.index.print_info(info), **printing)
+    show(info, lambda: render.index.print_info(info))
 
 
-def show_forgotten(count: int, **printing: bool) -> None:
+def show_forgotten(count: int) -> None:
     """Print the number of documents that were forgotten."""
-    show({"forgotten": count}, lambda: click.echo(translated(f"{plural(count, 'document')} forgotten.")), **printing)
+    show({"forgotten": count}, lambda: click.echo(translated(f"{plural(count, 'document')} forgotten.")))
 
 
-def show_merged(answers: pa.Table, **printing: bool) -> None:
+def show_merged(answers: pa.Table) -> None:
     """Print the number of documents by answer."""
     counts = render.index.count_answers(answers)
-    show(counts, lambda: render.index.print_merged(counts), **printing)
+    show(counts, lambda: render.index.print_merged(counts))
 
 
 class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]

@@ -8,7 +8,14 @@ import neardup
 from neardup.cli.config import config_option
 from neardup.cli.running import finish, running_into
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import folder_options, inputs_argument, named, printing_options, source_options
+from neardup.cli.sources import (
+    Named,
+    collection_option,
+    folder_options,
+    inputs_argument,
+    printing_options,
+    source_options,
+)
 from neardup.settings.passages import PassageOutput, PassageSettings
 from neardup.settings.run import RunSettings
 
@@ -23,15 +30,13 @@ from neardup.settings.run import RunSettings
 @option(
     "--within COLUMN", "Decision", "With --keep none, a column, such as the site of a page: shares are of its values."
 )
-@option("--against PATH...", "Input", "An earlier collection from which nothing is cut; repeatable.")
+@collection_option("--against", "An earlier collection from which nothing is cut; repeatable.")
 @source_options
 @settings_options(PassageSettings, "Decision")
 @settings_options(RunSettings, "Running")
 @config_option
 @printing_options
-def passages(
-    inputs: tuple[str, ...], output: str, against: tuple[str, ...], quiet: bool, as_json: bool, **values: Any
-) -> None:
+def passages(inputs: list[Named], output: str, **values: Any) -> None:
     """Cut the passages of documents that occurred before, in this document or an earlier one; the first copy stays.
 
     INPUT is as of dedup. The output folder DIR contains kept/ with the documents in the format of the input, all but
@@ -48,5 +53,5 @@ def passages(
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
     """
     with running_into(output, values["resume"]):
-        result = neardup.remove_passages(named(inputs), against=named(against), output=output, **values)
-    finish(result.report, result.output or output, quiet, as_json, values["on_error"])
+        result = neardup.remove_passages(inputs, output=output, **values)
+    finish(result.report, result.output or output)

@@ -56,7 +56,7 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 @method_options
 @option("--plot FILE", PRINTING, "Plot the S-curve of a local run to this SVG file.")
 @json_option
-def plan(as_json: bool, **values: Any) -> None:
+def plan(**values: Any) -> None:
     """Estimate a run or an index: its bands or blocks, memory, disk space, candidate pairs and S-curve.
 
     \b
@@ -72,4 +72,4 @@ def plan(as_json: bool, **values: Any) -> None:
     estimate = neardup.plan(method=method, **values)
     bands = {} if estimate.bands is None else estimate.bands._asdict()
     record = {**vars(estimate), **bands, "disk_bytes": estimate.disk_bytes}
-    show(record, lambda: render.plan.print_plan(estimate), as_json=as_json)
+    show(record, lambda: render.plan.print_plan(estimate))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import threading
@@ -16,8 +15,9 @@ from typing import Any
 import click
 
 from neardup.cli import render
+from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
-from neardup.files import read_json
+from neardup.files import AnyPath, read_json
 from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
@@ -84,46 +84,52 @@ def print_json(record: Mapping[str, Any]) -> None:
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))
 
 
-def show(record: Mapping[str, Any], print_it: Callable[[], object], *, as_json: bool, quiet: bool = False) -> None:
+def show(record: Mapping[str, Any], print_it: Callable[[], object]) -> None:
     """Print a result: as JSON with --json, for a reader unless --quiet is given."""
-    if as_json:
+    if is_set("as_json"):
         print_json(record)
-    elif not quiet:
+    elif not is_set("quiet"):
         with speaking(record.get("lang")):
             print_it()
 
 
-def finish(report: dict[str, Any], output: str | os.PathLike[str], quiet: bool, as_json: bool, on_error: str) -> None:
+def finish(report: dict[str, Any], output: AnyPath) -> None:
     """Print the report of a run that wrote `output`, then do as `exit_if_incomplete`."""
 
     def print_it() -> None:
         getattr(render, report["command"], render.reports).print_report(report, output)
 
-    show(report, print_it, quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report, on_error, is_shown=not (quiet or as_json))
+    show(report, print_it)
+    exit_if_incomplete(report)
 
 
-def exit_if_incomplete(report: Mapping[str, Any], on_error: str, *, is_shown: bool = True) -> None:
+def is_summary_shown() -> bool:
+    """Return whether `show` prints a summary, which mentions the rows that could not be read."""
+    return not (is_set("quiet") or is_set("as_json"))
+
+
+def accepts_losses() -> bool:
+    """Return whether --on-error skip accepts that documents could not be read."""
+    return bool(click.get_current_context().params["on_error"] == "skip")
+
+
+def exit_if_incomplete(report: Mapping[str, Any], *, is_shown: bool = True) -> None:
     """Exit with 1 if files could not be read completely; do as `tell_losses`."""
-    if tell_losses(report, on_error, is_shown=is_shown):
+    if tell_losses(report, is_shown=is_shown):
         raise click.exceptions.Exit(INCOMPLETE)
 
 
-def tell_losses(report: Mapping[str, Any], on_error: str, *, is_shown: bool = True) -> bool:
-    """Print on stderr what could not be read, and return whether the result is incomplete.
+def tell_losses(report: Mapping[str, Any], *, is_shown: bool = True) -> bool:
+    """Print on stderr which inputs could not be read, and return whether the result is incomplete.
 
-    Neither is done if --on-error skip accepts that.
-
-    Parameters
-    ----------
-    is_shown : whether the summary was printed, which mentions the rows that could not be read.
+    Neither is done if --on-error skip accepts the losses. is_shown : whether the result was shown.
     """
-    if on_error == "skip":
+    if accepts_losses():
         return False
     if report["incomplete"] is not None:
         _tell("terminal.incomplete", report["incomplete"]["message"])
         return True
-    if report["unreadable"] is not None and not is_shown:
+    if report["unreadable"] is not None and not (is_shown and is_summary_shown()):
         _tell("terminal.unreadable_rows", report["unreadable"]["message"])
     return False
 

@@ -22,6 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PRINTING = "Printing"
 _NAMES_WIDTH = 22  # of the options in the help; longer ones have a line of their own
 _ALL = "neardup.help_all"
+_SET = "neardup.set."
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -121,6 +122,11 @@ class Command(click.Command):
                 raise click.UsageError(f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx)
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Its options of printing stay in the context, see `is_set`."""
+        ctx.meta.update({_SET + name: ctx.params.pop(name, False) for name in ("quiet", "as_json")})
+        return super().invoke(ctx)
+
     def get_help_all(self, ctx: click.Context) -> str:
         """Return the help with all options."""
         ctx.meta[_ALL] = True
@@ -159,6 +165,11 @@ def commands_of(*modules: ModuleType) -> dict[str, click.Command]:
     """Return the commands that modules define, by name."""
     defined = [value for module in modules for value in vars(module).values() if isinstance(value, click.Command)]
     return {str(command.name): command for command in defined}
+
+
+def is_set(name: str) -> bool:
+    """Return whether the command that runs was given an option of printing: quiet, or as_json."""
+    return bool(click.get_current_context().meta[_SET + name])
 
 
 def _print_help_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -213,6 +224,11 @@ def settings_options(
     return composed(*(setting_option(name, defaults[name], constraints_of(settings)[name], section) for name in chosen))
 
 
+def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:
+    """Return the only name of a repeatable option, the list of several, or None."""
+    return None if not names else names[0] if len(names) == 1 else list(names)
+
+
 def setting_option(
     name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None, **more: Any
 ) -> Callable[[Function], Function]:
@@ -229,6 +245,9 @@ def setting_option(
         return option(switch, section, text, default=default)
     if constraint.value_type is tuple:
         return option(f"{flag} WORD...", section, text, name, default=default)
+    if constraint.value_type is list:
+        flags = f"{flag}, --{constraint.alias.replace('_', '-')}" if constraint.alias else flag
+        return option(f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several)
     words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
     if constraint.value_type is str and not constraint.choices:
         is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()

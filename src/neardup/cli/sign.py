@@ -9,7 +9,7 @@ import neardup
 from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, option
-from neardup.cli.sources import engine_options, inputs_argument, job_options, named, output_options, source_options
+from neardup.cli.sources import Named, engine_options, inputs_argument, job_options, output_options, source_options
 
 
 @command(
@@ -23,7 +23,7 @@ from neardup.cli.sources import engine_options, inputs_argument, job_options, na
 @sketch_options
 @job_options
 @engine_options
-def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **values: Any) -> None:
+def sign(inputs: list[Named], output: str, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.
 
     Similar documents have similar signatures: two MinHash signatures estimate the Jaccard similarity, two SimHash
@@ -40,6 +40,6 @@ def sign(inputs: tuple[str, ...], output: str, quiet: bool, as_json: bool, **val
     """
     method = build_method(values)
     with running(f"Nothing was written to {output}."):
-        signed = neardup.sign(named(inputs), method=method, output=output, **values)
+        signed = neardup.sign(inputs, method=method, output=output, **values)
     assert signed.report is not None
-    finish(signed.report, Path(output), quiet, as_json, values["on_error"])
+    finish(signed.report, Path(output))

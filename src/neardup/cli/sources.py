@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from neardup.cli.config import config_option
 from neardup.cli.methods import method_options
-from neardup.cli.settings import COUNT, PRINTING, Function, composed, option, settings_options
+from neardup.cli.settings import PRINTING, Function, composed, option, settings_options
 from neardup.errors import OutputError
-from neardup.formats.registry import FORMATS
-from neardup.settings.run import RunSettings, SelectionSettings, TextUnit
+from neardup.files import AnyPath
+from neardup.runs.options import ReadingSettings
+from neardup.settings.run import EngineSettings, RunSettings, SelectionSettings
 
 
 class Named(os.PathLike[str]):
@@ -27,62 +28,29 @@ class Named(os.PathLike[str]):
         return self.name
 
 
-def named(names: Iterable[str]) -> list[Named] | None:
-    """Return names as the paths they are; None if there are none."""
-    return [Named(name) for name in names] or None
-
-
-def refuse_inputs_at(output: str | os.PathLike[str], inputs: Iterable[str], options: Mapping[str, Any]) -> None:
+def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Mapping[str, Any]) -> None:
     """Raise OutputError if a file that a command writes would replace one of its inputs."""
     from neardup.runs.input_files import list_inputs
     from neardup.runs.overlap import refuse_replacing
 
-    files = [name for name in inputs if name != "-"]  # standard input can be read only once
+    files = [path.name for path in inputs if path.name != "-"]  # standard input can be read only once
     refuse_replacing([output], list_inputs(files, format_name=options.get("in_format")) if files else [])
 
 
-inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+def _named(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> list[Named] | None:
+    """Return names as the paths they are; None if there are none."""
+    return [Named(name) for name in names] or None
 
 
-def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:
-    """Return the only name of a repeatable option, the list of several, or None."""
-    return None if not names else names[0] if len(names) == 1 else list(names)
+inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, callback=_named)
 
 
-_text_column = option(
-    "--text-column, --vector-column NAME...",
-    "Input",
-    "The text column; repeatable, to join several. Default: text, content, body, raw_content or html. Of vectors: "
-    "vector, embedding or embeddings.",
-    "text_column",
-    callback=one_or_several,
-)
-_id_column = option(
-    "--id-column NAME...",
-    "Input",
-    "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, _id or url, else row "
-    "numbers.",
-    callback=one_or_several,
-)
-_file_options = composed(
-    option(
-        "--text-unit",
-        "Input",
-        "Whether a document of a text file is a line or the whole file; auto: a line if the input is a single file.",
-        type=click.Choice(get_args(TextUnit)),
-        default="auto",
-    ),
-    option(
-        "--in-format",
-        "Input",
-        "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
-        type=click.Choice(list(FORMATS)),
-    ),
-    option("--max-document-bytes N", "Input", "Reject longer documents.", type=COUNT, default=64 << 20),
-)
-text_options = composed(_text_column, _file_options)
-"""Adds the options for reading texts."""
-source_options = composed(_text_column, _id_column, _file_options)
+def collection_option(flag: str, help: str) -> Callable[[Function], Function]:
+    """Return a decorator that adds an option for the paths of a collection, besides those of the inputs."""
+    return option(f"{flag} PATH...", "Input", help, callback=_named)
+
+
+source_options = settings_options(ReadingSettings, "Input")
 """Adds the options for reading documents."""
 
 
@@ -115,20 +83,7 @@ folder_options = composed(
 """Adds --output DIR, --overwrite and --resume."""
 
 
-engine_options = composed(
-    option(
-        "--engine",
-        "Running",
-        "Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
-        type=click.Choice(["local", "spark"]),
-        default="local",
-    ),
-    option(
-        "--master URL",
-        "Running",
-        "The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
-    ),
-)
+engine_options = settings_options(EngineSettings, "Running")
 """Adds --engine and --master."""
 
 

@@ -14,8 +14,8 @@ from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import COUNT, command, option, setting_option, settings_options
 from neardup.cli.sources import (
+    Named,
     inputs_argument,
-    named,
     overwrite_option,
     printing_options,
     refuse_inputs_at,
@@ -57,7 +57,7 @@ _STEP = 0.05
 @config_option
 @printing_options
 def sweep(
-    inputs: tuple[str, ...],
+    inputs: list[Named],
     thresholds: str | None,
     ask: int | None,
     answers: str | None,
@@ -65,8 +65,6 @@ def sweep(
     min_precision: float | None,
     output: str | None,
     overwrite: bool,
-    quiet: bool,
-    as_json: bool,
     **values: Any,
 ) -> None:
     """Choose a threshold: see how many documents each one removes, with examples on both sides of it, and a suggestion
@@ -112,7 +110,7 @@ def sweep(
             f"settings. {NO_RULE} Leave --{needing} or the other settings out."
         )
     with running("The answers so far are in the file." if ask else "Nothing was written."):
-        result = neardup.sweep(named(inputs), thresholds=limits, method=method, **values)
+        result = neardup.sweep(inputs, thresholds=limits, method=method, **values)
         suggestion = result.suggestion
         if page is not None:
             asked = result.write_questions(page, count=ask or 27, answers=answers)
@@ -131,8 +129,8 @@ def sweep(
         if suggestion is not None and (page is None or path is not None):
             render.suggestion.print_suggestion(suggestion)
 
-    show(report, print_it, quiet=quiet, as_json=as_json)
-    exit_if_incomplete(report, values["on_error"], is_shown=not (quiet or as_json))
+    show(report, print_it)
+    exit_if_incomplete(report)
 
 
 def parse_thresholds(text: str) -> list[float]:

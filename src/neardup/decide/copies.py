@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,11 @@ class Copies(Rule):
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
         """Return the documents in the order of the other rule."""
         return self.rule.order(order, num_against, values)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of the other rule."""
+        return self.rule.options
 
     def decide(self, found: Found) -> Decision:
         """Decide by the other rule, and keep the first documents of each cluster."""

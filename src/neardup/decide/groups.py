@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -105,9 +105,17 @@ class ByGroup(Rule):
     column : its name. share : of the documents of a group; it is removed if as many are similar to kept ones.
     """
 
+    tables = ("groups",)
+    counts_values = False
+
     def __init__(self, column: str, share: float) -> None:
         self.column, self.share = column, share
         self.both_ways = ("group_by", column)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The option group_by."""
+        return {"group_by": self.column}
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
         """Return an order in which the documents of a group follow each other."""

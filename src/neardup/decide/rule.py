@@ -169,6 +169,10 @@ class Rule(ABC):
     pairs: PairsNeeded = "distinct"
     compares_more: bool = False
     """Whether `decide` measures pairs that are not among the confirmed ones."""
+    tables: ClassVar[tuple[str, ...]] = ()
+    """The names of its tables, which become files of the output."""
+    counts_values: bool = True
+    """Whether removals are counted by the values of a column; a rule may have a table of its own."""
     both_ways: tuple[str, Any] | None = None
     """The option, and its value, that compares documents in both directions; None if none does."""
 
@@ -192,6 +196,11 @@ class Rule(ABC):
     def reorders(self) -> bool:
         """Whether `order` changes the order."""
         return type(self).order is not Rule.order
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a run that the rule follows from, besides linkage and keep; an engine may refuse them."""
+        return {}
 
     @abstractmethod
     def decide(self, found: Found) -> Decision:

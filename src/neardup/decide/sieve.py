@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +136,12 @@ class Sieve(Rule):
 
     def __init__(self, *, keeps_pairs: bool = False) -> None:
         self.pairs = "distinct" if keeps_pairs else "sieve"
+        self.both_ways = ("rethreshold", True) if keeps_pairs else None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The option rethreshold."""
+        return {"rethreshold": self.pairs == "distinct"}
 
     def decide(self, found: Found) -> Decision:
         """Decide in the order of priority."""

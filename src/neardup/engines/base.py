@@ -186,7 +186,8 @@ def decide(run: Run, searched: Searched) -> Decided:
     """Decide by the rule of a run, and count."""
     decision = run.rule.decide(searched.found)
     outcome = searched.outcome(decision)
-    return Decided(searched, decision, outcome, count_by_value(run, outcome, searched.found.values))
+    by_value = count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
+    return Decided(searched, decision, outcome, by_value)
 
 
 @dataclass
@@ -209,7 +210,7 @@ class Engine(ABC):
         run.rule.refuse(method)
         if run.copies:
             try_sinks(found.tasks)
-        selection = method.in_all_pairs(run.selection) if run.all_pairs else run.selection
+        selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
         return Inputs([task.identified() for task in found.tasks], method, selection, found.warnings)
 
     @abstractmethod

@@ -141,15 +141,6 @@ def index_of(max_bucket_size: int) -> Capabilities:
     return INDEX._replace(limits=tuple(buckets if limit is _BUCKETS else limit for limit in INDEX.limits))
 
 
-def refuse_within(within: str | None, *, is_possible: bool) -> None:
-    """Raise SettingError if groups are to be kept apart by a method that compares fingerprints alone."""
-    if within is not None and not is_possible:
-        raise SettingError(
-            f"within needs a method that compares the features of documents: got within={within!r} with "
-            "confirm='hamming'. Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash)."
-        )
-
-
 FRAMES = Capabilities(
     "frames",
     "with a DataFrame",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from neardup.documents.batch import BatchCache
 from neardup.engines.base import Engine
-from neardup.engines.capabilities import LOCAL, SPARK, refuse_within
+from neardup.engines.capabilities import LOCAL, SPARK
 from neardup.engines.local.pipeline import LocalEngine
-from neardup.errors import MissingExtraError, SettingError
+from neardup.errors import MissingExtraError
 from neardup.methods.registry import method_of
+from neardup.runs.refusals import refuse_together
 from neardup.runs.run import Run
+from neardup.settings.run import EngineSettings
 
 
 @contextmanager
@@ -33,7 +36,8 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
     """
     uses_spark = is_spark(engine, master)
     (SPARK if uses_spark else LOCAL).refuse(command, run.options)
-    refuse_within(run.selection.within, is_possible=method_of(run.method).keeps_groups_apart)
+    if not method_of(run.method).keeps_groups_apart:
+        refuse_together("fingerprints", within=run.selection.within)
     if uses_spark:
         from neardup.engines.spark.engine import SparkEngine
 
@@ -46,18 +50,12 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
         cache.clear()
 
 
-def is_spark(engine: str, master: str | None) -> bool:
+def is_spark(engine: Any, master: str | None) -> bool:
     """Return whether the engine is that on Spark. Raises SettingError, or MissingExtraError without PySpark."""
-    if engine not in ("local", "spark"):
-        raise SettingError(f"engine must be 'local' or 'spark': got {engine!r}. Change engine (--engine).")
-    if engine == "local" and master is not None:
-        raise SettingError(
-            f"master (--master) is the address of a cluster: got master={master!r} with engine='local'. Add "
-            "engine='spark' (--engine spark), or leave it out."
-        )
-    if engine == "spark":
+    uses_spark = EngineSettings(engine=engine, master=master).engine == "spark"
+    if uses_spark:
         require_spark()
-    return engine == "spark"
+    return uses_spark
 
 
 def require_spark() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +23,7 @@ from neardup.features.described import DistinctFeatures
 from neardup.features.normalise import normalise
 from neardup.features.segmenters import cutter_of, describe_segmenter, pack_tokens, shingle_strings
 from neardup.features.shingles import shingle_documents
-from neardup.files import AtomicFile
+from neardup.files import AnyPath, AtomicFile
 from neardup.settings.constraints import check_kind, check_limit, check_path, check_text, shown
 from neardup.settings.methods import IdfSource, Jieba, Shingling, SimHash
 
@@ -228,7 +227,7 @@ class IdfTable(IdfSource):
                 "table made with the method's settings (neardup document-frequencies), or the settings of the table."
             )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the table as a Parquet file. Raises OutputError if it cannot be written."""
         about = {
             "format": _FORMAT,
@@ -245,7 +244,7 @@ class IdfTable(IdfSource):
             pq.write_table(table, file, compression="zstd")
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> IdfTable:
+    def open(cls, path: AnyPath) -> IdfTable:
         """Read a table that `save` wrote.
 
         Raises

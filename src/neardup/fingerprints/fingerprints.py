@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from neardup import kernels
 from neardup.arrays import Bytes, Floats, Ints, Mask, Words, arrow_file
 from neardup.errors import ColumnError, InputError
+from neardup.files import AnyPath
 from neardup.fingerprints.simhash import BITS, to_integers
 from neardup.fingerprints.sketches import (
     SCHEME_KEY,
@@ -123,7 +124,7 @@ def has_fingerprints(schema: pa.Schema) -> bool:
     return "fingerprint" in schema.names and _bits(schema.field("fingerprint").type) is not None
 
 
-def is_fingerprint_file(path: str | os.PathLike[str]) -> bool:
+def is_fingerprint_file(path: AnyPath) -> bool:
     """Return whether a file is Parquet with a column of fingerprints.
 
     Raises

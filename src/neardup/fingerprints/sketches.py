@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from neardup.arrays import Array, Bytes, Floats, Ints, Mask, arrow_file, arrow_of
 from neardup.errors import ColumnError, InputError, OutputError, SchemeError
-from neardup.files import AtomicFile, writing_to
+from neardup.files import AnyPath, AtomicFile, writing_to
 from neardup.settings.constraints import check_flag, check_kind, check_path
 
 if TYPE_CHECKING:
@@ -123,13 +123,13 @@ def read_json(schema: pa.Schema, key: bytes) -> tuple[dict[str, Any] | None, str
     return value if isinstance(value, dict) else None, text[:200].decode(errors="replace")
 
 
-def read_table(path: str | os.PathLike[str]) -> pa.Table:
+def read_table(path: AnyPath) -> pa.Table:
     """Return the rows of a Parquet file, or raise InputError."""
     with _readable(path):
         return _open(path).read()
 
 
-def read_batches(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+def read_batches(path: AnyPath, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError.
 
     columns : the columns to read; None for all, with the numbers of the rows as `id` if the file has no such column.
@@ -155,7 +155,7 @@ def _number_ids(rows: Ints) -> pa.Array:
     return arrow_of(rows).cast(pa.large_string())
 
 
-def _open(path: str | os.PathLike[str]) -> pq.ParquetFile:
+def _open(path: AnyPath) -> pq.ParquetFile:
     """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from those written."""
     metadata, seal = _metadata_of(Path(check_path("path", path)))
     if seal.startswith(_SEAL) and seal != _seal(metadata):
@@ -180,7 +180,7 @@ def _seal(metadata: bytes) -> bytes:
     return _SEAL + hashlib.blake2b(metadata, digest_size=_DIGEST_BYTES).digest()
 
 
-def write_tables(path: str | os.PathLike[str], tables: Iterable[pa.Table], overwrite: bool) -> None:
+def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> None:
     """Write tables of one schema, at least one, to a Parquet file that appears only when it is complete.
 
     Raises
@@ -241,7 +241,7 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 @contextmanager
-def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
+def _readable(path: AnyPath) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -356,7 +356,7 @@ class Sketches(ABC):
         check_kind("table", table, pa.Table, "an Arrow table")
         return cls._from_table(table, "the table")
 
-    def save(self, path: str | os.PathLike[str], ids: Ids | None = None, *, overwrite: bool = False) -> None:
+    def save(self, path: AnyPath, ids: Ids | None = None, *, overwrite: bool = False) -> None:
         """Write the table of `to_table` to a Parquet file, which appears only when it is complete.
 
         Raises
@@ -367,7 +367,7 @@ class Sketches(ABC):
         write_tables(path, [self.to_table(ids)], overwrite)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: AnyPath) -> Self:
         """Read what `save`, `sign` or an index wrote.
 
         Raises
@@ -380,13 +380,13 @@ class Sketches(ABC):
         return cls._from_table(read_table(path), os.fspath(path))
 
     @classmethod
-    def _open_later(cls, path: str | os.PathLike[str], scheme: Mapping[str, Any]) -> Self:
+    def _open_later(cls, path: AnyPath, scheme: Mapping[str, Any]) -> Self:
         """Return the rows of a file of this scheme, read when they are first used."""
         sketches = cls.__new__(cls)
         sketches.scheme, sketches._path = scheme, path
         return sketches
 
-    _path: str | os.PathLike[str]
+    _path: AnyPath
 
     @abstractmethod
     def _to_bytes(self) -> Bytes:

@@ -30,7 +30,7 @@ from neardup.errors import InputError
 from neardup.executor import chain_ahead
 from neardup.formats.registry import COMPRESSIONS, FORMATS, format_of_bytes
 from neardup.formats.tables import TablePart
-from neardup.settings.run import MAX_UNREADABLE
+from neardup.settings.run import MAX_DOCUMENT_BYTES, MAX_UNREADABLE
 
 _DAMAGE = (*STREAM_ERRORS, ValueError)  # also CannotOpen
 
@@ -176,7 +176,6 @@ Part: TypeAlias = InputFile | TablePart
 """One input. Both kinds have the same attributes and methods; reading one twice yields the same documents."""
 
 
-MAX_DOCUMENT_BYTES = 64 << 20
 """Default length of the longest document; describing it takes many times its length in memory."""
 
 _HEAD_BYTES = 1 << 16  # of a file that is looked at for its encoding

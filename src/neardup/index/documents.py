@@ -19,7 +19,7 @@ from neardup.features.vectors import array_of_documents
 from neardup.formats.reading import Task, read_tasks
 from neardup.index.open_index import PAYLOAD, Batch
 from neardup.runs.run import Found, Inputs, Run, Source
-from neardup.settings.constraints import check_columns, check_text
+from neardup.settings.constraints import ColumnNames, check_columns, check_text
 from neardup.settings.methods import MethodSettings
 
 T = TypeVar("T")
@@ -48,9 +48,9 @@ def batches_of(
     source: Source,
     method: MethodSettings,
     *,
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | Sequence[str] | None = None,
-    payload_column: str | Sequence[str] | None = None,
+    text_column: ColumnNames = None,
+    id_column: ColumnNames = None,
+    payload_column: ColumnNames = None,
     in_format: str | None = None,
 ) -> Iterator[Batch]:
     """Yield the documents of a source.
@@ -110,7 +110,7 @@ def find(run: Run) -> Found:
 
 def read_batches(
     tasks: list[Task],
-    payload_column: str | Sequence[str] | None,
+    payload_column: ColumnNames,
     reject: Callable[[Rejected], None],
     threads: int,
     *,
@@ -141,7 +141,7 @@ def read_batches(
             yield tasks[number], entry, None if entry is None else batch_of_documents(entry, names[number])
 
 
-def _payload_names(task: Task, payload_column: str | Sequence[str] | None) -> list[str]:
+def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
     """Return the columns of the payloads of a part. Raises ColumnError if one is missing."""
     types = task.part.column_types()
     names = [] if payload_column is None else check_columns(payload_column)

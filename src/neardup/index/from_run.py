@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from neardup.documents.batch import Rejected, describe_rejected
 from neardup.errors import InputError, SettingError
 from neardup.executor import count_threads
 from neardup.features.idf import IdfTable
-from neardup.files import read_json
+from neardup.files import AnyPath, read_json
 from neardup.formats.reading import Task
 from neardup.index import meta
 from neardup.index.documents import find, group_batches, read_batches
@@ -28,6 +28,7 @@ from neardup.methods.registry import IDF, settings_from_json
 from neardup.report.contents import MAX_INPUTS
 from neardup.runs.columns import FILE_COLUMN
 from neardup.runs.run import Inputs, Run
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.methods import MethodSettings
 from neardup.settings.run import IndexSettings
 
@@ -35,11 +36,7 @@ _Name = Callable[[Task, Batch], Batch]
 
 
 def make_index(
-    address: str,
-    folder: Path,
-    idf: IdfTable | str | os.PathLike[str] | None,
-    payload_column: str | Sequence[str] | None,
-    settings: dict[str, Any],
+    address: str, folder: Path, idf: IdfTable | AnyPath | None, payload_column: ColumnNames, settings: dict[str, Any]
 ) -> OpenIndex:
     """Return an index of what a run kept, open; parameters as in `Index.from_run`.
 
@@ -155,7 +152,7 @@ def _paths_of(kept: Path, report: dict[str, Any]) -> _Name:
     return rename
 
 
-def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: str | Sequence[str] | None) -> None:
+def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: ColumnNames) -> None:
     read = read_batches(tasks, payload_column, _raise, count_threads(None))
     named = (name(task, batch) for task, _, batch in read if batch is not None)
     for batch in map(Batch.join, group_batches(named, lambda batch: batch)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from neardup.errors import SchemeError, SettingError, StoreError
 from neardup.features.idf import IdfTable
+from neardup.files import AnyPath
 from neardup.fingerprints.sketches import require_same
 from neardup.index.decisions import Rules
 from neardup.index.incoming import FINGERPRINTS
@@ -48,7 +48,7 @@ def fixed(method: Method, settings: IndexSettings) -> Method:
     return method.for_index(settings.expected_documents)
 
 
-def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | str | os.PathLike[str] | None) -> Method:
+def prepare(settings: MethodSettings, index: IndexSettings, idf: IdfTable | AnyPath | None) -> Method:
     """Return the method of a new index. Raises SettingError if it needs `idf`, or an index cannot use it."""
     table = idf if isinstance(idf, IdfTable) or idf is None else IdfTable.open(idf)
     chosen = method_of(settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -13,7 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from neardup.errors import SettingError
-from neardup.files import write_bytes, write_text
+from neardup.files import AnyPath, write_bytes, write_text
 from neardup.output.write import REPORT, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
@@ -128,12 +127,7 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> None:
 
 @contextmanager
 def open_job(
-    run: Run,
-    output: str | os.PathLike[str] | None,
-    inputs: Iterable[str],
-    *,
-    overwrite: bool = False,
-    scratch: str | os.PathLike[str] | None = None,
+    run: Run, output: AnyPath | None, inputs: Iterable[str], *, overwrite: bool = False, scratch: AnyPath | None = None
 ) -> Iterator[Job]:
     """Open the job of a run, and discard the unfinished output on an error.
 

@@ -19,7 +19,7 @@ from neardup.documents.batch import DocumentBatch, Pages, Payload, select_payloa
 from neardup.documents.sinks import ParallelSink, Sink
 from neardup.errors import OutputError
 from neardup.executor import Encoders, InOrder
-from neardup.files import AtomicFile, reason_of
+from neardup.files import AnyPath, AtomicFile, reason_of
 from neardup.formats.reading import Part, Task
 from neardup.runs.run import has_pages
 
@@ -113,7 +113,7 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
     def __init__(
         self,
         part: Part,
-        directory: str | os.PathLike[str],
+        directory: AnyPath,
         *,
         name: str | None = None,
         overwrite: bool = False,

@@ -16,15 +16,14 @@ import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
 from neardup.arrays import Mask, Positions, arrow_file, arrow_of
-from neardup.decide.groups import Groups
 from neardup.decide.outcome import Outcome, Pairs, Removals
-from neardup.documents.batch import Corpus, DocumentBatch, Pages
+from neardup.documents.batch import DocumentBatch, Pages
 from neardup.errors import NeardupError, OutputError
-from neardup.files import AtomicFile, advice_on, reason_of
+from neardup.files import AnyPath, AtomicFile, advice_on, reason_of
 from neardup.formats.reading import Task
 from neardup.runs.directory import refuse_address
 from neardup.runs.locations import DocumentLocations
-from neardup.schemas import Measures, groups_schema, ids_schema, mask_schema, pairs_schema, removed_schema
+from neardup.schemas import Measures, ids_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.constraints import check_flag
 
 
@@ -74,7 +73,7 @@ _WRITERS: dict[str, Callable[[Path, pa.Schema], AbstractContextManager[Any]]] = 
 SUFFIXES = tuple(_WRITERS)
 
 
-def check_output(output: str | os.PathLike[str], suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
+def check_output(output: AnyPath, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
     """Return the path of a file that may be written.
 
     Raises
@@ -131,7 +130,7 @@ class TableFile:
     num_rows : the number of rows written.
     """
 
-    def __init__(self, output: str | os.PathLike[str], *, overwrite: bool) -> None:
+    def __init__(self, output: AnyPath, *, overwrite: bool) -> None:
         self.path = check_output(output, SUFFIXES, overwrite=overwrite)
         self.num_rows = 0
 
@@ -213,13 +212,6 @@ def mask_batches(tasks: list[Task], outcome: Outcome, locations: DocumentLocatio
             columns = [pa.repeat(pa.scalar(name), len(part)), arrow_of(rows), arrow_of(part)]
             yield pa.RecordBatch.from_arrays(columns, schema=mask_schema())
     locations.release()
-
-
-def group_table(groups: Groups, corpus: Corpus) -> pa.Table:
-    """Return the table of groups, in the order of priority; see schemas.groups_schema."""
-    names = corpus.names.find(groups.values)
-    columns = [groups.documents, groups.near, groups.near / groups.documents, groups.removed]
-    return pa.Table.from_arrays([pa.array(names, pa.string()), *map(arrow_of, columns)], schema=groups_schema())
 
 
 def id_batches(outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:

@@ -129,13 +129,15 @@ def build_report(
     outcome: Totals,
     stages: Stages,
     warnings: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a run, as values for JSON."""
+    """Return the report of a run, as values for JSON; options : those of the call that repeat it."""
     tally, corpus, overflows = outcome.corpus.tally, outcome.corpus, outcome.num_bucket_overflows
     max_bucket_size = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
     return {
         "version": __version__,
         "command": command,
+        **({} if options is None else {"options": options}),
         "scheme": method.scheme(),
         "settings": method.other_settings(selection),
         "method": settings_or_none(method.settings),

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import string
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,7 +15,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any
 
-from neardup.files import read_text
+from neardup.files import parse_toml, read_text
 from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
 
 _LANGUAGES = ("en", "zh")
@@ -50,11 +49,7 @@ def speak(language: str | None) -> None:
 @cache
 def _table(name: str) -> dict[str, Any]:
     """Return a file of sentences."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib.loads(read_text(files("neardup.report").joinpath(name)))
+    return parse_toml(read_text(files("neardup.report").joinpath(name)))
 
 
 @cache

@@ -13,7 +13,7 @@ from neardup.documents.batch import Columns
 from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
 from neardup.errors import ColumnError
 from neardup.formats.reading import Part
-from neardup.settings.constraints import check_columns
+from neardup.settings.constraints import ColumnNames, check_columns
 
 TEXT_NAMES = ("text", "content", "body", "raw_content", "html", "正文")
 """The recognised names of a text column; the first that exists is used."""
@@ -38,8 +38,8 @@ _Types = dict[str, pa.DataType]
 
 def choose_columns(
     parts: Sequence[Part],
-    text_column: str | Sequence[str] | None = None,
-    id_column: str | Sequence[str] | None = None,
+    text_column: ColumnNames = None,
+    id_column: ColumnNames = None,
     rank_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
     vector_length: int | None = None,
@@ -145,7 +145,7 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
 
 
 def choose_item_columns(
-    parts: Sequence[Part], item_columns: str | Sequence[str] | None, benchmark_column: str | None
+    parts: Sequence[Part], item_columns: ColumnNames, benchmark_column: str | None
 ) -> tuple[dict[str, float], list[str]]:
     """Return the columns of items with their weights, and those of them that are strings in all parts.
 

@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
+from neardup.decide.rules import table_names
 from neardup.documents.sources import is_remote, local_path, resolve
 from neardup.errors import MissingExtraError, NeardupError, OutputError
 from neardup.executor import map_all
-from neardup.files import advice_on, reason_of, write_bytes, writing_to
+from neardup.files import AnyPath, advice_on, reason_of, write_bytes, writing_to
 from neardup.locks import lock_file
 from neardup.runs.overlap import contains, local_of
 from neardup.settings.constraints import check_path
@@ -184,7 +185,7 @@ class Places(NamedTuple):
     scratch: Path
 
 
-def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | None = None) -> Places:
+def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
     """Return the temporary folders of an output: next to it, or for an address in `scratch`.
 
     scratch : a folder that several runs may share. Default: next to the output; for an address, that of the system.
@@ -204,12 +205,12 @@ def places_of(output: str | os.PathLike[str], scratch: str | os.PathLike[str] | 
     return Places(partial, Path(scratch) / f"{path.absolute().name}-{digest}.scratch")
 
 
-def name_of(output: str | os.PathLike[str]) -> str:
+def name_of(output: AnyPath) -> str:
     """Return the path or the address of an output. Raises OutputError if it is neither a str nor a path, or empty."""
     return check_path("An output", output, OutputError)
 
 
-def is_address(output: str | os.PathLike[str]) -> bool:
+def is_address(output: AnyPath) -> bool:
     """Return whether an output is on remote storage."""
     name = name_of(output)
     return is_remote(name) and not name.startswith("file://")
@@ -218,7 +219,7 @@ def is_address(output: str | os.PathLike[str]) -> bool:
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path keeps one of two slashes
 
 
-def refuse_address(path: str | os.PathLike[str], what: str) -> None:
+def refuse_address(path: AnyPath, what: str) -> None:
     """Raise OutputError if the path of an output is the address of remote storage."""
     name = name_of(path)
     if _ADDRESS.match(name):
@@ -227,7 +228,7 @@ def refuse_address(path: str | os.PathLike[str], what: str) -> None:
         )
 
 
-def refuse_stdout(path: str | os.PathLike[str]) -> None:
+def refuse_stdout(path: AnyPath) -> None:
     """Raise OutputError if the output is a hyphen, of which a folder would be made."""
     if name_of(path) == "-":
         raise OutputError("The output '-' is no folder: only neardup dedup writes to standard output. Name a folder.")
@@ -235,18 +236,7 @@ def refuse_stdout(path: str | os.PathLike[str]) -> None:
 
 _LOCK = "lock"
 _LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
-_TABLES = (
-    "removed",
-    "mask",
-    "ids",
-    "passages",
-    "groups",
-    "clusters",
-    "cluster_summary",
-    "hits",
-    "items",
-    "boilerplate",
-)
+_TABLES = ("removed", "mask", "ids", "passages", "clusters", "cluster_summary", "hits", "items", "boilerplate")
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
 _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -256,7 +246,8 @@ def _is_of_output(name: str) -> bool:
     """Return whether a run writes a file of this name, or the system of the user does."""
     # A run that was killed while it wrote a file anew leaves `.report.json.0123456789abcdef.partial`.
     written = name[1:].rsplit(".", 2)[0] if name.startswith(".") and name.endswith(".partial") else name
-    return written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
+    is_table = written.removesuffix(".parquet") in table_names() and written.endswith(".parquet")
+    return is_table or written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
 
 
 class OutputDirectory:
@@ -270,9 +261,7 @@ class OutputDirectory:
     path : the folder; an address as str. remote : the folder on remote storage, else None.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], overwrite: bool, resume: bool, scratch: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, path: AnyPath, overwrite: bool, resume: bool, scratch: AnyPath | None = None) -> None:
         refuse_stdout(path)
         self.remote = RemoteFolder(name_of(path)) if is_address(path) else None
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address

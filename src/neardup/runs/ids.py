@@ -22,7 +22,7 @@ def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocati
 
     hashes : uint64 by document, of its id; empty if there is no column of ids.
     """
-    repeated = None if run.all_pairs else find_repeated_id(hashes, corpus, locations)
+    repeated = None if run.rule.pairs == "all" else find_repeated_id(hashes, corpus, locations)
     if repeated is None:
         return []
     if run.inputs.id_column is not None:

@@ -6,18 +6,15 @@ import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
 
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError
 from neardup.formats.reading import InputFile, UnreachableInput
 from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
 from neardup.runs.find import FoundFile, Skip, find
+from neardup.runs.options import check_reading
 from neardup.runs.spool import spool
-from neardup.settings.constraints import Constraint
-from neardup.settings.run import TextUnit
 
-_UNIT = Constraint("Use 'auto' if in doubt.", choices=get_args(TextUnit))
 _REMOTE = "remote"
 _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIONS.items()}
 
@@ -44,7 +41,7 @@ def list_inputs(
     MissingExtraError
         If the storage of an address needs a package that is not installed.
     """
-    check_reading(unit, format_name)
+    check_reading(text_unit=unit, in_format=format_name)
     if isinstance(paths, str) or not paths:
         raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for example.")
     found: dict[str, FoundFile | None] = {}
@@ -65,13 +62,6 @@ def list_inputs(
         for file in found.values()
     ]
     return _named_uniquely(files)
-
-
-def check_reading(unit: object, format_name: object) -> None:
-    """Raise SettingError unless the unit and the format of files are known."""
-    _UNIT.check("text_unit", unit)
-    known = Constraint("Leave it unset to detect it from the suffix.", choices=tuple(FORMATS), optional=True)
-    known.check("in_format", format_name)
 
 
 def _piped(unit: str, requested: str | None) -> InputFile:

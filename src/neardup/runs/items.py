@@ -23,6 +23,7 @@ from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns
 from neardup.runs.find import shown
 from neardup.runs.run import Inputs, parts_of, tasks_of
+from neardup.settings.constraints import ColumnNames
 from neardup.settings.run import MAX_UNREADABLE
 
 
@@ -56,7 +57,7 @@ class Items:
 
 def read_items(
     inputs: Inputs,
-    item_columns: str | Sequence[str] | None,
+    item_columns: ColumnNames,
     benchmark_column: str | None,
     use: Callable[[Callable[[Rejected], None]], Callable[[Rejected], None]],
     max_unreadable: float = MAX_UNREADABLE,

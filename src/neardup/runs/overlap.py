@@ -8,11 +8,12 @@ from typing import Protocol, TypeAlias
 
 from neardup.documents.sources import is_remote, local_path
 from neardup.errors import OutputError
+from neardup.files import AnyPath
 
 _LOCAL_SCHEMES = ("file", "local")  # of Arrow, of fsspec
 _STANDARD_INPUT = "-"
 
-Output: TypeAlias = str | os.PathLike[str]
+Output: TypeAlias = AnyPath
 
 _Identity: TypeAlias = tuple[int, int]
 """The device and the number of a file there: the same by every link, in upper or lower case, through every mount."""
@@ -61,7 +62,7 @@ def local_of(location: str) -> str | None:
     return local_path(f"file://{rest}") if scheme.lower() in _LOCAL_SCHEMES else None
 
 
-def contains(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
+def contains(folder: AnyPath, path: AnyPath) -> bool:
     """Return whether a path is a folder, or in it; the path need not be there."""
     identity = _identity(folder)
     return identity is not None and identity in _identities_from(os.path.realpath(path))
@@ -79,7 +80,7 @@ def _identities_from(path: str) -> Iterator[_Identity]:
         path = folder
 
 
-def _identity(path: str | os.PathLike[str] | int) -> _Identity | None:
+def _identity(path: AnyPath | int) -> _Identity | None:
     """Return the identity of a file or folder, or of an open file; None if there is none."""
     try:
         status = os.stat(path)

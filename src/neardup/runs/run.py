@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -16,25 +16,28 @@ import pyarrow as pa
 from neardup.arrays import flatten_strings
 from neardup.decide.priority import rank_columns
 from neardup.decide.rule import Rule
-from neardup.decide.rules import Every, rule_of
+from neardup.decide.sieve import Sieve
 from neardup.documents.batch import Columns, Rejected, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
-from neardup.formats.reading import MAX_DOCUMENT_BYTES, InputFile, Part, Task, UnreachableInput
+from neardup.formats.reading import InputFile, Part, Task, UnreachableInput
 from neardup.formats.registry import format_of
 from neardup.formats.tables import TablePart, splits_of
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
 from neardup.progress import Progress, check_progress
 from neardup.runs.columns import choose_columns
-from neardup.runs.input_files import check_reading, list_inputs
+from neardup.runs.input_files import list_inputs
+from neardup.runs.options import check_reading
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import check_columns, check_flag, check_limit
-from neardup.settings.methods import DocumentSettings, MinHash
-from neardup.settings.run import GroupSettings, Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.constraints import ColumnNames, check_columns, check_flag, plain
+from neardup.settings.jieba import JIEBA, Jieba
+from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
+from neardup.settings.run import MAX_DOCUMENT_BYTES, Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.stores.addresses import shown_address
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
@@ -55,8 +58,8 @@ class Inputs(NamedTuple):
 
     source: Source
     against: Source | None = None
-    text_column: str | Sequence[str] | None = None
-    id_column: str | Sequence[str] | None = None
+    text_column: ColumnNames = None
+    id_column: ColumnNames = None
     text_unit: TextUnit = "auto"
     in_format: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
@@ -104,7 +107,7 @@ def _first_length(parts: Sequence[Part], columns: Columns) -> int:
     return 0
 
 
-def _lacks(parts: Sequence[Part], text_column: str | Sequence[str] | None) -> bool:
+def _lacks(parts: Sequence[Part], text_column: ColumnNames) -> bool:
     """Return whether no part has any of the columns of the text that were named."""
     named = [text_column] if isinstance(text_column, str) else text_column or []
     return not any(name in (part.column_types() or {}) for part in parts for name in named)
@@ -218,7 +221,7 @@ def looks_like_path(text: str) -> bool:
 class TextOptions(TypedDict, total=False):
     """How texts are read: the options of every function that reads them, as in `dedup`."""
 
-    text_column: str | Sequence[str] | None
+    text_column: ColumnNames
     text_unit: TextUnit
     in_format: str | None
     max_document_bytes: int
@@ -231,7 +234,7 @@ class TextOptions(TypedDict, total=False):
 class ReadingOptions(TextOptions, total=False):
     """And their ids."""
 
-    id_column: str | Sequence[str] | None
+    id_column: ColumnNames
 
 
 class BatchOptions(ReadingOptions, total=False):
@@ -252,10 +255,11 @@ _ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def spelled_out(options: type) -> Callable[[_Function], _Function]:
+def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Function], _Function]:
     """Give a function the signature with its options one by one, for help and completion.
 
-    The function refuses other keywords, and flags that are neither True nor False.
+    The function refuses other keywords, and flags that are neither True nor False. is_reported : whether it is passed
+    its options as a report has them, as the option `given`.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -265,21 +269,76 @@ def spelled_out(options: type) -> Callable[[_Function], _Function]:
             kinds(name, kinds.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation.__forward_arg__)
             for name, annotation in options.__annotations__.items()
         ]
-        known = {one.name for one in (*kept, *spelled)}
+        defaults = {one.name: one.default for one in (*kept, *spelled)}
         flags = {one.name for one in kept if one.annotation == "bool"}
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            for name in keywords.keys() - known:
+            for name in keywords.keys() - defaults.keys():
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
             for name in flags & keywords.keys():
                 keywords[name] = check_flag(name, keywords[name], _ADVICE.get(name, ""))
+            if is_reported:
+                keywords["given"] = reported_options(dict(zip(defaults, args, strict=False)) | keywords, defaults)
             return function(*args, **keywords)
 
         call.__signature__ = signature.replace(parameters=[*kept, *spelled])  # type: ignore[attr-defined]
         return cast(_Function, call)
 
     return decorate
+
+
+_SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus": "corpus"}
+"""The parameters that are collections, with their names on the command line."""
+_MAX_NAMES = 1000  # in a report
+_UNREPORTED = {
+    *("output", "overwrite", "resume", "scratch", "tables", "rethreshold", "engine", "master", "threads"),
+    *("batch_rows", "cache_bytes", "progress"),
+}
+"""The options that do not change a result: where it is written, and how the machine is used."""
+
+
+def reported_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a call that change its result, by their names on the command line, as values for JSON.
+
+    Those that have their default are left out. One that JSON has no value for, such as a table or a function, is None.
+    """
+    options: dict[str, Any] = {}
+    for name in arguments.keys() - _UNREPORTED:
+        value = plain(arguments[name])
+        if isinstance(value, MethodSettings):
+            options |= {key: other for key, other in _options_of(value).items() if other != defaults.get(key)}
+        elif name in _SOURCES and value is not None:
+            options[_SOURCES[name]] = _reported_names(value)
+        elif (type(value), value) != (type(defaults[name]), defaults[name]):
+            options[name] = value
+    return dict(json.loads(json.dumps(options, default=lambda _: None, skipkeys=True, sort_keys=True)))
+
+
+def _reported_names(source: Source) -> list[str] | None:
+    """Return the names of a collection without passwords; None if it has none, or too many for a report."""
+    names = named_paths(getattr(source, "address", source))  # that of an open index
+    return [shown_address(name) for name in names] if 0 < len(names) <= _MAX_NAMES else None
+
+
+def _options_of(settings: MethodSettings) -> dict[str, Any]:
+    """Return the options of a method: its name, and the settings that differ from those of the name."""
+    name = next((name for name, known in METHODS.items() if type(known) is type(settings)), None)
+    if name is None:
+        return {"method": None}
+    options = {"method": name} | _changed(settings, METHODS[name])
+    words = options.get("tokens")
+    if isinstance(words, Jieba):
+        changed = _changed(words, Jieba())
+        options |= {option: changed[name] for option, name in JIEBA.items() if name in changed}
+        options["tokens"] = "jieba"
+    return options
+
+
+def _changed(settings: Any, default: Any) -> dict[str, Any]:
+    """Return the settings that differ from their default."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return {name: value for name, value in values.items() if value != getattr(default, name)}
 
 
 class Found(NamedTuple):
@@ -299,36 +358,34 @@ class Found(NamedTuple):
 class Run:
     """The inputs, method and settings of a run.
 
-    all_pairs : whether every pair is listed, and nothing is removed. resume : whether an interrupted run of the same
-    output is continued. update : whether the documents are added to an index. copies : whether kept documents are
-    written. passages : the fewest characters of a repeated passage that is cut from kept documents, if any. table : the
-    file of the output that has the file and the row of each document. groups : which documents are removed together;
-    they are counted by the same column. rethreshold : whether all pairs are kept, for the answers at other limits.
+    rule : decides which documents are removed. resume : whether an interrupted run of the same output is continued.
+    update : whether the documents are added to an index. copies : whether kept documents are written. passages : the
+    fewest characters of a repeated passage that is cut from kept documents, if any. table : the file of the output that
+    has the file and the row of each document.
     outputs : local files and folders that the run replaces, none of which may be or contain an input. progress : as in
-    `dedup`.
+    `dedup`. given : the options of the call, as the report has them.
     """
 
     inputs: Inputs
     method: DocumentSettings = field(default_factory=MinHash)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     settings: RunSettings = field(default_factory=RunSettings)
-    all_pairs: bool = False
+    rule: Rule = field(default_factory=Sieve)
     resume: bool = False
     update: bool = False
     copies: bool = False
     passages: int | None = None
-    groups: GroupSettings = field(default_factory=GroupSettings)
     table: str = "removed.parquet"
-    rethreshold: bool = False
     outputs: tuple[Output, ...] = ()
     progress: bool | Progress = False
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for columns in (self.inputs.text_column, self.inputs.id_column):
             if columns is not None:
                 check_columns(columns)
-        check_reading(self.inputs.text_unit, self.inputs.in_format)
-        check_limit(self.inputs.max_document_bytes, "max_document_bytes", option="--max-document-bytes")
+        options = self.inputs._asdict()
+        check_reading(**{name: options[name] for name in ("text_unit", "in_format", "max_document_bytes")})
         check_progress(self.progress)
 
     @property
@@ -341,13 +398,8 @@ class Run:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
         others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
-        of_output = {"passages": self.passages, "group_by": self.groups.group_by, "rethreshold": self.rethreshold}
-        return asdict(self.selection) | asdict(self.settings) | others | of_output
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The rule that decides."""
-        return Every() if self.all_pairs else rule_of(self.selection, self.groups, keeps_pairs=self.rethreshold)
+        of_output = {"passages": self.passages}
+        return asdict(self.selection) | asdict(self.settings) | others | of_output | self.rule.options
 
     @property
     def counted(self) -> str | None:
@@ -377,6 +429,6 @@ class Run:
 def run_of(source: Source, options: TextOptions, *, against: Source | None = None, **others: Any) -> Run:
     """Return a run over a source; options : how it is read. others : fields of the run."""
     values: dict[str, Any] = {**options}
-    progress = values.pop("progress", False)
+    of_run = {name: values.pop(name) for name in ("progress", "given") if name in values}
     settings = {field.name: values.pop(field.name) for field in fields(RunSettings) if field.name in values}
-    return Run(Inputs(source, against, **values), settings=RunSettings(**settings), progress=progress, **others)
+    return Run(Inputs(source, against, **values), settings=RunSettings(**settings), **of_run, **others)

@@ -23,7 +23,7 @@ import numpy as np
 
 from neardup.arrays import Array
 from neardup.errors import NeardupError, OutputError, ResumeError
-from neardup.files import read_json, write_json
+from neardup.files import AnyPath, read_json, write_json
 from neardup.formats.reading import Task
 from neardup.runs.directory import OutputDirectory
 from neardup.schemas import KEYS, Column
@@ -293,9 +293,7 @@ def _mapped_bytes() -> int:
 
 
 @contextmanager
-def workspace(
-    folder: OutputDirectory | None = None, scratch_folder: str | os.PathLike[str] | None = None
-) -> Iterator[Scratch]:
+def workspace(folder: OutputDirectory | None = None, scratch_folder: AnyPath | None = None) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
 
     scratch_folder : where the temporary one is. Default: that of the system.

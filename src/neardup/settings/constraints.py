@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
 from reprlib import Repr
-from typing import Any
+from typing import Any, TypeAlias
 
 from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 
+ColumnNames: TypeAlias = str | Sequence[str] | None
+"""A column, or several that are joined; None chooses one by its name."""
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
+
+
+_STRINGS: dict[type, str] = {str: "a string", tuple: "a tuple of strings", list: "a string or a list of strings"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class Constraint:
     that begin with one of `prefixes`, lists of them with commas (`is_list`), None (`optional`), callables
     (`or_callable`) and instances of `also_accepts`. sentinels : strings with a special meaning, if any string is
     accepted. python_only : choices that the command line does not offer.
+    alias : another name on the command line.
     """
 
     help: str
@@ -44,6 +50,7 @@ class Constraint:
     or_callable: bool = False
     is_list: bool = False
     also_accepts: type | None = None
+    alias: str = ""
 
     def describe(self) -> str:
         """Return the accepted values in words."""
@@ -58,8 +65,8 @@ class Constraint:
             return "one of " + " or ".join([", ".join(words), *others]) + several
         if self.value_type is bool:
             return "True or False"
-        if self.value_type in (str, tuple):
-            kinds = ["a string" if self.value_type is str else "a tuple of strings", *others, *["None"] * self.optional]
+        if self.value_type in _STRINGS:
+            kinds = [_STRINGS[self.value_type], *others, *["None"] * self.optional]
             return " or ".join(kinds)
         if self.numbers:
             return "one of " + ", ".join(map(str, self.numbers))
@@ -101,10 +108,12 @@ class Constraint:
                 or any(word.startswith(p) and len(word) > len(p) for p in self.prefixes)
                 for word in (self.without_count(value)[0].split(",") if self.is_list else [value])
             )
-        if self.value_type is tuple:
-            return isinstance(value, tuple) and all(isinstance(word, str) and word for word in value)
+        if self.value_type in (list, str) and isinstance(value, str):
+            return value != ""
+        if self.value_type in (list, tuple):
+            return isinstance(value, self.value_type) and all(isinstance(word, str) and word for word in value)
         if self.value_type is str:
-            return isinstance(value, str) and value != ""
+            return False
         if self.value_type is bool or isinstance(value, bool):
             return self.value_type is bool and isinstance(value, bool)
         if not isinstance(value, int if self.value_type is int else (int, float)):

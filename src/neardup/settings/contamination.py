@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from neardup.settings.constraints import Validated, parameter
+from neardup.settings.constraints import ColumnNames, Validated, parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,25 @@ class ContaminationSettings(Validated):
     def min_rare(self) -> int:
         """The fewest rare shingles among those that show an item."""
         return (self.min_shingles + 1) // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemSettings(Validated):
+    """How items are read."""
+
+    item_columns: ColumnNames = parameter(
+        None,
+        "The columns of an item, by commas or repeated; with weights: question,answer:0.5. Default: question, problem, "
+        "prompt, query, instruction, input or text, and the columns of choices and answers.",
+        list,
+        sentinels=("NAME",),
+    )
+    item_id_column: str | None = parameter(
+        None, "The id column of the items. Default: as of a corpus.", str, sentinels=("NAME",)
+    )
+    benchmark_column: str | None = parameter(
+        None, "The column with the benchmark of an item. Default: the name of the input.", str, sentinels=("NAME",)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,7 @@ OutputKind = Literal["kept", "mask", "ids", "annotated", "removed"]
 Language = Literal["en", "zh"]
 OnError = Literal["reject", "skip", "stop"]
 TextUnit = Literal["auto", "line", "file"]
+Engine = Literal["local", "spark"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +211,33 @@ class OutputSettings(Validated):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings(Validated):
+    """Where a run is performed."""
+
+    engine: Engine = parameter(
+        "local",
+        "Run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.",
+        choices=get_args(Engine),
+    )
+    master: str | None = parameter(
+        None,
+        "The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
+        str,
+        sentinels=("URL",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.engine == "local" and self.master is not None:
+            raise SettingError(
+                f"master (--master) is the address of a cluster: got master={self.master!r} with engine='local'. Add "
+                "engine='spark' (--engine spark), or leave it out."
+            )
+
+
+MAX_DOCUMENT_BYTES = 64 << 20
+"""Default limit of the size of a document."""
 MAX_UNREADABLE = 0.01
 """Default share of the rows of a file that may be unreadable."""
 

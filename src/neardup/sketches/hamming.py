@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -15,6 +14,7 @@ from neardup.arrays import Array
 from neardup.candidates.blocks import Radius, check_distance, plan_blocks
 from neardup.candidates.lookups import DistanceLookup
 from neardup.errors import SchemeError, SettingError
+from neardup.files import AnyPath
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.sketches import UNKNOWN
 from neardup.sketches.row_index import Matches, RowIndex, SearchBlock, find_in_blocks
@@ -219,12 +219,7 @@ class HammingIndex(RowIndex[HammingTables]):
 
     @classmethod
     def open(
-        cls,
-        path: str | os.PathLike[str],
-        max_distance: int = 3,
-        *,
-        memory_bytes: float | None = None,
-        threads: int | None = None,
+        cls, path: AnyPath, max_distance: int = 3, *, memory_bytes: float | None = None, threads: int | None = None
     ) -> HammingIndex:
         """Return an index of the fingerprints in a file: of an index, of `Fingerprints.save`, or of `neardup sign`.
 

@@ -16,6 +16,7 @@ from neardup import kernels
 from neardup.arrays import Array, Words
 from neardup.candidates.bands import Bands, candidate_probability, choose_bands
 from neardup.errors import SettingError
+from neardup.files import AnyPath
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.fingerprints.sketches import INDEX_KEY, UNKNOWN, read_batches, read_json
 from neardup.settings.methods import MinHash, named_as
@@ -238,9 +239,7 @@ class LSHIndex(RowIndex[BandTables]):
         self._merge(other)
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], *, method: MinHash | None = None, threads: int | None = None
-    ) -> LSHIndex:
+    def open(cls, path: AnyPath, *, method: MinHash | None = None, threads: int | None = None) -> LSHIndex:
         """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of `neardup sign`.
 
         Parameters

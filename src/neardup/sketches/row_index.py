@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -15,6 +14,7 @@ from neardup import kernels
 from neardup.arrays import Array, Ints
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_all
+from neardup.files import AnyPath
 from neardup.fingerprints.sketches import INDEX_KEY, require_same, write_tables
 from neardup.settings.run import RunSettings
 from neardup.sketches.row_store import IdsLike, Rows, RowStore
@@ -151,7 +151,7 @@ class RowIndex(ABC, Generic[SearcherT]):
             self._add(pa.concat_arrays(ids), np.concatenate(values))
             self._store.scheme = self._store.scheme or other._store.scheme
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def save(self, path: AnyPath, *, overwrite: bool = False) -> None:
         """Write ids and rows to a Parquet file, the scheme and the settings in its metadata.
 
         `Signatures.open` or `Fingerprints.open` reads it, too. The file appears when it is complete; tables are built

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from rich.console import Console
 
 from neardup.cli.render.reports import add_rejected, print_closing, print_troubles
 from neardup.cli.render.table import Rows, print_table
+from neardup.files import AnyPath
 from neardup.report.wording import memory, noun, percent, plural, translated, visible
 
 _MOST = 12
 _FILES = {"Report": "report.html", "Hits": "hits.parquet", "Items": "items.parquet", "Left out": "boilerplate.parquet"}
 
 
-def print_report(report: dict[str, Any], output: str | os.PathLike[str], console: Console | None = None) -> None:
+def print_report(report: dict[str, Any], output: AnyPath, console: Console | None = None) -> None:
     """Print the counts, the benchmarks and the files of `output`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()

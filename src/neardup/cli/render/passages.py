@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from rich.console import Console
 
 from neardup.cli.render.reports import add_passages, add_rejected, print_closing, print_troubles
 from neardup.cli.render.table import Rows
+from neardup.files import AnyPath
 from neardup.report.wording import memory, noun
 
 
-def print_report(report: dict[str, Any], output: str | os.PathLike[str], console: Console | None = None) -> None:
+def print_report(report: dict[str, Any], output: AnyPath, console: Console | None = None) -> None:
     """Print the counts, and the files of `output`."""
     console = console or Console(highlight=False)
     counts, table = report["counts"], Rows()

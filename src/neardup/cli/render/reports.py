@@ -11,6 +11,7 @@ from rich.text import Text
 
 from neardup.cli.render.table import Rows
 from neardup.documents.batch import Rejected, describe_rejected
+from neardup.files import AnyPath
 from neardup.report.wording import duration, for_terminal, memory, noun, percent, say, visible, what_copies_share
 
 _MAX_STAGES, _MAX_REJECTED, _MAX_LOSSES = 4, 5, 5
@@ -27,7 +28,7 @@ _FILES = {
 _WRITTEN = {"kept": "kept/", "mask": "mask.parquet", "ids": "ids.parquet", "annotated": "annotated/"}
 
 
-def print_report(report: dict[str, Any], output: str | os.PathLike[str], console: Console | None = None) -> None:
+def print_report(report: dict[str, Any], output: AnyPath, console: Console | None = None) -> None:
     """Print the closing table of dedup, cluster, pairs or sign, the largest clusters, warnings, rejected documents.
 
     output : the file or the folder that was written, or its address.
@@ -81,7 +82,7 @@ def add_rejected(table: Rows, report: dict[str, Any], rejected: int) -> None:
 
 
 def print_closing(
-    table: Rows, report: dict[str, Any], files: dict[str, str], output: str | os.PathLike[str], console: Console
+    table: Rows, report: dict[str, Any], files: dict[str, str], output: AnyPath, console: Console
 ) -> None:
     """Print a table, with the cost of the run and the files of `output` by what they are; "" is the output itself."""
     _add_cost(table, report)

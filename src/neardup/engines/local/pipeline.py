@@ -59,7 +59,7 @@ class LocalEngine(Engine):
         if self.cache.may_fit(sum(task.identity[1] for task in tasks if task.identity)):
             tasks = [task._replace(cache=self.cache) for task in tasks]
         prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
-        named = None if run.all_pairs or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
+        named = None if run.rule.pairs == "all" or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
         more = run.rule.compares_more
         given = tasks, method, selection, run.settings, scratch, stages
         source = _read(*given, compares_more=more, first_ids=named)

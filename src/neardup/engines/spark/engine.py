@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +26,7 @@ from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
 from neardup.features.grouping import hash_ids
+from neardup.files import AnyPath
 from neardup.fingerprints.sketches import Sketches
 from neardup.methods.sketcher import Sketcher
 from neardup.output.tables import removed_batches
@@ -74,7 +74,7 @@ class SparkEngine(Engine):
             )
             given = spark, corpus, inputs.method, inputs.selection, stages
             reordered = order if run.rule.reorders else None
-            with pipeline.Run(*given, all_pairs=run.all_pairs, order=reordered) as flow:
+            with pipeline.Run(*given, all_pairs=run.rule.pairs == "all", order=reordered) as flow:
                 try:
                     yield flow, corpus
                 finally:
@@ -178,11 +178,7 @@ class Delivery(NamedTuple):
 
 @contextmanager
 def deliver(
-    engine: Engine,
-    folder: OutputDirectory,
-    scratch: Scratch,
-    scratch_folder: str | os.PathLike[str] | None,
-    stages: Stages,
+    engine: Engine, folder: OutputDirectory, scratch: Scratch, scratch_folder: AnyPath | None, stages: Stages
 ) -> Iterator[Delivery]:
     """Find and decide; the workers wait to write the kept documents.
 

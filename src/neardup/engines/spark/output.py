@@ -34,6 +34,7 @@ from neardup.engines.spark.source import PART, PART_SHIFT, Files
 from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
 from neardup.features.vectors import texts_of
+from neardup.files import AnyPath
 from neardup.formats.reading import Task, changed
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
@@ -191,7 +192,7 @@ class SharedFolder:
     address : a URI that Spark writes to.
     """
 
-    def __init__(self, output: OutputDirectory, scratch: str | os.PathLike[str] | None) -> None:
+    def __init__(self, output: OutputDirectory, scratch: AnyPath | None) -> None:
         self._remote = output.remote if scratch is None else None
         self._local = output.scratch.absolute()
         # Not `as_uri`: Hadoop would take the percent signs of an encoded path for a part of the name.

@@ -1,0 +1,49 @@
+"""The options of a run that say how its inputs are read; the others are in settings/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from neardup.formats.registry import FORMATS
+from neardup.settings.constraints import ColumnNames, Validated, constraints_of, parameter
+from neardup.settings.run import MAX_DOCUMENT_BYTES, TextUnit
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingSettings(Validated):
+    """How inputs are read."""
+
+    text_column: ColumnNames = parameter(
+        None,
+        "The text column; repeatable, to join several. Default: text, content, body, raw_content or html. Of vectors: "
+        "vector, embedding or embeddings.",
+        list,
+        sentinels=("NAME",),
+        alias="vector_column",
+    )
+    id_column: ColumnNames = parameter(
+        None,
+        "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, _id or url, else row "
+        "numbers.",
+        list,
+        sentinels=("NAME",),
+    )
+    text_unit: TextUnit = parameter(
+        "auto",
+        "Whether a document of a text file is a line or the whole file; auto: a line if the input is a single file.",
+        choices=get_args(TextUnit),
+    )
+    in_format: str | None = parameter(
+        None,
+        "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
+        str,
+        choices=tuple(FORMATS),
+    )
+    max_document_bytes: int = parameter(MAX_DOCUMENT_BYTES, "Reject longer documents.", low=1)
+
+
+def check_reading(**options: Any) -> None:
+    """Raise SettingError unless options have values within their limits."""
+    for name, value in options.items():
+        constraints_of(ReadingSettings)[name].check(name, value)
