@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -52,6 +52,11 @@ class SparkEngine(Engine):
     def __init__(self, run: Run, master: str | None) -> None:
         super().__init__(run)
         self.master, self.rounds = master, 0
+        self._opened = ExitStack()
+
+    def close(self) -> None:
+        """Release what Spark stores of the run, from which a rule measures further pairs."""
+        self._opened.close()
 
     @contextmanager
     def open(
@@ -90,7 +95,8 @@ class SparkEngine(Engine):
         inputs = self.inputs()
         if folder is not None:
             folder.begin(resume=False)
-        with self.open(inputs, stages) as (flow, _):
+        with translated():
+            flow, _ = self._opened.enter_context(self.open(inputs, stages))
             return self.collect(flow, flow.search(), inputs, scratch)
 
     def collect(self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch) -> Searched:
@@ -99,7 +105,7 @@ class SparkEngine(Engine):
         with flow.named("decide"):
             listed = list_documents(search.listed, run.rule, inputs.tasks, run.selection.keep)
             put_rejected(scratch, listed.rejected)
-            searched = find_here(search, listed, inputs.tasks, method, run.rule)
+            searched = find_here(flow, search, listed, inputs.tasks, run.rule)
         audited = None
         if run.selection.audit_sample:
             with flow.named("audit"):
@@ -211,8 +217,7 @@ def deliver(
 
 def _decide_here(engine: SparkEngine, flow: pipeline.Run, corpus: Files, searched: Searched) -> Delivery:
     """Decide on the driver."""
-    with flow.named("decide"):
-        decided = decide(engine.run, searched)
+    decided = decide(engine.run, searched)
     outcome = decided.outcome
     gone = output.keys_of(np.flatnonzero(~outcome.edits.kept), outcome.corpus)
     return Delivery(

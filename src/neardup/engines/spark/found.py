@@ -20,6 +20,7 @@ from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
 from neardup.engines.spark.pipeline import LISTED, PLACES, POSITIONS, Outcome, Run, Search, driver_limit
+from neardup.engines.spark.session import translated
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
@@ -85,15 +86,16 @@ def place_documents(listed: Listed) -> pa.Table:
     return pa.table({"document": listed.keys[listed.order], "position": positions})
 
 
-def find_here(search: Search, listed: Listed, tasks: list[Task], method: Method, rule: Rule) -> Searched:
+def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule: Rule) -> Searched:
     """Collect the pairs of a run, and return them with its documents."""
+    method = flow.method.value
     sizes, corpus, num_against = listed.sizes, listed.corpus, listed.corpus.num_against
     placed = _places(search, listed.keys)
     order = _by_size(placed, len(sizes)) if search.by_size else listed.order
     queue = _queue(order, placed, sizes > 0, num_against)
     at = _Positions(placed, queue)
     pairs = _Pairs.collect(search.confirmed, at, method)
-    found = _found(search, at, pairs, rule, method)
+    found = _found(flow, search, at, pairs, rule)
     found = replace(found, lengths=listed.rows["bytes"].to_numpy(), values=listed.values)
     ids = listed.ids if any(task.columns.id is not None for task in tasks) else None
     names = [task.part.name for task in tasks]
@@ -150,33 +152,32 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
         placed = _Places(places, numbers, np.searchsorted(places, first))
         queue = _queue(numbers, placed, np.ones(len(places), np.bool_), int(np.searchsorted(places, NEW)))
         at = _Positions(placed, queue)
-        found = _found(search, at, _Pairs.collect(search.confirmed, at, method), rule, method)
-        removals = rule.decide(found).removals
-        measured = removals.measured
-        table = batch_of(
-            confirmed_schema(method.measures),
-            places[removals.kept],
-            places[removals.documents],
-            method.strength(measured),
-            np.ones(len(removals.kept)),
-            *measured.arrow(method.measures),
-        )
-        removed = flow.spark.createDataFrame(pa.Table.from_batches([table]))
+        found = _found(flow, search, at, _Pairs.collect(search.confirmed, at, method), rule)
+    removals = rule.decide(found).removals
+    measured = removals.measured
+    table = batch_of(
+        confirmed_schema(method.measures),
+        places[removals.kept],
+        places[removals.documents],
+        method.strength(measured),
+        np.ones(len(removals.kept)),
+        *measured.arrow(method.measures),
+    )
+    removed = flow.spark.createDataFrame(pa.Table.from_batches([table]))
     return Outcome(search.light, search.documents, search.compared, search.hidden, removed, removed, 0)
 
 
-def _found(search: Search, at: _Positions, pairs: _Pairs, rule: Rule, method: Method) -> Found:
+def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule) -> Found:
     """Return the confirmed pairs of a search; it has neither lengths nor values of documents."""
     unlisted = _unlisted(search, at)
-    more = None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
     return Found(
         queue=at.queue,
         confirmed=_confirmed(pairs, _left_out(unlisted, at.queue, rule), search.compared),
-        method=method,
+        method=flow.method.value,
         lengths=np.empty(0, np.int64),
         values=np.empty(0, np.uint64),
         unlisted=lambda: [unlisted],
-        measure=partial(_measure, more, at, method),
+        measure=partial(_measure, flow, at),
         sieved=False,
     )
 
@@ -231,6 +232,13 @@ class _Positions:
         """Return the positions of documents with features."""
         positions: Positions = self._of_document[self._placed.documents[np.searchsorted(self._placed.places, places)]]
         return positions
+
+    def places_of(self, positions: Ints) -> Ints:
+        """Return the places of documents with features."""
+        order = np.argsort(self._placed.documents)
+        rows = order[np.searchsorted(self._placed.documents, self.queue.order[positions], sorter=order)]
+        places: Ints = self._placed.places[rows]
+        return places
 
     def of_documents(self, documents: Positions) -> Positions:
         """Return the positions of documents."""
@@ -307,16 +315,21 @@ def _confirmed(pairs: _Pairs, left_out: Mask, compared: int) -> Confirmed:
     return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, 0)
 
 
-def _measure(pairs: _Pairs | None, at: _Positions, method: Method, kept: Positions, documents: Positions) -> Measured:
-    """Return the measures of pairs of documents, which workers have measured."""
-    assert pairs is not None  # workers measure the pairs of clusters alone
-    first = at.queue.representative
+def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -> Measured:
+    """Return the measures of pairs of documents; workers measure them."""
+    first, method = at.queue.representative, flow.method.value
     left, right = first[at.of_documents(kept)], first[at.of_documents(documents)]
     measured = measured_of_copies(len(left), method.measures)
     other = left != right
-    rows = pairs.find(left[other], right[other])
-    for name, column in measured.columns.items():
-        column[other] = pairs.measured[name][rows]
+    if other.any():
+        keys = np.unique(_keys(left[other], right[other]))
+        ends = {"left": at.places_of(keys & 0xFFFFFFFF), "right": at.places_of(keys >> 32)}
+        with translated(), flow.named("decide"):
+            asked = flow.spark.createDataFrame(pa.table(ends))
+            pairs = _Pairs.collect(flow.measure(asked), at, method)
+        rows = pairs.find(left[other], right[other])
+        for name, column in measured.columns.items():
+            column[other] = pairs.measured[name][rows]
     return measured
 
 

@@ -100,8 +100,7 @@ class Search(NamedTuple):
     placed : columns of these for the driver, as blocks.
     compared : the number of pairs measured. num_documents, num_pairs : documents and duplicate pairs. Blocks of pairs
     are : hidden, schemas.CANDIDATES, documents that a bucket does not list; confirmed, schemas.confirmed_schema, the
-    duplicates; clusters, the same, the first of each cluster with the others, or None in a sieve. by_size : whether the
-    larger document of a pair comes first.
+    duplicates. by_size : whether the larger document of a pair comes first.
     """
 
     light: DataFrame
@@ -113,7 +112,6 @@ class Search(NamedTuple):
     num_pairs: int
     hidden: DataFrame
     confirmed: DataFrame
-    clusters: DataFrame | None
     by_size: bool
 
     @property
@@ -175,6 +173,7 @@ class Run:
         self.order = order
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
+        self._compiled = 0.0  # seconds that are counted
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
@@ -192,7 +191,6 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.timed.compile_seconds += self.compile_seconds.value
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
 
@@ -234,12 +232,8 @@ class Run:
         with self.named("confirm"):
             confirmed = self._persist(self._confirm(pairs, self._choose_cells(pairs)))
             num_pairs = _num_rows(confirmed)
-        clusters = None
-        if self.connected:
-            with self.named("decide"):
-                clusters = self._persist(self._join_clusters(confirmed))
         counts = compared, self.num_documents, num_pairs
-        return Search(light, documents, listed, placed, *counts, hidden, confirmed, clusters, self._by_size)
+        return Search(light, documents, listed, placed, *counts, hidden, confirmed, self._by_size)
 
     def decide(self, search: Search) -> Outcome:
         """Decide with rows of Spark, about more documents than the driver can collect."""
@@ -249,8 +243,8 @@ class Run:
         if self.all_pairs:
             return outcome
         with self.named("decide"):
-            if search.clusters is not None:
-                edges = self._pairs(search.clusters)
+            if self.connected:
+                edges = self._pairs(self._persist(self._join_clusters(search.confirmed)))
                 removed = self._persist(self._remove(edges, edges.selectExpr("right as left")))
                 return outcome._replace(removed=removed, clusters=edges)
             gone, rounds = removed_by_sieve(found)
@@ -461,17 +455,24 @@ class Run:
 
     def _join_clusters(self, confirmed: DataFrame) -> DataFrame:
         """Return blocks of the first document of each cluster with the others, measured."""
-        pairs = first_of_clusters(self._pairs(confirmed), self._persist).selectExpr(
-            "left", "right", "1 as needed", "1 as hits"
-        )
-        blocks = self._persist(self._to_blocks(pairs, _same, _listed_first))
+        return self.measure(first_of_clusters(self._pairs(confirmed), self._persist))
+
+    def measure(self, pairs: DataFrame) -> DataFrame:
+        """Return blocks of pairs of the first documents of their contents, `left` and `right`, measured."""
+        candidates = pairs.selectExpr("left", "right", "1 as needed", "1 as hits")
+        blocks = self._persist(self._to_blocks(candidates, _same, _listed_first))
         return self._confirm(blocks, self._choose_cells(blocks), every=True)
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:
         """Time a stage, and name its jobs."""
-        with self.timed.stage(stage) as progress, self.labelled(stage, progress):
-            yield
+        try:
+            with self.timed.stage(stage) as progress, self.labelled(stage, progress):
+                yield
+        finally:
+            compiled = self.compile_seconds.value
+            self.timed.compile_seconds += compiled - self._compiled
+            self._compiled = compiled
 
     def labelled(self, stage: str, progress: Progress) -> AbstractContextManager[None]:
         """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still run."""
