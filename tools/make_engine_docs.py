@@ -8,15 +8,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from neardup.engines.capabilities import COMMANDS, INDEX, LOCAL, SPARK, Capabilities
+from neardup.engines.capabilities import COMMANDS, INDEX, LARGE_SPARK, LOCAL, SPARK, Capabilities
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "what-works-where.md"
 COLUMNS = {"this machine": LOCAL, "an index as `against`": INDEX, "Spark": SPARK}
+ENGINES = (*COLUMNS.values(), LARGE_SPARK)
+LARGE = """
+With `tables=False`, as on the command line, and `write="kept"` or `"removed"`, a run on Spark may have more than
+5 million documents or 10 million pairs of duplicates, which the driver does not collect: workers decide then, and take
+less:
+"""
 HEAD = """# What works where
 
 The three engines give the same result, row for row. This page is generated from what they declare; everything else is
-refused with a sentence. For DataFrames, [`neardup.spark`](spark.md) has `dedup`, `find_pairs`, `cluster` and `sign`,
-with the parameters that their signatures show.
+refused with a sentence. An option is *not applicable* where it would change nothing, and is refused there too. For
+DataFrames, [`neardup.spark`](spark.md) has `dedup`, `find_pairs`, `cluster` and `sign`, with the parameters that their
+signatures show.
 """
 
 
@@ -27,9 +34,7 @@ def render() -> str:
         _row(name, ["yes" if name in engine.commands else "no" for engine in COLUMNS.values()]) for name in COMMANDS
     ]
     cells = [_row(option, [_cell(engine, option) for engine in COLUMNS.values()]) for option in options]
-    reasons = [
-        f"- `{limit.option}` {engine.where}: {limit.reason}." for engine in COLUMNS.values() for limit in engine.limits
-    ]
+    reasons = [f"- `{limit.option}` {engine.where}: {limit.reason}." for engine in ENGINES for limit in engine.limits]
     return "\n".join(
         [
             HEAD,
@@ -38,6 +43,8 @@ def render() -> str:
             "\nEvery option that is not listed works with all engines.\n",
             *_head("option"),
             *cells,
+            LARGE,
+            *(f"- `{limit.option}`: {_cell(LARGE_SPARK, limit.option)}" for limit in LARGE_SPARK.limits),
             "\nThe reasons:\n",
             *reasons,
             "",
@@ -57,6 +64,8 @@ def _cell(engine: Capabilities, option: str) -> str:
     limit = next((limit for limit in engine.limits if limit.option == option), None)
     if limit is None:
         return "yes"
+    if not limit.applies:
+        return "not applicable"
     words = [str(value) for value in limit.accepted if value]
     return ", ".join(f"`{word}`" for word in words) if words else "no"
 

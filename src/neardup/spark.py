@@ -26,7 +26,9 @@ from pyspark.sql.types import DataType, DecimalType, LongType
 
 from neardup.arrays import arrow_of
 from neardup.decide.priority import rank_columns
+from neardup.decide.rules import rule_of
 from neardup.engines.capabilities import FRAMES
+from neardup.engines.spark.found import decide_rows
 from neardup.engines.spark.pipeline import BROADCAST_ROWS, Outcome, Run
 from neardup.engines.spark.session import first_line, translated
 from neardup.engines.spark.source import Frame
@@ -39,7 +41,7 @@ from neardup.progress import Stages
 from neardup.runs.columns import listed
 from neardup.runs.refusals import refuse_together
 from neardup.settings.methods import MethodSettings, method_named
-from neardup.settings.run import Keep, Linkage, SelectionSettings
+from neardup.settings.run import Keep, Linkage, SelectionSettings, split_copies
 
 __all__ = ["Clustering", "Deduplication", "cluster", "dedup", "find_pairs", "sign"]
 
@@ -126,7 +128,7 @@ def dedup(
         If the run failed on the cluster.
     """
     selection = SelectionSettings(keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size)
-    FRAMES.refuse("dedup", {"keep": keep})
+    FRAMES.refuse("dedup", {"keep": split_copies(keep)[0]})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     if not chosen.keeps_groups_apart:
         refuse_together("fingerprints", within=within)
@@ -190,6 +192,7 @@ def cluster(
     -------
     Clustering
     """
+    SelectionSettings(keep=keep).refuse_copies("cluster")
     result = dedup(
         df,
         text_column=text_column,
@@ -268,13 +271,18 @@ def _run(
     *,
     all_pairs: bool = False,
 ) -> tuple[Run, Outcome]:
+    rule = rule_of(selection)
+    rule.refuse(method)
     within, length = selection.within, method.settings.vector_length
     frame = _frame(df, text_column, id_column, selection.keep, within, length, against=False)
     if against is not None:
         frame = frame.unionByName(_frame(against, text_column, id_column, "first", within, length, against=True))
     corpus = Frame(frame, _first_length(frame) if length == 0 else length)
     with translated(), Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs) as run:
-        outcome = run.decide(run.search())
+        search = run.search()
+        # Workers keep one document of each cluster.
+        by_driver = selection.copies != 1
+        outcome = decide_rows(run, search, rule) if by_driver else run.decide(search)
         with run.named("ids"):
             _refuse_repeated(outcome.light, id_column)
     return run, outcome

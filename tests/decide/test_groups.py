@@ -225,7 +225,6 @@ def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) ->
         ({"group_by": None, "group_share": 0.3}, "got group_share=0.3 without group_by. Name the column"),
         ({"count_by": "id"}, "Leave count_by or group_by out"),
         ({"group_share": 0}, "group_share must be a number above 0 and at most 1: got 0"),
-        ({"engine": "spark"}, "group_by must be None on Spark: got 'repo'"),
         ({"method": neardup.MinHash(similarity="containment")}, "Use another similarity"),
     ],
 )

@@ -23,6 +23,7 @@ from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Names, Rule, RuleTable
 from neardup.decide.rules import RULES, register
 from neardup.settings.run import LINKAGES
+from spark_session import IGNORED
 
 METHOD = neardup.MinHash(ngram=1, threshold=0.5, num_bands=64, rows_per_band=1)  # misses a pair in 2e-20
 SCHEMA = pa.schema([("id", pa.large_string()), ("sum", pa.float64())])
@@ -179,3 +180,23 @@ def test_the_command_line_takes_it_by_its_name(tmp_path: Path) -> None:
     assert {int(row["id"][1:]): int(row["kept_id"][1:]) for row in removed} == centres
     assert re.search(rf"Centres +{len(set(centres.values()))}\n", done.stdout)
     assert "Centres" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(IGNORED)
+@pytest.mark.parametrize("tables", [True, False])
+def test_the_rule_runs_on_spark(spark: Any, tmp_path: Path, tables: bool) -> None:
+    for name, seed in (("old", 5), ("new", 6), ("more", 7)):
+        pq.write_table(pa.table({"text": made_up(seed)[:20]}), tmp_path / f"{name}.parquet")
+    against, *source = (str(tmp_path / f"{name}.parquet") for name in ("old", "new", "more"))
+    method = neardup.MinHash(ngram=1, threshold=0.7, num_bands=64, rows_per_band=1)
+    given = {"against": against, "method": method, "linkage": "central", "keep": "longest", "tables": tables}
+    results = [neardup.dedup(source, engine=engine, output=tmp_path / engine, **given) for engine in ("spark", "local")]
+    found, expected = results
+    assert expected.report["central"]["moved"] > 0
+    for part in ("central", "inputs", "cluster_sizes", "similarities"):
+        assert found.report[part] == expected.report[part], part
+    for table in ("removed", "centres"):
+        pairs = [pq.read_table(tmp_path / engine / f"{table}.parquet") for engine in ("spark", "local")]
+        assert len(pairs[1])
+        assert pairs[0].equals(pairs[1]), table

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.engines.capabilities import COMMANDS, INDEX, LOCAL, SPARK, Capabilities, Limit, index_of
+from neardup.engines.capabilities import COMMANDS, INDEX, LARGE_SPARK, LOCAL, SPARK, Capabilities, Limit, index_of
 
 TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text", "a fourth one"]
 TABLE = pa.table({"text": TEXTS, "id": list("abcd"), "site": ["x", "x", "y", "y"], "date": [1, 2, 3, 4]})
@@ -62,10 +62,11 @@ def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(engine, o
 
 
 def test_every_limit_is_tried():
-    for engine in ENGINES:
+    elsewhere = ("against", "resume", "linkage")  # of the last, a rule that is registered
+    for engine in (*ENGINES, LARGE_SPARK):  # test_spark_files.py has what is refused to a large run
         for limit in engine.limits:
             tried = VALUES.get(limit.option, ())
-            assert any(not limit.takes(value) for value in tried) or limit.option in ("against", "resume"), limit
+            assert any(not limit.takes(value) for value in tried) or limit.option in elsewhere, limit
 
 
 def test_an_index_and_an_interrupted_run_are_refused_on_spark(tmp_path):

@@ -171,9 +171,3 @@ def test_what_other_commands_and_engines_do_not_take_is_refused(tmp_path):
     neardup.Index.create(tmp_path / "a.index").close()
     with pytest.raises(neardup.SettingError, match=r"keep must be 'first' .*got 'first:2'"):
         neardup.dedup(texts, against=tmp_path / "a.index", keep="first:2")
-
-
-def test_spark_keeps_one_document_of_each_cluster():
-    pytest.importorskip("pyspark")
-    with pytest.raises(neardup.SettingError, match=r"on Spark: got 'none'; it keeps one document of each cluster"):
-        neardup.dedup(["a b c", "a b c"], keep="none", engine="spark")

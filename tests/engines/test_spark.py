@@ -103,6 +103,26 @@ def test_every_selection_gives_the_same_rows(spark, selection):
     assert found == expected
 
 
+COPIES = ({"keep": "longest:3", "max_bucket_size": 1}, {"keep": "none"}, {"keep": "last:2", "linkage": "connected"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", COPIES, ids=str)
+def test_several_copies_or_none_stay_as_locally(spark, selection):
+    found, expected = both(spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection)
+    assert expected
+    assert found == expected
+
+
+def test_more_rows_than_the_driver_collects_keep_one_copy(spark, monkeypatch):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 10)
+    frame = frame_of(spark, ["one text of some words", "one text of some words"] * 6, 2)
+    with pytest.raises(neardup.SettingError, match=r"keep must be .* on Spark with 12 documents .*: got 'first:2'"):
+        neardup.spark.dedup(frame, id_column="id", keep="first:2")
+    with pytest.raises(neardup.SettingError, match="cluster keeps one document of each cluster"):
+        neardup.spark.cluster(frame, id_column="id", keep="first:2")
+
+
 def table_of_groups(texts: list[str | None], seed: int) -> pa.Table:
     """Return the texts with columns of values, some null or empty, and of ranks with many ties."""
     draw = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ import pytest
 import neardup
 import servers
 from neardup.decide.outcome import Totals
-from neardup.errors import ClusterError, ColumnError, InputError, OutputError
+from neardup.errors import ClusterError, ColumnError, InputError, OutputError, SettingError
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Inputs, tasks_of
 from reference.corpora import random_texts
@@ -60,6 +60,13 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+def others_below(folder: Path) -> dict[str, bytes]:
+    """Return the files of an output: kept documents, rejected rows, tables of the rule; but neither reports nor
+    removed.parquet, whose row groups differ."""
+    own = {"report.json", "report.html", "removed.parquet"}
+    return {name: content for name, content in files_below(folder).items() if name not in own}
+
+
 def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     """Run both engines; return the report of Spark, after everything else was found equal."""
     named = [str(path) for path in source] if isinstance(source, list) else str(source)
@@ -69,10 +76,9 @@ def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     found, expected = (pq.read_table(tmp_path / engine / "removed.parquet") for engine in ("spark", "local"))
     assert found.schema == expected.schema
     assert found.equals(expected)
-    assert files_below(tmp_path / "spark" / "kept") == files_below(tmp_path / "local" / "kept")
-    assert (tmp_path / "spark" / "rejected.jsonl").read_text() == (tmp_path / "local" / "rejected.jsonl").read_text()
+    assert others_below(tmp_path / "spark") == others_below(tmp_path / "local")
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
-    equal = ("inputs", "incomplete", "unreadable", "bound", "cluster_sizes", "similarities", "distances")
+    equal = ("inputs", "incomplete", "unreadable", "bound", "audit", "cluster_sizes", "similarities", "distances")
     assert report.keys() - {"engine"} == local.report.keys()
     for part in (*equal, "scheme", "settings", "warnings", "by_value", "bytes", "source_bytes", "removed_bytes"):
         assert report[part] == local.report[part], part
@@ -108,9 +114,7 @@ def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
 def test_a_run_of_more_documents_than_the_driver_collects_gives_the_same(spark, tmp_path, monkeypatch, name):
     monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
     source, options = CASES[name]
-    monkeypatch.setattr(
-        "neardup.engines.spark.engine.collect_found", lambda *_, **__: pytest.fail("the driver decides")
-    )
+    monkeypatch.setattr("neardup.engines.spark.engine.find_here", lambda *_, **__: pytest.fail("the driver decides"))
     assert compare(spark, tmp_path, source, options)["counts"]["removed"]
 
 
@@ -125,25 +129,101 @@ def test_generated_texts_in_shuffled_files_give_the_folder_of_a_local_run(spark,
     assert compare(spark, tmp_path, files, {"method": method, **options})["counts"]["removed"] > 40
 
 
-@pytest.mark.parametrize("count_by", [None, "year"])
-def test_groups_keys_and_counts_of_files_give_the_folder_of_a_local_run(spark, tmp_path, count_by):
+def files_of_groups(folder: Path) -> list[Path]:
+    """Write three files of texts, some without features and some copies, with values and ranks."""
     draw, texts, files = random.Random(17), random_texts(17, 240), []
     for number in range(3):
         rows = [
             {
                 "text": text,
                 "site": draw.choice([None, "", "a", "b"]),
+                "repository": str(draw.randrange(40)),
                 "year": draw.choice([1, 2]),
                 "rank": draw.random(),
             }
             for text in texts[number::3]
         ]
-        files.append(tmp_path / f"{number}.jsonl")
+        files.append(folder / f"{number}.jsonl")
         files[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return files
+
+
+@pytest.mark.parametrize("count_by", [None, "year"])
+def test_groups_keys_and_counts_of_files_give_the_folder_of_a_local_run(spark, tmp_path, count_by):
+    files = files_of_groups(tmp_path)
     options = {"threshold": 0.5, "within": "site", "count_by": count_by, "keep": "min:year,source,max:rank"}
     report = compare(spark, tmp_path, files[1:], options | {"against": files[0]})
     assert report["by_value"]["column"] == (count_by or "site")
     assert report["counts"]["removed"] > 10
+
+
+GROUPS = {"group_by": "repository", "group_share": 0.3}
+RULES = {
+    "groups": GROUPS,
+    "groups of full buckets": GROUPS | {"max_bucket_size": 1, "keep": "longest"},
+    "groups beside an earlier collection": GROUPS | {"max_bucket_size": 1, "keep": "max:rank", "against": 0},
+    "three of a cluster": {"keep": "longest:3"},
+    "three of full buckets": {"keep": "last:3", "max_bucket_size": 1, "against": 0},
+    "two by several keys": {"keep": "max:rank,longest:2", "max_bucket_size": 1},
+    "none": {"keep": "none", "against": 0},
+    "none of full buckets": {"keep": "none", "max_bucket_size": 1},
+    "a sample": {"audit_sample": 60, "within": "year", "against": 0},
+    "all as a sample": {"audit_sample": 1000, "method": neardup.MinHash(threshold=0.25, recall=0.5)},
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_gives_the_folder_of_a_local_run(spark, tmp_path, name):
+    files = files_of_groups(tmp_path)
+    options = {"threshold": 0.5} | RULES[name]
+    if "method" in options:
+        del options["threshold"]
+    if "against" in options:
+        options["against"] = files.pop(options["against"])
+    report = compare(spark, tmp_path, files, options)
+    assert report["counts"]["removed"] > 5
+    assert report["counts"]["without_features"] > 0
+    if options.get("audit_sample"):
+        assert report["audit"]["pairs"] > 0
+    if options.get("max_bucket_size"):
+        assert report["bound"]["documents"] > 0
+
+
+@pytest.mark.parametrize("tables", [True, False])
+def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
+    files = files_of_groups(tmp_path)
+    source, against = [str(file) for file in files[1:]], str(files[0])
+    options = {"threshold": 0.5, "keep": "longest:2", "max_bucket_size": 1, "against": against, "rethreshold": True}
+    results = [
+        neardup.dedup(source, engine=engine, tables=tables, output=tmp_path / engine, **options)
+        for engine in ("spark", "local")
+    ]
+    for threshold in (0.6, 0.8):
+        found, expected = (result.rethreshold(threshold=threshold) for result in results)
+        assert len(expected.removed)
+        assert found.removed.equals(expected.removed)
+        assert (found.mask == expected.mask).all()
+        for part in ("inputs", "cluster_sizes", "similarities", "warnings"):
+            assert found.report[part] == expected.report[part], part
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("group_by", "repository"), ("keep", "longest:2"), ("audit_sample", 9), ("rethreshold", True)]
+)
+def test_more_documents_than_the_driver_collects_are_refused_what_is_decided_there(
+    spark, tmp_path, monkeypatch, option, value
+):
+    monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 100)
+    files = [str(file) for file in files_of_groups(tmp_path)]
+    with pytest.raises(SettingError) as caught:
+        on_workers(files, output=tmp_path / "out", **{option: value})
+    message = str(caught.value)
+    assert message.startswith(f"{option} must be ")
+    assert "on Spark with 240 documents and " in message
+    assert "of which the driver collects 100 documents and 10,000,000 pairs" in message
+    assert f"got {value!r}" in message
+    assert "decide about fewer documents at once" in message
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [f"{number}.jsonl" for number in range(3)]
 
 
 SETS = ["en_licenses", "html_sites", "short_pairs", "zh_laws"]
@@ -231,7 +311,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.engines.spark.pipeline._POLL_S", 0.02)
+    monkeypatch.setattr("neardup.engines.spark.session._POLL_S", 0.02)
     jobs = spark.sparkContext._jsc.sc().statusStore()
     before, given, context = jobs.jobsList(None).size(), spark.conf.get(PARTITIONS), spark.sparkContext
     watched = Watched(spark)
@@ -354,11 +434,8 @@ def test_attempts_of_a_task_that_overlap_do_not_meet(tmp_path, counts, ends):
 def totals_of(documents: int, removed: int) -> Totals:
     """Return the part of the totals of one input that its kept documents depend on."""
     corpus = SimpleNamespace(part_ends=np.array([documents]))
-    return SimpleNamespace(
-        corpus=corpus,
-        counts=SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4)),
-        others=np.empty(0, np.uint32),
-    )
+    counts = SimpleNamespace(by_inputs=np.array([[0, 0, removed, 0]]).reshape(-1, 4))
+    return SimpleNamespace(corpus=corpus, counts=counts, others=np.empty(0, np.uint32))
 
 
 def test_files_that_are_not_what_was_decided_about_end_the_run(tmp_path):

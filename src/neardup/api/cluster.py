@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.decide.rules import rule_of
-from neardup.engines.base import Decided, decide
+from neardup.engines.base import Decided, decide, findings_of
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
 from neardup.files import AnyPath
@@ -150,7 +150,7 @@ class _Clusters(Product[Clustering]):
 
     def report(self) -> ClusterReport:
         """Return the report, with the largest clusters."""
-        found = self.decided.findings(self.run, self.stages)
+        found = findings_of(self.decided, self.run, self.stages)
         return cluster_report(found, self.clusters, self._shown(), self.lang)
 
     def _shown(self) -> list[dict[str, Any]]:

@@ -6,20 +6,16 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Literal
 
-from neardup.api.removal import Removal, cut_passages
+from neardup.api.removal import Removal, RemovalByWorkers, cut_passages
 from neardup.decide.rules import refuse_rethreshold, rule_of
 from neardup.engines.base import Engine, decide
 from neardup.engines.capabilities import SPARK
 from neardup.engines.choose import is_spark, open_engine
 from neardup.files import AnyPath
-from neardup.output.job import open_job
-from neardup.report.contents import warn_if_incomplete
-from neardup.report.stages import open_stages
+from neardup.output.job import Job, open_job
 from neardup.results import Deduplication
-from neardup.runs.directory import OutputDirectory
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_out
-from neardup.runs.scratch import refuse_missing
 from neardup.schemas import ANNOTATIONS
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
@@ -183,29 +179,24 @@ def dedup(
     reserved = ANNOTATIONS if wanted == "annotated" else ()
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
     with _performer(run, (method, threshold, max_distance), engine, master) as performer:
-        if engine == "spark" and output is not None and not tables and wanted in ("kept", "removed"):
-            return _on_workers(performer, output, wanted, lang, overwrite=overwrite, scratch=scratch)
         run, paths = performer.run, performer.paths()
+        by_workers = engine == "spark" and output is not None and not tables and wanted in ("kept", "removed")
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
+            if by_workers:
+                return _on_workers(performer, job, wanted, lang, scratch)
             decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
             if passages is not None:
                 decided = cut_passages(job, decided, PassageSettings(min_length=passages))
             return job.finish(Removal(run, decided, job.stages, wanted, lang, tables), performer)
 
 
-def _on_workers(
-    performer: Engine, output: AnyPath, wanted: str, lang: str, *, overwrite: bool, scratch: AnyPath | None
-) -> Deduplication:
-    """Let the workers of a cluster write the output, without tables of the result."""
-    from neardup.engines.spark.engine import dedup_files
+def _on_workers(performer: Engine, job: Job, wanted: str, lang: str, scratch: AnyPath | None) -> Deduplication:
+    """Let the workers of a cluster write the kept documents."""
+    from neardup.engines.spark.engine import deliver  # loads PySpark
 
-    refuse_missing(scratch)
-    run = performer.run
-    folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)
-    with open_stages(run.progress) as stages:
-        report = dedup_files(performer, folder, wanted, lang, scratch, stages)
-    warn_if_incomplete(report, run.settings.on_error)
-    return Deduplication(None, None, None, report, folder.path, None)
+    assert job.folder is not None  # a run on workers has an output
+    with deliver(performer, job.folder, job.scratch, scratch, job.stages) as delivery:
+        return job.finish(RemovalByWorkers(performer.run, delivery, job, wanted, lang), performer)
 
 
 def _wanted(

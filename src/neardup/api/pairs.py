@@ -12,7 +12,7 @@ from neardup.arrays import arrow_of
 from neardup.candidates.hamming_join import join
 from neardup.decide.outcome import Pairs
 from neardup.decide.rules import Every
-from neardup.engines.base import Engine, decide
+from neardup.engines.base import Engine, decide, findings_of
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
@@ -122,7 +122,7 @@ def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> dict[str, An
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
         found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
-    findings = decided.findings(engine.run, stages)._replace(selection=selection)
+    findings = findings_of(decided, engine.run, stages)._replace(selection=selection)
     report = PairsReport(**search_fields(findings), rejected=job.rejected(), engine=findings.engine.engine)
     return report.to_dict()
 

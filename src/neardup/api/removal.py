@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.api.passages import passages_report
 from neardup.arrays import Floats, Ints, Positions, arrow_of
-from neardup.decide.rule import RuleTable
-from neardup.engines.base import Decided, Searched, decide
+from neardup.engines.base import Counted, Decided, Searched, decide, findings_of
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.formats.reading import Task
@@ -32,6 +31,7 @@ from neardup.report.items import Example
 from neardup.report.passages_html import render_passages
 from neardup.report.record import DedupReport, PassagesReport
 from neardup.results import Deduplication
+from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
 from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, removed_schema
 from neardup.settings.constraints import constraints_of
@@ -69,10 +69,7 @@ class Removal(Product[Deduplication]):
             tables.append(Table("ids", ids_schema(), partial(id_batches, outcome, located)))
         if decided.cleaned is not None:
             tables.append(passages_table(decided.cleaned.passages, decided.cleaned.locations))
-        return [*tables, *map(self._of_rule, decided.decision.tables)]
-
-    def _of_rule(self, table: RuleTable) -> Table:
-        return Table(table.name, table.schema, partial(table.rows, self.decided.searched.names()))
+        return [*tables, *tables_of_rule(decided)]
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the kept documents, or all of them with annotations, and choose the removals that the page shows."""
@@ -117,14 +114,94 @@ class Removal(Product[Deduplication]):
         return with_rethreshold(result, self.run, self.decided, self._report) if keeps_pairs else result
 
 
-def _report(product: Removal) -> DedupReport:
+class Delivery(Protocol):
+    """The decisions of a run whose documents workers write; see engines.spark.engine.Delivery."""
+
+    @property
+    def decided(self) -> Decided | Counted:
+        """The decisions, or their counts."""
+
+    @property
+    def removed(self) -> Callable[[], Iterator[pa.RecordBatch]]:
+        """Yield the rows of removed.parquet."""
+
+    def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
+        """Let workers write the kept documents."""
+
+    def examples(self) -> list[Example]:
+        """Return the removed documents that the report shows."""
+
+
+@dataclass
+class RemovalByWorkers(Product[Deduplication]):
+    """The product of `dedup` without tables of the result, whose kept documents the workers of a cluster write.
+
+    write, lang : as in `dedup`.
+    """
+
+    run: Run
+    delivery: Delivery
+    job: Job
+    write: str
+    lang: str
+    writes_tables_beside = False
+
+    @property
+    def decided(self) -> Decided | Counted:
+        """The decisions, or their counts."""
+        return self.delivery.decided
+
+    @property
+    def stages(self) -> Stages:
+        """The stages of the job."""
+        return self.job.stages
+
+    def tables(self) -> Sequence[Table]:
+        """Return removed.parquet, and the tables of the rule."""
+        removed = Table("removed", removed_schema(self.decided.method.measures), self.delivery.removed)
+        return [removed, *(tables_of_rule(self.decided) if isinstance(self.decided, Decided) else ())]
+
+    def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
+        """Let workers write the kept documents."""
+        assert self.job.folder is not None  # a job without one writes nothing
+        if self.write == "kept":
+            self.delivery.write_kept(self.job.folder, progress)
+
+    def report(self) -> DedupReport:
+        """Return the report."""
+        self._examples = self.delivery.examples()
+        self._report = _report(self)
+        return self._report
+
+    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+        """Return the page of the report."""
+        return {"report.html": render_report(report, self._examples)}
+
+    def result(self, report: dict[str, Any], output: Output) -> Deduplication:
+        """Return the result, without tables."""
+        decided = self.decided
+        result = Deduplication(None, None, None, report, output, None)
+        if not isinstance(decided, Decided):
+            return result
+        result = replace(result, rule_tables={table.name: table.read() for table in tables_of_rule(decided)})
+        keeps_pairs = self.run.rule.options.get("rethreshold", False)
+        return with_rethreshold(result, self.run, decided, self._report) if keeps_pairs else result
+
+
+def tables_of_rule(decided: Decided) -> list[Table]:
+    """Return the tables of the rule of a run."""
+    names = decided.searched.names()
+    return [Table(table.name, table.schema, partial(table.rows, names)) for table in decided.decision.tables]
+
+
+def _report(product: Removal | RemovalByWorkers) -> DedupReport:
     """Return the report of a run."""
     decided, passages = product.decided, None
     if decided.cleaned is not None:
         cut = _report_passages(product)
         passages = {"settings": cut.settings, "counts": cut.counts}
     return dedup_report(
-        decided.findings(product.run, product.stages),
+        findings_of(decided, product.run, product.stages),
         by_value=decided.by_value,
         write=product.write,
         lang=product.lang,
@@ -132,7 +209,7 @@ def _report(product: Removal) -> DedupReport:
     )
 
 
-def _report_passages(product: Removal) -> PassagesReport:
+def _report_passages(product: Removal | RemovalByWorkers) -> PassagesReport:
     """Return the report of the passages that were cut from kept documents."""
     run, cleaned = product.run, product.decided.cleaned
     assert cleaned is not None
@@ -144,7 +221,6 @@ def _report_passages(product: Removal) -> PassagesReport:
 def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, *, fills_tables: bool) -> Deduplication:
     """Return the result of a run, which answers no other limit."""
     outcome, measures = decided.outcome, decided.method.measures
-    names = decided.searched.names()
     removed = pairs = least = None
     if fills_tables:
         removals, located = outcome.removals, decided.locations
@@ -169,7 +245,7 @@ def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, 
         partial(writing.kept_table, new, edits),
         run.inputs.source,
         cut,
-        {table.name: pa.Table.from_batches(table.rows(names), table.schema) for table in decided.decision.tables},
+        {table.name: table.read() for table in tables_of_rule(decided)},
         least,
     )
 
@@ -219,7 +295,7 @@ def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: dict
                 f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
             )
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
-    found = decided.findings(run, Stages())._replace(options={**run.given, **given})
+    found = findings_of(decided, run, Stages())._replace(options={**run.given, **given})
     report = report.at_limit(dedup_report(found, by_value=decided.by_value, write=report.write, lang=report.lang))
     result = _result(run, decided, report.to_dict(), None, fills_tables=True)
     return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far

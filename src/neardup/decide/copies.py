@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.arrays import Ints
+from neardup.arrays import Ints, Positions, Words
 from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Rule
 
@@ -58,6 +58,15 @@ class Copies(Rule):
         self.rule, self.copies = rule, copies
         self.pairs, self.compares_more = rule.pairs, rule.compares_more
         self.both_ways = ("keep", "none") if copies == 0 else rule.both_ways
+
+    @property
+    def reorders(self) -> bool:
+        """Whether the other rule changes the order."""
+        return self.rule.reorders
+
+    def order(self, order: Positions, num_against: int, values: Words) -> Positions:
+        """Return the documents in the order of the other rule."""
+        return self.rule.order(order, num_against, values)
 
     @property
     def options(self) -> dict[str, Any]:

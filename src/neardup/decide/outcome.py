@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Bytes, Ints, Mask, Positions, arrow_of, arrow_of_bytes, flatten_strings, offsets_from_lengths
+from neardup.arrays import (
+    Array,
+    Bytes,
+    Ints,
+    Mask,
+    Positions,
+    arrow_of,
+    arrow_of_bytes,
+    flatten_strings,
+    offsets_from_lengths,
+)
 from neardup.documents.batch import Corpus
 from neardup.verify.measured import Measured, Rows
 from neardup.verify.recall import Recall
@@ -148,8 +158,9 @@ class Pairs(NamedTuple):
     measured: Measured
 
 
-class Counts(NamedTuple):
-    """The decisions of a run as numbers, however many documents it had.
+@dataclass(frozen=True)
+class Counts:
+    """The decisions of a run, or of a part of it, as numbers, however many documents it had.
 
     removed, removed_exact : documents; those that are copies of a kept one. pairs, pairs_exact : the same of
     pairs measured at or above the threshold. near, repeats : the measures of the removed documents that are no exact
@@ -168,14 +179,52 @@ class Counts(NamedTuple):
     cluster_sizes: list[list[int]]
     by_inputs: Ints
 
+    def __add__(self, other: Counts) -> Counts:
+        """Return the counts of two parts of a run. Requires: no document, pair or cluster is in both."""
+        columns = {name: np.append(column, other.near[name]) for name, column in self.near.columns.items()}
+        repeats = np.append(self.repeats, other.repeats)
+        near, repeats = _add_up(np.stack(list(columns.values()), axis=1), repeats[:, None])
+        measured = {name: near[:, at].astype(column.dtype) for at, (name, column) in enumerate(columns.items())}
+        sizes, num_clusters = _add_up(*np.hsplit(_rows([*self.cluster_sizes, *other.cluster_sizes], 2), 2))
+        inputs, documents = _add_up(*np.hsplit(np.concatenate([self.by_inputs, other.by_inputs]), 2))
+        return Counts(
+            self.removed + other.removed,
+            self.removed_exact + other.removed_exact,
+            self.pairs + other.pairs,
+            self.pairs_exact + other.pairs_exact,
+            Measured(measured),
+            repeats[:, 0],
+            np.append(sizes, num_clusters, axis=1).tolist(),
+            np.append(inputs, documents, axis=1),
+        )
+
+
+def _rows(rows: list[list[int]], width: int) -> Ints:
+    return np.array(rows, np.int64).reshape(-1, width)
+
+
+def _add_up(keys: Array, numbers: Ints) -> tuple[Array, Ints]:
+    """Return the distinct rows of keys, rising, and the sums of the numbers of each."""
+    distinct, of_row = np.unique(keys, axis=0, return_inverse=True)
+    sums = np.zeros((len(distinct), numbers.shape[1]), np.int64)
+    np.add.at(sums, of_row.reshape(-1), numbers)
+    return distinct, sums
+
+
+class Lengths(Protocol):
+    """The bytes of the texts of documents, int64."""
+
+    def __getitem__(self, documents: Positions) -> Ints:
+        """Return the bytes of some documents."""
+
 
 def count_decisions(
-    removals: Removals, pairs: Pairs, corpus: Corpus, lengths: Ints, cluster_sizes: Ints | None = None
+    removals: Removals, pairs: Pairs, corpus: Corpus, lengths: Ints | Lengths, cluster_sizes: Ints | None = None
 ) -> Counts:
     """Count decisions that are in memory.
 
-    lengths : int64 by document, the bytes of its text. cluster_sizes : the documents in each cluster. Default: those
-    that were removed for each kept document, and itself.
+    lengths : int64 by document, the bytes of its text; of removed documents alone is enough. cluster_sizes : the
+    documents in each cluster. Default: those that were removed for each kept document, and itself.
     """
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
@@ -194,7 +243,7 @@ def count_decisions(
     )
 
 
-def _count_by_inputs(removals: Removals, part_ends: Ints, lengths: Ints) -> Ints:
+def _count_by_inputs(removals: Removals, part_ends: Ints, lengths: Ints | Lengths) -> Ints:
     """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the documents."""
     counts: Counter[int] = Counter()
     num_bytes: Counter[int] = Counter()

@@ -193,6 +193,11 @@ class Rule(ABC):
         return order
 
     @property
+    def reorders(self) -> bool:
+        """Whether `order` changes the order."""
+        return type(self).order is not Rule.order
+
+    @property
     def options(self) -> dict[str, Any]:
         """The options of a run that the rule follows from, besides linkage and keep; an engine may refuse them."""
         return {}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup.arrays import Mask, Words
-from neardup.decide.outcome import Edits, Outcome, Pairs, count_decisions
+from neardup.arrays import Floats, Mask, Positions, Words
+from neardup.decide.clusters import first_members
+from neardup.decide.outcome import Edits, Outcome, Pairs, Totals, count_decisions
 from neardup.decide.rule import Decision, Found, Names
 from neardup.documents.batch import Corpus
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.methods.registry import method_of
+from neardup.output.kept import try_sinks
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
 from neardup.report.contents import Findings, removed_by_value
@@ -23,11 +26,22 @@ from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
 from neardup.runs.scratch import Scratch
-from neardup.verify.recall import Recall
+from neardup.settings.run import SelectionSettings
+from neardup.verify.measured import Measured
+from neardup.verify.recall import Recall, estimate_recall
 
 if TYPE_CHECKING:
     from neardup.decide.passages import Passages
     from neardup.kernels.passages import Pieces
+
+
+class Inputs(NamedTuple):
+    """What an engine reads: the parts, the method and the selection, with warnings of what is left out."""
+
+    tasks: list[Task]
+    method: Method
+    selection: SelectionSettings
+    warnings: list[str]
 
 
 class Cleaned(NamedTuple):
@@ -46,9 +60,10 @@ class Searched:
     """What an engine has read and found.
 
     method : with the table of document frequencies it names. warnings : what the user should know of the inputs.
-    found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. recall : estimates the recall
-    of the search from the pairs of a decision. audited : the recall measured on a sample. engine : the facts for the
-    report that only the engine knows.
+    found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. expected : returns the
+    similarities by which the chance of pairs to be proposed is known, of positions and measures; None if the recall is
+    not estimated. audited : the recall measured on a sample. engine : the facts for the report that only the engine
+    knows.
     """
 
     tasks: list[Task]
@@ -60,7 +75,7 @@ class Searched:
     short: int
     num_fingerprints: int | None = None
     num_near_pairs: int | None = None
-    recall: Callable[[Decision], Recall | None] = lambda _: None
+    expected: Callable[[Positions, Positions, Measured], Floats] | None = None
     audited: Recall | None = None
     engine: EngineFacts = NO_FACTS
 
@@ -78,12 +93,27 @@ class Searched:
             collisions=confirmed.collisions,
             num_fingerprints=self.num_fingerprints,
             num_near_pairs=self.num_near_pairs,
-            recall=self.recall(decision),
+            recall=self._recall(decision),
             audited=self.audited,
             removals=decision.removals,
             pairs=pairs,
             others=decision.others,
         )
+
+    def _recall(self, decision: Decision) -> Recall | None:
+        """Estimate the recall of the search from the pairs of a decision, without copies, which are always found.
+
+        None if full buckets may have hidden pairs, whose number is not known.
+        """
+        probability = self.method.hit_probability
+        if self.expected is None or probability is None or decision.num_hidden:
+            return None
+        near = ~decision.measured.exact
+        left, right = decision.left[near], decision.right[near]
+        similarity = self.expected(left, right, decision.measured.take(near))
+        # Pairs of one cluster share signatures: they are found or missed together.
+        clusters = first_members(len(self.found.queue.order), left, right)[left]
+        return estimate_recall(similarity, clusters, probability)
 
     def names(self) -> Names:
         """Return the names for the tables of a rule."""
@@ -102,6 +132,16 @@ class Decided(NamedTuple):
     outcome: Outcome
     by_value: dict[str, Any] | None = None
     cleaned: Cleaned | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """The facts of the rule, by their part of the report."""
+        return self.decision.facts
+
+    @property
+    def engine(self) -> EngineFacts:
+        """The facts that only the engine knows."""
+        return self.searched.engine
 
     @property
     def tasks(self) -> list[Task]:
@@ -123,20 +163,6 @@ class Decided(NamedTuple):
         """What the user should know of the inputs."""
         return self.searched.warnings
 
-    def findings(self, run: Run, stages: Stages) -> Findings:
-        """Return the findings for the report of a run that ends now."""
-        return Findings(
-            tasks=self.tasks,
-            method=self.method,
-            selection=run.selection,
-            outcome=self.outcome,
-            stages=stages,
-            warnings=self.warnings,
-            engine=self.searched.engine,
-            rule=self.decision.facts,
-            options=run.given,
-        )
-
     def row_mask(self) -> Mask:
         """Return for each row of the source whether it is kept; a rejected row is not.
 
@@ -146,6 +172,38 @@ class Decided(NamedTuple):
         """
         masks = [mask for _, mask in row_masks(self.tasks, self.outcome, self.locations)]
         return np.concatenate([np.empty(0, np.bool_), *masks])
+
+
+class Counted(NamedTuple):
+    """What a run decided about more documents than are collected: numbers alone. See `Decided`."""
+
+    tasks: list[Task]
+    method: Method
+    warnings: list[str]
+    outcome: Totals
+    by_value: dict[str, Any] | None
+    engine: EngineFacts
+    cleaned: Cleaned | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """None: workers perform rules without facts."""
+        return {}
+
+
+def findings_of(decided: Decided | Counted, run: Run, stages: Stages) -> Findings:
+    """Return the findings for the report of a run that ends now."""
+    return Findings(
+        tasks=decided.tasks,
+        method=decided.method,
+        selection=run.selection,
+        outcome=decided.outcome,
+        stages=stages,
+        warnings=decided.warnings,
+        engine=decided.engine,
+        rule=decided.facts,
+        options=run.given,
+    )
 
 
 def decide(run: Run, searched: Searched) -> Decided:
@@ -165,6 +223,19 @@ class Engine(ABC):
     def paths(self) -> list[str]:
         """Return the paths that the run reads."""
         return named_paths(self.run.inputs.source) + named_paths(self.run.inputs.against)
+
+    def inputs(self) -> Inputs:
+        """Find the inputs, and refuse what can be refused before any of them is read."""
+        run = self.run
+        if run.selection.audit_sample:
+            method_of(run.method).refuse_audit(run.selection.audit_sample)
+        found = run.find()
+        method = found.method.resolve()
+        run.rule.refuse(method)
+        if run.copies:
+            try_sinks(found.tasks)
+        selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
+        return Inputs(found.tasks, method, selection, found.warnings)
 
     @abstractmethod
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:

@@ -16,11 +16,15 @@ COMMANDS = (
 
 
 class Limit(NamedTuple):
-    """An option of which an engine takes some values only. reason : why, as a clause."""
+    """An option of which an engine takes some values only.
+
+    reason : why, as a clause. applies : whether the option means something there; else it is not applicable.
+    """
 
     option: str
     accepted: tuple[object, ...]
     reason: str
+    applies: bool = True
 
     def takes(self, value: object) -> bool:
         """Return whether the engine takes a value; max:COLUMN is any column, and keys may follow each other."""
@@ -57,14 +61,15 @@ class Capabilities(NamedTuple):
         """Return the sentence that refuses a value of an option."""
         option, accepted = limit.option, " or ".join(map(repr, limit.accepted))
         advice = self.advice.format(option=f"{option} (--{option.replace('_', '-')})")
-        return f"{option} must be {accepted} {self.where}: got {value!r}; {limit.reason}. {advice}"
+        rule = f"must be {accepted}" if limit.applies else "is not applicable"
+        return f"{option} {rule} {self.where}: got {value!r}; {limit.reason}. {advice}"
 
 
 LOCAL = Capabilities(
     "local",
     "on this machine",
     COMMANDS,
-    (Limit("update", (False,), "there is no index as against to add the documents to"),),
+    (Limit("update", (False,), "there is no index as against to add the documents to", applies=False),),
     "Name an index as against (--against INDEX), or leave {option} out.",
 )
 _BUCKETS = Limit("max_bucket_size", (None, "that of the index"), "the buckets of the index are filled already")
@@ -94,22 +99,40 @@ SPARK = Capabilities(
     (
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),
-        Limit(
-            "keep",
-            ("first", "last", "longest", "shortest", "source", "max:COLUMN", "min:COLUMN"),
-            "it keeps one document of each cluster",
-        ),
-        Limit("audit_sample", (0,), "the sample is compared on one machine, from scratch files"),
         Limit("passages", (None,), "passages are decided about in the order of all documents, on one machine"),
-        Limit("group_by", (None,), "groups are decided about one after the other, on one machine"),
-        Limit("rethreshold", (False,), "a cluster keeps no pairs of removed documents in memory"),
-        Limit("resume", (False,), "Spark repeats a task that fails, and keeps nothing of a run that does"),
-        Limit("threads", (None,), "Spark gives a worker its processors"),
-        Limit("batch_rows", (None,), "Spark cuts the batches"),
-        Limit("cache_bytes", (None,), "Spark gives a worker its memory"),
+        Limit("resume", (False,), "Spark repeats tasks that fail, and keeps nothing of a run that does", applies=False),
+        Limit("threads", (None,), "Spark gives a worker its processors", applies=False),
+        Limit("batch_rows", (None,), "Spark cuts the batches", applies=False),
+        Limit("cache_bytes", (None,), "Spark gives a worker its memory", applies=False),
     ),
     "Leave {option} out, or use the local engine (--engine local).",
 )
+
+
+LARGE_SPARK = Capabilities(
+    "large spark",
+    "on Spark with more than the driver collects",
+    ("dedup",),
+    (
+        Limit(
+            "keep",
+            ("first", "last", "longest", "shortest", "source", "max:COLUMN", "min:COLUMN"),
+            "workers keep one document of each cluster",
+        ),
+        Limit("linkage", ("sieve", "connected"), "workers perform two rules"),
+        Limit("group_by", (None,), "groups are decided about one after the other, on the driver"),
+        Limit("rethreshold", (False,), "the pairs are kept on the driver"),
+        Limit("audit_sample", (0,), "the sample is drawn on the driver"),
+    ),
+    "Leave {option} out, decide about fewer documents at once, or use the local engine (--engine local).",
+)
+"""What Spark supports if workers decide and write the output, because the driver cannot collect all documents."""
+
+
+def large_spark_of(num_documents: int, num_pairs: int, limit: str) -> Capabilities:
+    """Return the same for a run. limit : how much the driver collects."""
+    size = f"{num_documents:,} documents and {num_pairs:,} pairs, of which the driver collects {limit}"
+    return LARGE_SPARK._replace(where=f"on Spark with {size}")
 
 
 def index_of(max_bucket_size: int) -> Capabilities:

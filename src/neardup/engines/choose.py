@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from neardup.documents.batch import BatchCache
@@ -41,7 +41,8 @@ def open_engine(engine: str, master: str | None, command: str, run: Run) -> Iter
     if uses_spark:
         from neardup.engines.spark.engine import SparkEngine
 
-        yield SparkEngine(run, master)
+        with closing(SparkEngine(run, master)) as spark:
+            yield spark
         return
     cache = BatchCache(run.settings.cache_bytes, with_payload=run.copies)
     try:

@@ -6,15 +6,15 @@ An engine reads the documents and moves the rows. These functions open no file, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup import schemas
-from neardup.arrays import arrow_of, begins_run, flatten_strings
+from neardup import kernels, schemas
+from neardup.arrays import arrow_of, begins_run, flatten_strings, writable
 from neardup.candidates.blocks import Radius, cut_blocks
 from neardup.candidates.hamming_join import join_block, to_words
 from neardup.candidates.sorted_members import Members, list_members, pair_members
@@ -24,6 +24,7 @@ from neardup.features.grouping import hash_values, partition_by_group
 from neardup.features.shingles import Workspace, shingle_documents
 from neardup.methods.base import Described, Method
 from neardup.schemas import SIMILARITY
+from neardup.verify.audit import Audit, Audited
 from neardup.verify.measured import can_reach
 
 Batches = Iterable[pa.RecordBatch]
@@ -72,6 +73,39 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
             none if features.structure is None else binary_lists(distinct_lists(features.structure)),
             texts["cells"] if "cells" in texts.schema.names else pa.nulls(len(texts), pa.list_(pa.int64())),
         )
+
+
+def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa.RecordBatch]:
+    """Return documents as schemas.AUDITED."""
+    workspace = Workspace()
+    for texts in read(batches):
+        features = method.describe(texts["text"], workspace)
+        features, keys = set_apart(method, features, method.summarise(features), texts["within"])
+        hashes = binary_rows(features.content), binary_rows(keys.values)
+        yield batch_of(schemas.AUDITED, texts["document"], *hashes, binary_lists(method.compact(features.sets)))
+
+
+def audit_documents(
+    batches: Batches, method: Method, read: Read, sample: Sequence[pa.RecordBatch], threshold: float
+) -> Iterator[pa.RecordBatch]:
+    """Compare documents with a sample, schemas.AUDITED; return schemas.AUDIT_COUNTS."""
+    audits = [Audit(_audited(part), np.arange(len(part)), threshold) for part in sample]
+    for rows in describe_sample(batches, method, read):
+        for audit in audits:
+            audit.compare(_audited(rows))
+    first = 0
+    for audit in audits:
+        numbers = np.arange(first, first + len(audit.true))
+        first += len(numbers)
+        yield batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true).filter(arrow_of(audit.true > 0))
+
+
+def _audited(rows: pa.RecordBatch) -> Audited:
+    lists = lists_of(rows["features"])
+    starts = np.ascontiguousarray(lists.offsets[:-1])
+    sets = kernels.sorted_sets.Sets(writable(lists.hashes), starts, lists.sizes.astype(np.uint32))
+    keys = np.array(rows_of(rows["keys"]).T, order="C")
+    return Audited(writable(rows_of(rows["content"])), keys, sets)
 
 
 def set_apart(method: Method, features: Features, keys: Keys, groups: pa.Array) -> tuple[Features, Keys]:

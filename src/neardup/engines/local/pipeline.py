@@ -16,10 +16,9 @@ import pyarrow as pa
 from neardup import kernels, schemas
 from neardup.arrays import Floats, Ints, Positions
 from neardup.candidates.sorted_members import find_copies
-from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT, Outcome
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.decide.rule import Decision, Found, Queue, Rule
+from neardup.decide.rule import Found, Queue, Rule
 from neardup.documents.batch import BatchCache, Corpus
 from neardup.engines.base import Engine, Searched
 from neardup.engines.local import searches
@@ -29,8 +28,7 @@ from neardup.executor import count_threads
 from neardup.features.described import Features, Keys
 from neardup.formats.reading import Task, identified, known_total
 from neardup.methods.base import Method
-from neardup.methods.registry import method_of
-from neardup.output.kept import refuse_cuts, try_sinks
+from neardup.output.kept import refuse_cuts
 from neardup.progress import Progress, Stages, trim_heap
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import FirstIds, check_ids
@@ -38,10 +36,10 @@ from neardup.runs.locations import DocumentLocations
 from neardup.runs.reading import Reading, count_or_open, describe_all, locations
 from neardup.runs.scratch import Scratch, ScratchOfSearch, prepare
 from neardup.settings.run import RunSettings, SelectionSettings
+from neardup.verify.audit import Audit, Audited, draw_sample
 from neardup.verify.measured import Measured
-from neardup.verify.recall import Recall, audit_recall, estimate_recall
+from neardup.verify.recall import Recall, audit_recall
 
-_AUDIT_SEED = 20261121  # fixed: the same corpus and settings draw the same documents
 _AUDITED_AT_ONCE = 8192
 
 
@@ -53,27 +51,19 @@ class LocalEngine(Engine):
 
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
-        run, selection = self.run, self.run.selection
-        if selection.audit_sample:
-            method_of(run.method).refuse_audit(selection.audit_sample)
-        inputs = run.find()
-        method = inputs.method.resolve()
-        run.rule.refuse(method)
+        run = self.run
+        tasks, method, selection, warnings = self.inputs()
         if run.passages is not None and (run.copies or folder is None):
-            for task in [task for task in inputs.tasks if not task.against]:
+            for task in [task for task in tasks if not task.against]:
                 refuse_cuts(task)
-        if run.copies:
-            try_sinks(inputs.tasks)
-        if run.rule.pairs == "all":
-            selection = method.in_all_pairs(selection)
-        tasks = identified(inputs.tasks, self.cache)
+        tasks = identified(tasks, self.cache)
         prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
         named = None if run.rule.pairs == "all" or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
         more = run.rule.compares_more
         given = tasks, method, selection, run.settings, scratch, stages
         source = _read(*given, compares_more=more, first_ids=named)
         located = locations(tasks, source.corpus, scratch)
-        warnings = inputs.warnings + check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
+        warnings = warnings + check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
         return _find(source, run.rule, selection, stages, run.threads, located, warnings)
 
 
@@ -162,7 +152,7 @@ def _find(
         short=_num_short(scratch, corpus),
         num_fingerprints=0 if near is None else near.num_fingerprints,
         num_near_pairs=0 if near is None else near.num_pairs,
-        recall=partial(_recall, method, search.queue, compared),
+        expected=partial(_expected, method, search.queue, compared),
         audited=audited,
     )
 
@@ -243,52 +233,38 @@ def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Pr
     return kernels.sieve.Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
 
 
-def _recall(method: Method, queue: Queue, compared: kernels.sieve.Compared, decision: Decision) -> Recall | None:
-    """Estimate the recall of a run from its found pairs, without copies, which are always found.
-
-    None if full buckets may have hidden pairs, whose number is not known.
-    """
-    probability = method.hit_probability
-    if probability is None or decision.num_hidden:
-        return None
-    near = ~decision.measured.exact
-    left, right = decision.left[near], decision.right[near]
+def _expected(
+    method: Method,
+    queue: Queue,
+    compared: kernels.sieve.Compared,
+    left: Positions,
+    right: Positions,
+    measured: Measured,
+) -> Floats:
+    """Return the similarities by which the chance of pairs to be proposed is known."""
     sizes = compared.shingles.sizes
 
     def sizes_at(positions: Positions) -> Floats:
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)
 
-    similarity = decision.measured[schemas.SIMILARITY.name][near]
-    similarity = method.proposed_similarity(similarity, sizes_at(left), sizes_at(right))
-    # Pairs of one cluster share signatures: they are found or missed together.
-    return estimate_recall(similarity, first_members(len(queue.order), left, right)[left], probability)
+    return method.proposed_similarity(measured[schemas.SIMILARITY.name], sizes_at(left), sizes_at(right))
 
 
 def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:
-    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none.
-
-    Copies share every band; they are left out here and in the estimate.
-    """
+    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none."""
     total, scratch = source.corpus.num_documents, source.scratch
     sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
-    featured = np.flatnonzero(sets.sizes > 0)
-    drawn = np.random.default_rng(_AUDIT_SEED).permutation(len(featured))[:num_documents]
-    samples = np.sort(featured[drawn]).astype(np.int64)
+    samples = draw_sample(sets.sizes > 0, num_documents)
     if len(samples) == 0:
         return None
-    num_hashes = int(sets.sizes[samples].astype(np.int64).sum())
-    postings = kernels.sieve.make_postings(num_hashes, num_hashes)
-    kernels.audit.fill(postings, sets.hashes, sets.starts[samples], sets.sizes[samples])
     content = scratch.column(schemas.CONTENT)
     columns = searches.key_columns(scratch)
-    sample_keys = np.stack([column[samples] for column in columns])
-    found, true = np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64)
-    sampled = kernels.audit.Sample(samples, sets.sizes[samples], content[samples], sample_keys)
+    sample = Audited(content[samples], np.stack([column[samples] for column in columns]), sets)
+    audit = Audit(sample, samples, threshold)
     for first in range(0, total, _AUDITED_AT_ONCE):
         stop = min(total, first + _AUDITED_AT_ONCE)
         keys = np.stack([column[first:stop] for column in columns])
-        stretch = kernels.audit.Stretch(first, content[first:stop], keys)
-        kernels.audit.compare(postings, sampled, stretch, sets, threshold, kernels.audit.Counts(found, true))
+        audit.compare(Audited(content[first:stop], keys, sets, first))
         progress.advance(stop - first, 0)
         scratch.release_pages()
-    return audit_recall(found, true)
+    return audit_recall(audit.found, audit.true)

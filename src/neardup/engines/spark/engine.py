@@ -1,108 +1,144 @@
-"""Decide about files on a cluster: the driver decides with the code of the local engine, or workers in a larger run."""
+"""Decide about files on a cluster: the driver decides with the rules of all engines, or workers in a larger run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from neardup import schemas
 from neardup.arrays import arrow_of
-from neardup.decide.outcome import Totals
+from neardup.decide.outcome import Removals
 from neardup.documents.batch import Rejected
-from neardup.engines.base import Engine, Searched, decide
+from neardup.engines.base import Counted, Decided, Engine, Inputs, Searched, decide
+from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output, pipeline
-from neardup.engines.spark.found import collect_found
+from neardup.engines.spark.found import find_here, list_documents, place_documents
 from neardup.engines.spark.session import open_session, translated
 from neardup.engines.spark.source import Files
 from neardup.features.binary import flat_numbers
-from neardup.files import AnyPath, write_text
+from neardup.features.grouping import hash_ids
+from neardup.files import AnyPath
 from neardup.fingerprints.sketches import Sketches
-from neardup.formats.reading import Task
-from neardup.methods.base import Method
 from neardup.methods.sketcher import Sketcher
-from neardup.output import write
-from neardup.output.kept import try_sinks
 from neardup.output.tables import removed_batches
-from neardup.progress import Stages
-from neardup.report.contents import Findings, dedup_report
-from neardup.report.dedup_html import render_report
+from neardup.progress import Progress, Stages
 from neardup.report.items import Example
 from neardup.report.record import EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.ids import check_ids
+from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Found, Run
 from neardup.runs.scratch import Scratch
 from neardup.runs.signed import SignedCounts
+from neardup.verify.audit import draw_sample
 
 
 class SparkEngine(Engine):
     """Decides about files on a cluster.
 
-    The driver collects the id, the row and the length of each document, and all pairs. In a larger run of
-    `dedup_files`, it collects counts only.
+    The driver collects the id, the row and the length of each document, and all pairs. In a larger run whose documents
+    workers write, it collects counts only.
     """
 
     def __init__(self, run: Run, master: str | None) -> None:
         super().__init__(run)
         self.master = master
+        self._opened = ExitStack()
+
+    def close(self) -> None:
+        """Release what Spark stores of the run, from which a rule measures further pairs."""
+        self._opened.close()
 
     @contextmanager
     def open(
-        self, found: list[Task], method: Method, stages: Stages, shared: output.SharedFolder | None
+        self, inputs: Inputs, stages: Stages, shared: output.SharedFolder | None = None
     ) -> Iterator[tuple[pipeline.Run, Files]]:
         """Open the flow of the run on a cluster, over the parts that were found."""
-        run = self.run
-        selection = method.in_all_pairs(run.selection) if run.rule.pairs == "all" else run.selection
+        run, tasks = self.run, inputs.tasks
+
+        def order(listed: DataFrame, num_documents: int) -> pa.Table:
+            if shared is not None:
+                self.refuse_size(num_documents)
+            return place_documents(list_documents(listed, run.rule, tasks, run.selection.keep))
+
         with translated():
             spark = open_session(self.master)
             if shared is not None:
                 shared.use(spark)
-            tasks = spark.sparkContext.broadcast(found)
-            corpus = Files(spark, tasks, run.settings.on_error, run.selection.within is not None)
-            with pipeline.Run(spark, corpus, method, selection, stages, all_pairs=run.rule.pairs == "all") as flow:
+            corpus = Files(
+                spark, spark.sparkContext.broadcast(tasks), run.settings.on_error, run.selection.within is not None
+            )
+            given = spark, corpus, inputs.method, inputs.selection, stages
+            reordered = order if run.rule.reorders else None
+            with pipeline.Run(*given, all_pairs=run.rule.pairs == "all", order=reordered) as flow:
                 try:
                     yield flow, corpus
                 finally:
                     flow.release()
 
+    def refuse_size(self, num_documents: int, num_pairs: int = 0) -> None:
+        """Raise SettingError if workers have to decide about so many documents and pairs, and cannot."""
+        if not pipeline.fits_driver(num_documents, num_pairs):
+            large_spark_of(num_documents, num_pairs, pipeline.driver_limit()).refuse("dedup", self.run.options)
+
+    def identified_inputs(self) -> Inputs:
+        """Find the inputs, with the identities that they have now."""
+        inputs = self.inputs()
+        return inputs._replace(tasks=[task.identified() for task in inputs.tasks])
+
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
-        run = self.run
-        found = run.find()
-        if run.copies:
-            try_sinks(found.tasks)
-        tasks, method = [task.identified() for task in found.tasks], found.method.resolve()
-        run.rule.refuse(method)
+        inputs = self.identified_inputs()
         if folder is not None:
             folder.begin(resume=False)
-        with self.open(tasks, method, stages, None) as (flow, _):
-            search = flow.search()
-            with flow.named("decide"):
-                made = collect_found(search, run.rule, tasks, flow.method.value, flow.selection)
-                lines = "".join(f"{line}\n" for line in made.rejected)
-                scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
-                scratch.close_columns()
-        searched = made.searched
-        warnings = found.warnings + check_ids(run, made.id_hashes, searched.corpus, searched.locations)
-        return replace(searched, warnings=warnings, engine=_facts(rounds=0))
+        with translated():
+            flow, _ = self._opened.enter_context(self.open(inputs, stages))
+            return self.collect(flow, flow.search(), inputs, scratch)
+
+    def collect(self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch) -> Searched:
+        """Collect what was found on the driver."""
+        run, method = self.run, flow.method.value
+        with flow.named("decide"):
+            listed = list_documents(search.listed, run.rule, inputs.tasks, run.selection.keep)
+            put_rejected(scratch, listed.rejected)
+            searched = find_here(flow, search, listed, inputs.tasks, run.rule)
+        audited = None
+        if run.selection.audit_sample:
+            with flow.named("audit"):
+                sample = listed.keys[draw_sample(listed.sizes > 0, run.selection.audit_sample)]
+                audited = flow.audit(sample, method.settings.threshold)
+        has_ids = any(task.columns.id is not None for task in inputs.tasks)
+        hashes = hash_ids(listed.ids) if has_ids else np.empty(0, np.uint64)
+        repeated = check_ids(run, hashes, searched.corpus, searched.locations)
+        return replace(searched, warnings=inputs.warnings + repeated, audited=audited, engine=_facts(rounds=0))
 
 
 def _facts(rounds: int) -> EngineFacts:
     return EngineFacts(engine={"name": "spark", "rounds": rounds})
 
 
+def put_rejected(scratch: Scratch, lines: list[str]) -> None:
+    """Put the lines of rejected.jsonl into scratch files."""
+    text = "".join(f"{line}\n" for line in lines)
+    scratch.append(schemas.REJECTED, np.frombuffer(text.encode("utf-8", "replace"), np.uint8))
+    scratch.close_columns()
+
+
 def sign_files(
     run: Run, master: str | None, found: Found, counts: SignedCounts, stages: Stages
 ) -> tuple[Sketcher, Iterator[Sketches]]:
     """Sign the documents of files on a cluster; the driver collects the rows. counts : is updated."""
-    with SparkEngine(run, master).open(found.tasks, found.method, stages, None) as (flow, _), flow.named("sign"):
+    inputs = Inputs(found.tasks, found.method, run.selection, found.warnings)
+    with SparkEngine(run, master).open(inputs, stages) as (flow, _), flow.named("sign"):
         signed, sketcher = flow.sign(), flow.method.value.sketcher
         counts.rejected += [Rejected(**json.loads(line)) for line in output.rejected_lines(signed)]
         rows = signed.filter("rejected is null").orderBy("document").toArrow()
@@ -123,49 +159,57 @@ def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[
         first += len(batch)
 
 
-def dedup_files(
-    engine: Engine, folder: OutputDirectory, wanted: str, lang: str, scratch: AnyPath | None, stages: Stages
-) -> dict[str, Any]:
-    """Remove the near-duplicates of files: workers write the kept documents, and the driver collects counts.
+class Delivery(NamedTuple):
+    """The decisions of a run whose documents workers write.
+
+    decided : by the driver, or as counts. removed : yields the rows of removed.parquet. lists : the parts of removed
+    documents, with their places there. sample : removed documents among which the report shows some, and where they
+    are.
+    """
+
+    flow: pipeline.Run
+    corpus: Files
+    decided: Decided | Counted
+    removed: Callable[[], Iterator[pa.RecordBatch]]
+    lists: Callable[[], DataFrame]
+    sample: Callable[[], tuple[Removals, DocumentLocations]]
+
+    def write_kept(self, folder: OutputDirectory, progress: Progress) -> None:
+        """Let workers write the kept documents."""
+        with self.flow.labelled("write", progress):
+            output.write_kept(self.corpus, self.lists(), self.decided.outcome, folder)
+
+    def examples(self) -> list[Example]:
+        """Return the removed documents that the report shows."""
+        with self.flow.named("report"):
+            decided = self.decided
+            return output.show_examples(self.corpus, *self.sample(), decided.outcome, decided.method)
+
+
+@contextmanager
+def deliver(
+    engine: Engine, folder: OutputDirectory, scratch: Scratch, scratch_folder: AnyPath | None, stages: Stages
+) -> Iterator[Delivery]:
+    """Find and decide; the workers wait to write the kept documents.
 
     Parameters
     ----------
-    wanted : kept; or removed, to write no documents but removed.parquet.
-    scratch : a folder that the driver and all workers share. Default: next to the output; for an address, which Spark
-        must be configured to write to, the address with .partial at its end.
-
-    Returns
-    -------
-    dict
-        The report, which is in the folder too.
+    scratch_folder : a folder that the driver and all workers share. Default: next to the output; for an address, which
+        Spark must be configured to write to, the address with .partial at its end.
     """
     assert isinstance(engine, SparkEngine)
-    shared, begun = output.SharedFolder(folder, scratch), False
+    shared, begun = output.SharedFolder(folder, scratch_folder), False
     try:
-        folder.refuse_inputs_inside(engine.paths())
-        found = engine.run.find()
-        if engine.run.copies:
-            try_sinks(found.tasks)
-        tasks, method, warnings = found.tasks, found.method.resolve(), found.warnings
+        inputs = engine.identified_inputs()
         folder.begin(resume=False)
         begun = True
-        with engine.open(tasks, method, stages, shared) as (flow, corpus):
+        with engine.open(inputs, stages, shared) as (flow, corpus):
             search = flow.search()
-            finish = _finish_here if search.fits_driver else _finish_on_workers
-            done = finish(engine, flow, corpus, search, _Output(folder, shared, wanted))
-        findings = Findings(
-            tasks=tasks,
-            method=method,
-            selection=engine.run.selection,
-            outcome=done.totals,
-            stages=stages,
-            warnings=warnings,
-            engine=_facts(done.rounds),
-            options=engine.run.given,
-        )
-        report = dedup_report(findings, by_value=done.by_value, write=wanted, lang=lang).to_dict()
-        write.write_report(report, render_report(report, done.shown), folder.result)
-        folder.finish()
+            if search.fits_driver:
+                yield _decide_here(engine, flow, corpus, engine.collect(flow, search, inputs, scratch))
+            else:
+                engine.refuse_size(search.num_documents, search.num_pairs)
+                yield _decide_on_workers(engine, flow, corpus, search, inputs, scratch, shared)
     except BaseException:
         folder.discard()
         if begun and folder.remote is not None:
@@ -173,65 +217,50 @@ def dedup_files(
         raise
     finally:
         shared.delete()
-    return report
 
 
-class _Finished(NamedTuple):
-    """The totals of a run whose output is written. shown : the examples of its page. rounds : of the sieve."""
-
-    totals: Totals
-    by_value: dict[str, Any] | None
-    shown: list[Example]
-    rounds: int = 0
-
-
-class _Output(NamedTuple):
-    """Where the output of a run goes. wanted : as in `dedup_files`."""
-
-    folder: OutputDirectory
-    shared: output.SharedFolder
-    wanted: str
+def _decide_here(engine: SparkEngine, flow: pipeline.Run, corpus: Files, searched: Searched) -> Delivery:
+    """Decide on the driver."""
+    decided = decide(engine.run, searched)
+    outcome = decided.outcome
+    gone = output.keys_of(np.flatnonzero(~outcome.edits.kept), outcome.corpus)
+    return Delivery(
+        flow,
+        corpus,
+        decided,
+        removed=partial(removed_batches, outcome.removals, decided.locations, decided.method.measures),
+        lists=partial(output.lists_of_removed, corpus, gone),
+        sample=lambda: (outcome.removals, decided.locations),
+    )
 
 
-def _finish_here(
-    engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
-) -> _Finished:
-    """Decide on the driver, and write the output; workers write the kept documents."""
-    tasks, method = corpus.tasks.value, flow.method.value
-    with flow.named("decide"):
-        made = collect_found(search, engine.run.rule, tasks, method, flow.selection)
-        found = decide(engine.run, made.searched)
-        outcome, locations = found.outcome, found.locations
-        removals = outcome.removals
-    with flow.named("write"):
-        rows = removed_batches(removals, locations, method.measures)
-        write.write_parquet(rows, schemas.removed_schema(method.measures), to.folder.result / "removed.parquet")
-        _write_rejected(made.rejected, to.folder)
-        if to.wanted == "kept":
-            keys = output.keys_of(removals.documents.astype(np.int64), outcome.corpus)
-            output.write_kept(corpus, output.lists_of_removed(corpus, keys), outcome, to.folder)
-    with flow.named("report"):
-        shown = output.show_examples(corpus, removals, locations, outcome, method)
-    return _Finished(totals=outcome, by_value=found.by_value, shown=shown)
-
-
-def _finish_on_workers(
-    engine: SparkEngine, flow: pipeline.Run, corpus: Files, search: pipeline.Search, to: _Output
-) -> _Finished:
-    """Decide about more documents than the driver can collect, and write the output."""
-    tasks, method = corpus.tasks.value, flow.method.value
+def _decide_on_workers(
+    engine: SparkEngine,
+    flow: pipeline.Run,
+    corpus: Files,
+    search: pipeline.Search,
+    inputs: Inputs,
+    scratch: Scratch,
+    shared: output.SharedFolder,
+) -> Delivery:
+    """Decide about more documents than the driver can collect."""
+    tasks, method = inputs.tasks, flow.method.value
     outcome = flow.decide(search)
     with flow.named("write"):
-        totals = output.summarise(outcome, tasks, method)
-        output.write_removed(outcome, totals, tasks, method, to.shared, to.folder.result / "removed.parquet")
-        _write_rejected(output.rejected_lines(outcome.light), to.folder)
-        if to.wanted == "kept":
-            output.write_kept(corpus, output.list_removed(outcome), totals, to.folder)
-    with flow.named("report"):
+        put_rejected(scratch, output.rejected_lines(outcome.light))
+        output.sort_removed(outcome, shared)
+        totals = output.summarise(outcome, tasks, method, shared)
         by_value = output.count_by_value(outcome, engine.run.counted)
-        shown = output.show_examples(corpus, *output.sample_removals(outcome, totals, tasks, method), totals, method)
-    return _Finished(totals=totals, by_value=by_value, shown=shown, rounds=outcome.rounds)
 
+    def rows() -> Iterator[pa.RecordBatch]:
+        for block in output.removed_blocks(totals.corpus, tasks, method, shared):
+            yield from removed_batches(block.removals, block.locations, method.measures)
 
-def _write_rejected(lines: list[str], folder: OutputDirectory) -> None:
-    write_text(folder.result / "rejected.jsonl", "".join(f"{line}\n" for line in lines))
+    return Delivery(
+        flow,
+        corpus,
+        Counted(tasks, method, inputs.warnings, totals, by_value, _facts(outcome.rounds)),
+        removed=rows,
+        lists=partial(output.list_removed, outcome),
+        sample=partial(output.sample_removals, outcome, totals, tasks, method),
+    )

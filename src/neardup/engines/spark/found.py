@@ -2,107 +2,113 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from neardup.arrays import Array, Floats, Ints, Mask, Positions, Words, arrow_of, find_in
-from neardup.decide.clusters import first_members
 from neardup.decide.outcome import SHORT
 from neardup.decide.priority import priority_order, rank_columns
-from neardup.decide.rule import Confirmed, Decision, Found, Queue, Rule
+from neardup.decide.rule import Confirmed, Found, Queue, Rule
 from neardup.documents.batch import Corpus, ValueNames
 from neardup.engines.base import Searched
+from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import LISTED, PLACES, RANKED, Search
-from neardup.engines.spark.source import PART_SHIFT
-from neardup.features.grouping import hash_ids, hash_values
+from neardup.engines.spark.pipeline import LISTED, PLACES, POSITIONS, Outcome, Run, Search, driver_limit
+from neardup.engines.spark.session import translated
+from neardup.engines.spark.source import NEW, PART_SHIFT
+from neardup.features.grouping import hash_values
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
+from neardup.methods.stages import batch_of
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import CANDIDATES, confirmed_schema
-from neardup.settings.run import SelectionSettings
 from neardup.verify.measured import Measured, measured_of_copies
-from neardup.verify.recall import Recall, estimate_recall
 
 
-class Collected(NamedTuple):
-    """What the driver has of a run.
+class Listed(NamedTuple):
+    """The documents of a run, without their texts, in input order.
 
-    rejected : the lines of rejected.jsonl. id_hashes : uint64 by document, of its id; empty without a column of ids.
+    rows : of LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values : uint64 by
+    document, the hash of its value in the column of groups or of counts; empty without one. order : uint32, the
+    documents in the order in which the rule decides.
     """
 
-    searched: Searched
+    rows: pa.Table
+    corpus: Corpus
     rejected: list[str]
-    id_hashes: Words
+    values: Words
+    order: Positions
+
+    @property
+    def keys(self) -> Ints:
+        """The documents on the cluster, rising; see PART_SHIFT."""
+        keys: Ints = self.rows["document"].to_numpy()
+        return keys
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of features of each document."""
+        sizes: Ints = self.rows["size"].to_numpy()
+        return sizes
+
+    @property
+    def ids(self) -> pa.Array:
+        """The id of each document, null without one."""
+        return self.rows["id"].combine_chunks()
 
 
-def collect_found(
-    search: Search, rule: Rule, tasks: list[Task], method: Method, selection: SelectionSettings
-) -> Collected:
-    """Collect the documents, without their texts, and the pairs of a run."""
-    keep = selection.keep
-    rows = collect(search.listed, RANKED if rank_columns(keep) else LISTED)
+def list_documents(listed: DataFrame, rule: Rule, tasks: list[Task], keep: str) -> Listed:
+    """Collect the documents of a run. listed : blocks of LISTED."""
+    num_ranks = len(rank_columns(keep))
+    rows = collect(listed, LISTED)
     light = rows.filter(rows["rejected"].is_null()).sort_by("document")
-    lines = _in_order(rows.filter(rows["rejected"].is_valid()))
-    keys, num_bytes, sizes = (light[name].to_numpy() for name in ("document", "bytes", "size"))
+    lines = output.in_order(rows.filter(rows["rejected"].is_valid()))
     counted = light["count_by"].combine_chunks()
     values = np.empty(0, np.uint64) if counted.null_count == len(counted) else hash_values(counted)
     corpus = _corpus(rows, light, lines, tasks)
     corpus = replace(corpus, names=_names(counted, values, corpus.num_against))
-    placed = _places(search, keys)
-    ranks = _ranks(light, len(rank_columns(keep)))
-    order = priority_order(keep, len(keys), corpus.num_against, num_bytes, ranks, corpus.part_ends)
-    if search.by_size:
-        order = _by_size(placed, len(keys))
-    order = rule.order(order, corpus.num_against, values)
-    queue = _queue(order, placed, sizes > 0, corpus.num_against)
+    lengths = light["bytes"].to_numpy()
+    ranks = _ranks(light, num_ranks)
+    order = priority_order(keep, len(light), corpus.num_against, lengths, ranks, corpus.part_ends)
+    return Listed(light, corpus, lines, values, rule.order(order, corpus.num_against, values))
+
+
+def place_documents(listed: Listed) -> pa.Table:
+    """Return the documents with their positions on the cluster, in the order of a rule."""
+    positions = np.arange(len(listed.order))
+    positions[listed.corpus.num_against :] += NEW
+    return pa.table({"document": listed.keys[listed.order], "position": positions})
+
+
+def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule: Rule) -> Searched:
+    """Collect the pairs of a run, and return them with its documents."""
+    method = flow.method.value
+    sizes, corpus, num_against = listed.sizes, listed.corpus, listed.corpus.num_against
+    placed = _places(search, listed.keys)
+    order = _by_size(placed, len(sizes)) if search.by_size else listed.order
+    queue = _queue(order, placed, sizes > 0, num_against)
     at = _Positions(placed, queue)
     pairs = _Pairs.collect(search.confirmed, at, method)
-    unlisted = _unlisted(search, at)
-    found = Found(
-        queue=queue,
-        confirmed=_confirmed(pairs, unlisted, queue, search.compared),
-        method=method,
-        lengths=num_bytes,
-        values=values,
-        unlisted=lambda: [unlisted],
-        measure=partial(_measure, _measured_more(search, at, method), at, method),
-        sieved=False,
-    )
-    ids = light["id"].combine_chunks() if any(task.columns.id is not None for task in tasks) else None
+    found = _found(flow, search, at, pairs, rule)
+    found = replace(found, lengths=listed.rows["bytes"].to_numpy(), values=listed.values)
+    ids = listed.ids if any(task.columns.id is not None for task in tasks) else None
     names = [task.part.name for task in tasks]
-    searched = Searched(
+    return Searched(
         tasks=tasks,
         method=method,
         corpus=corpus,
-        locations=DocumentLocations(names, corpus, light["row"].to_numpy(), ids, lambda: None),
+        locations=DocumentLocations(names, corpus, listed.rows["row"].to_numpy(), ids, lambda: None),
         warnings=[],
         found=found,
         short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
-        recall=partial(_recall, method, queue, pairs),
+        expected=partial(_expected, pairs, queue),
     )
-    hashes = np.empty(0, np.uint64) if ids is None else hash_ids(ids)
-    return Collected(searched, lines, hashes)
-
-
-def _in_order(rejected: pa.Table) -> list[str]:
-    """Return the lines of rejected.jsonl, by file and row."""
-
-    def place(number: int) -> list[int]:
-        row = json.loads(lines[number])
-        # That a file is lost, which has neither, comes after its rows.
-        numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
-        return [documents[number], *numbers]
-
-    lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
-    return [lines[number] for number in sorted(range(len(lines)), key=place)]
 
 
 def _corpus(rows: pa.Table, light: pa.Table, lines: list[str], tasks: list[Task]) -> Corpus:
@@ -131,6 +137,49 @@ def _ranks(light: pa.Table, num_ranks: int) -> list[Floats]:
     has_ranks = np.diff(lists.offsets.to_numpy()) > 0
     ranks[has_ranks] = lists.flatten().to_numpy().reshape(-1, 2 * num_ranks)
     return [ranks[:, 2 * number : 2 * number + 2] for number in range(num_ranks)]
+
+
+def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
+    """Decide about the rows of a DataFrame on the driver, by a rule that workers do not perform."""
+    if not search.fits_driver:
+        size = large_spark_of(search.num_documents, search.num_pairs, driver_limit())
+        size.refuse("dedup", asdict(flow.selection))
+    method = flow.method.value
+    with flow.named("decide"):
+        rows = collect(search.placed, POSITIONS).sort_by("position")
+        places, first = (column.to_numpy() for column in rows.columns)
+        numbers = np.arange(len(places), dtype=np.uint32)
+        placed = _Places(places, numbers, np.searchsorted(places, first))
+        queue = _queue(numbers, placed, np.ones(len(places), np.bool_), int(np.searchsorted(places, NEW)))
+        at = _Positions(placed, queue)
+        found = _found(flow, search, at, _Pairs.collect(search.confirmed, at, method), rule)
+    removals = rule.decide(found).removals
+    measured = removals.measured
+    table = batch_of(
+        confirmed_schema(method.measures),
+        places[removals.kept],
+        places[removals.documents],
+        method.strength(measured),
+        np.ones(len(removals.kept)),
+        *measured.arrow(method.measures),
+    )
+    removed = flow.spark.createDataFrame(pa.Table.from_batches([table]))
+    return Outcome(search.light, search.documents, search.compared, search.hidden, removed, removed, 0)
+
+
+def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule) -> Found:
+    """Return the confirmed pairs of a search; it has neither lengths nor values of documents."""
+    unlisted = _unlisted(search, at)
+    return Found(
+        queue=at.queue,
+        confirmed=_confirmed(pairs, _left_out(unlisted, at.queue, rule), search.compared),
+        method=flow.method.value,
+        lengths=np.empty(0, np.int64),
+        values=np.empty(0, np.uint64),
+        unlisted=lambda: [unlisted],
+        measure=partial(_measure, flow, at),
+        sieved=False,
+    )
 
 
 class _Places(NamedTuple):
@@ -183,6 +232,13 @@ class _Positions:
         """Return the positions of documents with features."""
         positions: Positions = self._of_document[self._placed.documents[np.searchsorted(self._placed.places, places)]]
         return positions
+
+    def places_of(self, positions: Ints) -> Ints:
+        """Return the places of documents with features."""
+        order = np.argsort(self._placed.documents)
+        rows = order[np.searchsorted(self._placed.documents, self.queue.order[positions], sorter=order)]
+        places: Ints = self._placed.places[rows]
+        return places
 
     def of_documents(self, documents: Positions) -> Positions:
         """Return the positions of documents."""
@@ -237,41 +293,46 @@ def _unlisted(search: Search, at: _Positions) -> tuple[Positions, Positions]:
     return at.of_places(~hidden["left"].to_numpy()), at.of_places(hidden["right"].to_numpy())
 
 
-def _confirmed(pairs: _Pairs, unlisted: tuple[Positions, Positions], queue: Queue, compared: int) -> Confirmed:
-    """Return the pairs as those of a search; a copy looks up the buckets of the first document of its content."""
+def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -> Mask:
+    """Return by position whether a bucket has an earlier document that it does not list.
+
+    A copy looks up the buckets of the first document of its content, unless the rule compares contents alone.
+    """
     size = len(queue.order)
     first_unlisted = np.full(size, size, np.int64)
     np.minimum.at(first_unlisted, unlisted[1], unlisted[0])
     left_out = np.arange(size) > first_unlisted[queue.representative]
     left_out[: queue.num_against] = False
+    if rule.pairs == "distinct":
+        left_out &= queue.is_first
+    return left_out
+
+
+def _confirmed(pairs: _Pairs, left_out: Mask, compared: int) -> Confirmed:
+    """Return the pairs as those of a search that has not decided."""
     no_best = np.zeros(len(pairs.keys), np.bool_)
-    kept = np.ones(size, np.bool_)
+    kept = np.ones(len(left_out), np.bool_)
     return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, None)
 
 
-def _measured_more(search: Search, at: _Positions, method: Method) -> _Pairs | None:
-    return None if search.clusters is None else _Pairs.collect(search.clusters, at, method)
-
-
-def _measure(pairs: _Pairs | None, at: _Positions, method: Method, kept: Positions, documents: Positions) -> Measured:
-    """Return the measures of pairs of documents, which workers have measured."""
-    assert pairs is not None  # workers measure the pairs of clusters alone
-    first = at.queue.representative
+def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -> Measured:
+    """Return the measures of pairs of documents; workers measure them."""
+    first, method = at.queue.representative, flow.method.value
     left, right = first[at.of_documents(kept)], first[at.of_documents(documents)]
     measured = measured_of_copies(len(left), method.measures)
     other = left != right
-    rows = pairs.find(left[other], right[other])
-    for name, column in measured.columns.items():
-        column[other] = pairs.measured[name][rows]
+    if other.any():
+        keys = np.unique(_keys(left[other], right[other]))
+        ends = {"left": at.places_of(keys & 0xFFFFFFFF), "right": at.places_of(keys >> 32)}
+        with translated(), flow.named("decide"):
+            asked = flow.spark.createDataFrame(pa.table(ends))
+            pairs = _Pairs.collect(flow.measure(asked), at, method)
+        rows = pairs.find(left[other], right[other])
+        for name, column in measured.columns.items():
+            column[other] = pairs.measured[name][rows]
     return measured
 
 
-def _recall(method: Method, queue: Queue, pairs: _Pairs, decision: Decision) -> Recall | None:
-    """Estimate the recall of a run from its found pairs; see the local engine."""
-    if method.hit_probability is None or decision.num_hidden:
-        return None
-    near = ~decision.measured.exact
-    left, right = decision.left[near], decision.right[near]
-    rows = pairs.find(queue.representative[left], queue.representative[right])
-    clusters = first_members(len(queue.order), left, right)[left]
-    return estimate_recall(pairs.expected[rows], clusters, method.hit_probability)
+def _expected(pairs: _Pairs, queue: Queue, left: Positions, right: Positions, _: Measured) -> Floats:
+    """Return the similarities by which the chance of pairs to be proposed is known."""
+    return pairs.expected[pairs.find(queue.representative[left], queue.representative[right])]

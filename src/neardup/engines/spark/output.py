@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +25,7 @@ from pyspark.sql import functions as F
 
 from neardup.arrays import Ints, Positions, arrow_of
 from neardup.decide.clusters import first_members, number_ends
-from neardup.decide.outcome import SHORT, Counts, Removals, Totals
+from neardup.decide.outcome import SHORT, Counts, Pairs, Removals, Totals, count_decisions
 from neardup.documents.batch import Corpus, Losses, Rejected, Tally, ValueNames
 from neardup.documents.sources import resolve
 from neardup.engines.spark.pipeline import Outcome, declare
@@ -38,12 +40,11 @@ from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
 from neardup.output import write
 from neardup.output.kept import KeptWriter
-from neardup.output.tables import removed_batches
 from neardup.report.contents import describe_values, removed_by_input
 from neardup.report.items import Example
 from neardup.runs.directory import OutputDirectory, RemoteFolder
 from neardup.runs.locations import DocumentLocations
-from neardup.schemas import Measures, removed_schema
+from neardup.schemas import Measures, confirmed_schema
 from neardup.verify.measured import Measured
 from neardup.verify.recall import Recall, estimate_recall
 
@@ -52,34 +53,36 @@ _EXAMPLES_AMONG, _RECALL_AMONG = 100_000, 10_000_000
 """Removed documents, and duplicate pairs, that the driver collects at most; of more, a sample."""
 
 
-def summarise(outcome: Outcome, tasks: list[Task], method: Method) -> Totals:
-    """Count what was read and decided; the driver collects numbers, and no rows."""
-    names = [measure.name for measure in method.measures]
-    groups = outcome.removed.groupBy(*names).agg(F.count("*").alias("repeats")).orderBy(*names).toArrow()
-    exact, repeats = groups["exact"].to_numpy(), groups["repeats"].to_numpy()
-    near = measured_of(groups, method.measures).take(~exact)
+def summarise(outcome: Outcome, tasks: list[Task], method: Method, shared: SharedFolder) -> Totals:
+    """Count what was read and decided: decisions by the rows of removed.parquet, a block at a time."""
+    corpus = corpus_of(outcome.light, tasks)
     sizes = outcome.removed.groupBy("left").count().selectExpr("`count` + 1 as size").groupBy("size").count()
     found = outcome.found.agg(F.count("*").alias("pairs"), F.count_if("exact").alias("exact")).first()
     assert found is not None  # an aggregate of all rows
+    no_documents, no_sizes = np.empty(0, np.uint32), np.empty(0, np.int64)
+    none = measured_of(confirmed_schema(method.measures).empty_table(), method.measures)
+    no_pairs = Pairs(no_documents, no_documents, none)
     counts = Counts(
-        int(repeats.sum()),
-        int(repeats[exact].sum()),
-        int(found["pairs"]),
-        int(found["exact"]),
-        near,
-        repeats[~exact],
-        [list(row) for row in sizes.orderBy("size").collect()],
-        _by_inputs(outcome),
+        removed=0,
+        removed_exact=0,
+        pairs=int(found["pairs"]),
+        pairs_exact=int(found["exact"]),
+        near=none,
+        repeats=np.empty(0, np.int64),
+        cluster_sizes=[list(row) for row in sizes.orderBy("size").collect()],
+        by_inputs=np.empty((0, 4), np.int64),
     )
+    for block in removed_blocks(corpus, tasks, method, shared):
+        # A cluster may be in several blocks, so its size is not counted here.
+        counts += count_decisions(block.removals, no_pairs, corpus, block, no_sizes)
     num_overflows = _num_overflows(outcome)
-    recall = None if num_overflows else _recall(outcome.found, counts.pairs, method)
     return Totals(
-        corpus=corpus_of(outcome.light, tasks),
+        corpus=corpus,
         counts=counts,
         short=outcome.documents.filter(F.col("size") < SHORT).count(),
         compared=outcome.compared,
         num_bucket_overflows=num_overflows,
-        recall=recall,
+        recall=None if num_overflows else _recall(outcome.found, counts.pairs, method),
     )
 
 
@@ -138,18 +141,20 @@ def corpus_of_counts(counts: Ints, without: int, lines: list[str], tasks: list[T
 
 def rejected_lines(light: DataFrame) -> list[str]:
     """Return the lines of rejected.jsonl, by file and row."""
-    rows = light.filter("rejected is not null")
-    numbers = [F.get_json_object("rejected", f"$.{name}").cast("long") for name in ("row", "line")]
-    order = [number.asc_nulls_last() for number in numbers]  # that a file is lost comes after its rows
-    return [row["rejected"] for row in rows.orderBy("document", *order).select("rejected").collect()]
+    return in_order(light.filter("rejected is not null").select("document", "rejected").toArrow())
 
 
-def _by_inputs(outcome: Outcome) -> Ints:
-    kept = F.expr(PART.replace("document", "kept_document")).alias("kept")
-    parts = located(outcome, outcome.removed).groupBy(F.expr(PART).alias("removed"), kept)
-    totals = F.count("*").alias("documents"), F.sum("bytes").alias("bytes")
-    cells = parts.agg(*totals).orderBy("removed", "kept").toArrow()
-    return np.stack([column.to_numpy().astype(np.int64) for column in cells.columns], axis=1)
+def in_order(rejected: pa.Table) -> list[str]:
+    """Return the lines of rejected.jsonl, by file and row."""
+
+    def place(number: int) -> list[int]:
+        row = json.loads(lines[number])
+        # That a file is lost, which has neither, comes after its rows.
+        numbers = (sys.maxsize if row[name] is None else row[name] for name in ("row", "line"))
+        return [documents[number], *numbers]
+
+    lines, documents = rejected["rejected"].to_pylist(), rejected["document"].to_pylist()
+    return [lines[number] for number in sorted(range(len(lines)), key=place)]
 
 
 def _num_overflows(outcome: Outcome) -> int:
@@ -220,18 +225,30 @@ class SharedFolder:
             RemoteFolder(self.address + self._remote.options).delete()
 
 
-def write_removed(
-    outcome: Outcome, totals: Totals, tasks: list[Task], method: Method, shared: SharedFolder, file: Path
-) -> None:
-    """Write removed.parquet: workers write its rows in order, and the driver puts them together, batch by batch."""
+def sort_removed(outcome: Outcome, shared: SharedFolder) -> None:
+    """Let the workers write the rows of removed.parquet, in order."""
     located(outcome, outcome.removed).orderBy("document").write.parquet(f"{shared.address}/removed")
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in shared.read("removed").to_batches():
-            if batch.num_rows:
-                yield from removed_batches(*_numbered(pa.table(batch), totals.corpus, tasks, method), method.measures)
 
-    write.write_parquet(batches(), removed_schema(method.measures), file)
+@dataclass(frozen=True)
+class RemovedBlock:
+    """Some of the removed documents, in their order. num_bytes : int64, of the text of each."""
+
+    removals: Removals
+    locations: DocumentLocations
+    num_bytes: Ints
+
+    def __getitem__(self, documents: Positions) -> Ints:
+        """Return the bytes of the texts of removed documents."""
+        lengths: Ints = self.num_bytes[np.searchsorted(self.removals.documents, documents)]
+        return lengths
+
+
+def removed_blocks(corpus: Corpus, tasks: list[Task], method: Method, shared: SharedFolder) -> Iterator[RemovedBlock]:
+    """Yield the removed documents, which workers have written."""
+    for batch in shared.read("removed").to_batches():
+        if batch.num_rows:
+            yield _numbered(pa.table(batch), corpus, tasks, method)
 
 
 def located(outcome: Outcome, removed: DataFrame) -> DataFrame:
@@ -257,7 +274,7 @@ def keys_of(numbers: Ints, corpus: Corpus) -> Ints:
     return keys
 
 
-def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method) -> tuple[Removals, DocumentLocations]:
+def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method) -> RemovedBlock:
     """Return removed documents under their running numbers."""
     keys = np.concatenate([rows["document"].to_numpy(), rows["kept_document"].to_numpy()])
     numbers = numbers_of(keys, corpus)
@@ -268,7 +285,8 @@ def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method)
     names = [task.part.name for task in tasks]
     locations = DocumentLocations(names, corpus, places.to_numpy(), ids, lambda: None, known.astype(np.int64))
     removed, kept = np.split(numbers, 2)
-    return Removals(removed, kept, measured_of(rows, method.measures)), locations
+    removals = Removals(removed, kept, measured_of(rows, method.measures))
+    return RemovedBlock(removals, locations, rows["bytes"].to_numpy())
 
 
 def sample_removals(
@@ -277,7 +295,8 @@ def sample_removals(
     """Return removed documents among which the report shows some: all of them, or a sample."""
     some = _sample(outcome.removed, totals.counts.removed, _EXAMPLES_AMONG, "right")
     rows = located(outcome, some).orderBy("document").toArrow()
-    return _numbered(rows, totals.corpus, tasks, method)
+    block = _numbered(rows, totals.corpus, tasks, method)
+    return block.removals, block.locations
 
 
 def show_examples(
@@ -360,9 +379,11 @@ def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output
         If a file is not what a worker wrote.
     """
     sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
+    others = np.bincount(np.searchsorted(totals.corpus.part_ends, totals.others, "right"), minlength=len(tasks))
+    gone = others + removed_by_input(totals)
     decided = {
         part: (size, size - removed)
-        for part, (task, size, removed) in enumerate(zip(tasks, sizes, removed_by_input(totals), strict=True))
+        for part, (task, size, removed) in enumerate(zip(tasks, sizes, gone.tolist(), strict=True))
         if not task.against
     }
     found = {row.part: (row.documents, row.rows) for row in written}

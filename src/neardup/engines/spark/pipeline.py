@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from threading import Event, Thread
 from typing import NamedTuple
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Accumulator, Broadcast, SparkContext
+from pyspark import Accumulator, Broadcast
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup import schemas
-from neardup.arrays import Integers, arrow_of, begins_run, find_in
+from neardup.arrays import Integers, Ints, arrow_of, begins_run, find_in
 from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
-from neardup.decide.priority import rank_columns, sort_keys
-from neardup.engines.spark import decide
+from neardup.decide.priority import sort_keys
+from neardup.engines.spark import decide, session
 from neardup.engines.spark.blocks import Cells, Place, cells_of, collect, exchange, gather, hashed, scatter
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
@@ -34,6 +32,7 @@ from neardup.methods.stages import Batches, Read, batch_of
 from neardup.progress import Progress, Stages, compile_seconds
 from neardup.settings.methods import Shingling
 from neardup.settings.run import SelectionSettings
+from neardup.verify.recall import Recall, audit_recall
 
 LIGHT, PLACED = (table.insert(0, pa.field("document", pa.int64())) for table in (schemas.DESCRIBED, schemas.PLACED))
 
@@ -87,12 +86,10 @@ _CELL_BYTES = 64 << 20
 _COPIES = 2  # of the features of a document, in its own cell and in those of other documents
 _ROW_BYTES, _ENTRY_BYTES = 500, 40  # of a document besides its features, and of a feature that is a bucket
 _PARTITIONS = "spark.sql.shuffle.partitions"
-_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
-_POLL_S = 1.0
-LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected")))
-RANKED = LISTED.append(LIGHT.field("ranks"))
+LISTED = pa.schema(map(LIGHT.field, ("document", "id", "row", "bytes", "size", "count_by", "rejected", "ranks")))
 PLACES = pa.schema(map(PLACED.field, ("document", "position", "first")))
-"""The columns of documents that the driver collects."""
+POSITIONS = pa.schema(map(PLACED.field, ("position", "first")))
+"""The columns of documents that the driver collects; of a DataFrame, POSITIONS."""
 Stage = Callable[[Batches, Method], Iterator[pa.RecordBatch]]
 
 
@@ -103,8 +100,7 @@ class Search(NamedTuple):
     placed : columns of these for the driver, as blocks.
     compared : the number of pairs measured. num_documents, num_pairs : documents and duplicate pairs. Blocks of pairs
     are : hidden, schemas.CANDIDATES, documents that a bucket does not list; confirmed, schemas.confirmed_schema, the
-    duplicates; clusters, the same, the first of each cluster with the others, or None in a sieve. by_size : whether the
-    larger document of a pair comes first.
+    duplicates. by_size : whether the larger document of a pair comes first.
     """
 
     light: DataFrame
@@ -116,13 +112,22 @@ class Search(NamedTuple):
     num_pairs: int
     hidden: DataFrame
     confirmed: DataFrame
-    clusters: DataFrame | None
     by_size: bool
 
     @property
     def fits_driver(self) -> bool:
         """Whether the driver can collect the documents, without their texts, and the pairs."""
-        return self.num_documents <= DRIVER_DOCUMENTS and self.num_pairs <= decide.DRIVER_PAIRS
+        return fits_driver(self.num_documents, self.num_pairs)
+
+
+def fits_driver(num_documents: int, num_pairs: int) -> bool:
+    """Return whether the driver can collect so many documents, without their texts, and pairs."""
+    return num_documents <= DRIVER_DOCUMENTS and num_pairs <= decide.DRIVER_PAIRS
+
+
+def driver_limit() -> str:
+    """Return how much the driver collects, in words."""
+    return f"{DRIVER_DOCUMENTS:,} documents and {decide.DRIVER_PAIRS:,} pairs"
 
 
 class Outcome(NamedTuple):
@@ -149,7 +154,8 @@ class Outcome(NamedTuple):
 class Run:
     """The flow of one run: a context, in which the number of shuffled partitions fits, unless the user has set it.
 
-    all_pairs : whether to measure every proposed pair and remove nothing.
+    all_pairs : whether to measure every proposed pair and remove nothing. order : numbers the documents in the order of
+    a rule, from their blocks and their number: the columns document and position. None for the order of `keep`.
     """
 
     def __init__(
@@ -161,15 +167,19 @@ class Run:
         timed: Stages,
         *,
         all_pairs: bool = False,
+        order: Callable[[DataFrame, int], pa.Table] | None = None,
     ) -> None:
         self.spark, self.corpus, self.selection, self.timed = spark, corpus, selection, timed
+        self.order = order
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
+        self._compiled = 0.0  # seconds that are counted
         self.num_features = spark.sparkContext.accumulator(0)
         self._persisted: list[DataFrame] = []
         self._sets_partitions = _PARTITIONS not in spark.conf.getAll
         self._by_size = all_pairs and method.directed  # the larger document of a pair contains the other
-        self._packed = corpus.in_order and not sort_keys(selection.keep) and not self._by_size
+        is_sorted = order is not None or bool(sort_keys(selection.keep)) or self._by_size
+        self._packed = corpus.in_order and not is_sorted
         self.method: Broadcast[Method] = spark.sparkContext.broadcast(method)
         if method.counted is not None:
             with self.named("count"):
@@ -181,7 +191,6 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.timed.compile_seconds += self.compile_seconds.value
         if self._sets_partitions:
             self.spark.conf.unset(_PARTITIONS)
 
@@ -207,9 +216,10 @@ class Run:
                 light = self._persist(self._map(self.corpus.all(), describe, described))
                 self.num_documents = light.count()
             self._fit_partitions(self.num_features.value)
-            documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light))
-            columns = RANKED if rank_columns(self.selection.keep) else LISTED
-            listed, placed = self._pick(light, columns.names, LIGHT), self._pick(documents, PLACES.names, PLACED)
+            listed = self._pick(light, LISTED.names, LIGHT)
+            documents = self._persist(self._place_blocks(light) if self._packed else self._collapse(light, listed))
+            names = PLACES.names if self.corpus.in_order else POSITIONS.names
+            placed = self._pick(documents, names, PLACED)
             self.entered = documents
             if self._packed:
                 packed = (light, LIGHT), (documents, PLACED)
@@ -222,12 +232,8 @@ class Run:
         with self.named("confirm"):
             confirmed = self._persist(self._confirm(pairs, self._choose_cells(pairs)))
             num_pairs = _num_rows(confirmed)
-        clusters = None
-        if self.connected:
-            with self.named("decide"):
-                clusters = self._persist(self._join_clusters(confirmed))
         counts = compared, self.num_documents, num_pairs
-        return Search(light, documents, listed, placed, *counts, hidden, confirmed, clusters, self._by_size)
+        return Search(light, documents, listed, placed, *counts, hidden, confirmed, self._by_size)
 
     def decide(self, search: Search) -> Outcome:
         """Decide with rows of Spark, about more documents than the driver can collect."""
@@ -237,8 +243,8 @@ class Run:
         if self.all_pairs:
             return outcome
         with self.named("decide"):
-            if search.clusters is not None:
-                edges = self._pairs(search.clusters)
+            if self.connected:
+                edges = self._pairs(self._persist(self._join_clusters(search.confirmed)))
                 removed = self._persist(self._remove(edges, edges.selectExpr("right as left")))
                 return outcome._replace(removed=removed, clusters=edges)
             gone, rounds = removed_by_sieve(found)
@@ -249,6 +255,18 @@ class Run:
             best = F.min_by(F.struct("*"), F.struct(-F.col("strength"), "left")).alias("best")
             removed = self._persist(found.groupBy("right").agg(best).select("best.*"))
             return outcome._replace(found=found, removed=removed, rounds=rounds)
+
+    def audit(self, documents: Ints, threshold: float) -> Recall | None:
+        """Compare sampled documents with all others; return the share of their pairs that have a key in common."""
+        read = self.corpus.read
+        chosen = self.corpus.chosen(self.spark.createDataFrame(pa.table({"document": documents})))
+        described = self._map(chosen, partial(stages.describe_sample, read=read), declare(schemas.AUDITED)).toArrow()
+        # The order decides the last digits of the interval.
+        sample = self.spark.sparkContext.broadcast(described.sort_by("document").combine_chunks().to_batches())
+        compare = partial(_audit, read=read, sample=sample, threshold=threshold)
+        rows = self._map(self.corpus.all(), compare, declare(schemas.AUDIT_COUNTS)).groupBy("sample")
+        counts = rows.agg(F.sum("found").alias("found"), F.sum("true").alias("true")).orderBy("sample").toArrow()
+        return audit_recall(counts["found"].to_numpy(), counts["true"].to_numpy())
 
     def sign(self) -> DataFrame:
         """Return the sketches of all documents, as schemas.SIGNED."""
@@ -309,9 +327,14 @@ class Run:
             both = exchange(light.unionByName(copies), self.corpus.num_slices)
         return self._to_blocks(both, place_documents, _place_by_file, LIGHT, schemas.COPIES)
 
-    def _collapse(self, light: DataFrame) -> DataFrame:
-        """Return the documents with features, as schemas.PLACED."""
-        documents = self._number(light.filter("size > 0").drop("rejected"))
+    def _collapse(self, light: DataFrame, listed: DataFrame) -> DataFrame:
+        """Return the documents with features, as schemas.PLACED. listed : columns of all documents, as blocks."""
+        documents = light.filter("size > 0").drop("rejected")
+        if self.order is None:
+            documents = self._number(documents)
+        else:
+            positions = self.spark.createDataFrame(self.order(listed, self.num_documents))
+            documents = documents.join(positions, "document")
         copies = Window.partitionBy("position" if self.all_pairs else "content")
         return documents.withColumns({"first": F.min("position").over(copies), "last": F.max("position").over(copies)})
 
@@ -432,29 +455,28 @@ class Run:
 
     def _join_clusters(self, confirmed: DataFrame) -> DataFrame:
         """Return blocks of the first document of each cluster with the others, measured."""
-        pairs = first_of_clusters(self._pairs(confirmed), self._persist).selectExpr(
-            "left", "right", "1 as needed", "1 as hits"
-        )
-        blocks = self._persist(self._to_blocks(pairs, _same, _listed_first))
+        return self.measure(first_of_clusters(self._pairs(confirmed), self._persist))
+
+    def measure(self, pairs: DataFrame) -> DataFrame:
+        """Return blocks of pairs of the first documents of their contents, `left` and `right`, measured."""
+        candidates = pairs.selectExpr("left", "right", "1 as needed", "1 as hits")
+        blocks = self._persist(self._to_blocks(candidates, _same, _listed_first))
         return self._confirm(blocks, self._choose_cells(blocks), every=True)
 
     @contextmanager
     def named(self, stage: str) -> Iterator[None]:
-        """Time a stage, and name its jobs in Spark's user interface; after an error, cancel those that still run."""
-        context, group = self.spark.sparkContext, f"neardup-{uuid4().hex}"
-        before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
-        context.setLocalProperty(_GROUP, group)
-        context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
+        """Time a stage, and name its jobs."""
         try:
-            with self.timed.stage(stage) as progress, _watched(context, group, progress):
+            with self.timed.stage(stage) as progress, self.labelled(stage, progress):
                 yield
-        except BaseException:
-            with suppress(Exception):
-                context.cancelJobGroup(group)
-            raise
         finally:
-            for name, value in before.items():
-                context.setLocalProperty(name, value)
+            compiled = self.compile_seconds.value
+            self.timed.compile_seconds += compiled - self._compiled
+            self._compiled = compiled
+
+    def labelled(self, stage: str, progress: Progress) -> AbstractContextManager[None]:
+        """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still run."""
+        return session.labelled(self.spark.sparkContext, stage, progress)
 
 
 def fit_partitions(num_bytes: int, num_cores: int) -> int:
@@ -463,32 +485,6 @@ def fit_partitions(num_bytes: int, num_cores: int) -> int:
     Spark's default, 200, takes twice the processor time for 100,000 documents, as a task of a Python worker costs.
     """
     return min(max(num_cores, -(-num_bytes // _CELL_BYTES)), SLICES_PER_CORE * num_cores)
-
-
-@contextmanager
-def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[None]:
-    """Report the tasks of the jobs of a group to `progress.tasks`, if there is one."""
-    ended, report = Event(), getattr(progress, "tasks", lambda done, total: None)
-
-    def watch() -> None:
-        tracker = context.statusTracker()
-        while not ended.wait(_POLL_S):
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            ours = {stage for job in jobs if job is not None for stage in job.stageIds}
-            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
-            running = [stage for stage in active if stage is not None]
-            if running:
-                report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
-
-    thread = Thread(target=watch, daemon=True)
-    if hasattr(progress, "tasks"):
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        if thread.is_alive():
-            thread.join()
 
 
 def declare(schema: pa.Schema) -> str:
@@ -521,6 +517,13 @@ def _describe(batches: Batches, method: Method, read: Read, num_features: Accumu
     for rows in stages.describe_documents(batches, method, read):
         num_features.add(int(rows["distinct"].to_numpy().sum()))
         yield rows
+
+
+def _audit(
+    batches: Batches, method: Method, read: Read, sample: Broadcast[list[pa.RecordBatch]], threshold: float
+) -> Iterator[pa.RecordBatch]:
+    """Compare documents with a sample; see stages.audit_documents."""
+    return stages.audit_documents(batches, method, read, sample.value, threshold)
 
 
 def _select(batches: Batches, method: Method, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

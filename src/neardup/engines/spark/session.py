@@ -1,4 +1,4 @@
-"""Open a Spark session, and translate what goes wrong on a cluster into sentences."""
+"""Open a Spark session, name its jobs, and translate what goes wrong on a cluster into sentences."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
+from uuid import uuid4
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import neardup.errors
 from neardup.errors import ClusterError, NeardupError
 from neardup.files import lines_of
+from neardup.progress import Progress
 
 _LEAST_JAVA = 17
+_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+_POLL_S = 1.0
 _SHIP = (
     "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o neardup.tar.gz, then "
     "spark-submit --archives neardup.tar.gz#environment --conf spark.pyspark.python=environment/bin/python"
@@ -95,6 +101,51 @@ def translated() -> Iterator[None]:
         raise ClusterError(
             f"The run failed on the cluster: {_last_line(text)}. The log of the driver has more."
         ) from error
+
+
+@contextmanager
+def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[None]:
+    """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still run."""
+    group = f"neardup-{uuid4().hex}"
+    before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
+    context.setLocalProperty(_GROUP, group)
+    context.setLocalProperty(_DESCRIPTION, f"neardup: {stage}")
+    try:
+        with _watched(context, group, progress):
+            yield
+    except BaseException:
+        with suppress(Exception):
+            context.cancelJobGroup(group)
+        raise
+    finally:
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+@contextmanager
+def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[None]:
+    """Report the tasks of the jobs of a group to `progress.tasks`, if there is one."""
+    ended, report = Event(), getattr(progress, "tasks", lambda done, total: None)
+
+    def watch() -> None:
+        tracker = context.statusTracker()
+        while not ended.wait(_POLL_S):
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+            ours = {stage for job in jobs if job is not None for stage in job.stageIds}
+            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
+            running = [stage for stage in active if stage is not None]
+            if running:
+                report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
+
+    thread = Thread(target=watch, daemon=True)
+    if hasattr(progress, "tasks"):
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.is_alive():
+            thread.join()
 
 
 def first_line(error: Exception) -> str:

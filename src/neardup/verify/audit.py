@@ -1,0 +1,62 @@
+"""Measure the recall of a search on a sample: its documents are compared exactly with all others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from neardup import kernels
+from neardup.arrays import Ints, Mask, Words
+
+if TYPE_CHECKING:
+    from neardup.kernels.sorted_sets import Sets
+
+_SEED = 20261121  # fixed: the same corpus and settings draw the same documents
+
+
+def draw_sample(is_featured: Mask, num_documents: int) -> Ints:
+    """Return the numbers of sampled documents, rising. is_featured : bool by document, in input order."""
+    featured = np.flatnonzero(is_featured)
+    drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
+    return np.sort(featured[drawn]).astype(np.int64)
+
+
+class Audited(NamedTuple):
+    """Documents to compare.
+
+    content : uint64 (num_documents, 2). keys : uint64 (num_keys, num_documents). sets : of these documents, or of all;
+    document i is number `first` + i there.
+    """
+
+    content: Words
+    keys: Words
+    sets: Sets
+    first: int = 0
+
+
+class Audit:
+    """A sample, and the pairs of each of its documents so far: `found`, by a band, and `true`, all. Both are int64.
+
+    Copies share every band; they are left out here and in the estimate of the recall.
+
+    Parameters
+    ----------
+    rows : int64 (num_samples,), the sampled documents in `sample.sets`.
+    """
+
+    def __init__(self, sample: Audited, rows: Ints, threshold: float) -> None:
+        sizes = sample.sets.sizes[rows]
+        num_hashes = int(sizes.astype(np.int64).sum())
+        self._postings = kernels.sieve.make_postings(num_hashes, num_hashes)
+        kernels.audit.fill(self._postings, sample.sets.hashes, sample.sets.starts[rows], sizes)
+        self._sample = kernels.audit.Sample(rows, sizes, sample.content, sample.keys)
+        self._threshold = threshold
+        self.found = np.zeros(len(rows), np.int64)
+        self.true = np.zeros(len(rows), np.int64)
+
+    def compare(self, documents: Audited) -> None:
+        """Count the pairs of the sample with further documents."""
+        stretch = kernels.audit.Stretch(documents.first, documents.content, documents.keys)
+        counts = kernels.audit.Counts(self.found, self.true)
+        kernels.audit.compare(self._postings, self._sample, stretch, documents.sets, self._threshold, counts)
