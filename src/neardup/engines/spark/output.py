@@ -379,11 +379,9 @@ def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output
         If a file is not what a worker wrote.
     """
     sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
-    others = np.bincount(np.searchsorted(totals.corpus.part_ends, totals.others, "right"), minlength=len(tasks))
-    gone = others + removed_by_input(totals)
     decided = {
         part: (size, size - removed)
-        for part, (task, size, removed) in enumerate(zip(tasks, sizes, gone.tolist(), strict=True))
+        for part, (task, size, removed) in enumerate(zip(tasks, sizes, removed_by_input(totals), strict=True))
         if not task.against
     }
     found = {row.part: (row.documents, row.rows) for row in written}
