@@ -39,7 +39,7 @@ def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Path | st
     return links
 
 
-def render_clusters(report: dict[str, Any], rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
+def render_clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
     """Return the report as one HTML page.
 
     Parameters
