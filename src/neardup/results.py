@@ -16,14 +16,14 @@ from neardup import answers
 from neardup.arrays import Mask
 from neardup.candidates.bands import Bands
 from neardup.errors import InputError, OutputError, SettingError
-from neardup.files import AnyPath, JsonObject, write_text, writing_to
+from neardup.files import AnyPath, JsonObject, Output, write_text, writing_to
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.output.tables import check_output
 from neardup.report import charts
 from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
-from neardup.report.rows import headline, scores
+from neardup.report.rows import Report, headline, scores
 from neardup.report.sections import notebook
 from neardup.report.wording import escape_text, speaking
 from neardup.settings.constraints import Options, check_path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.suggestion import Suggestion, SweepPair
 
 T = TypeVar("T")
-Chart = Callable[[Mapping[str, Any]], str]
+Chart = Callable[[Report], str]
 
 
 def _drawn(report: JsonObject, path: AnyPath | None, *kinds: Chart) -> charts.Drawing:
@@ -88,7 +88,7 @@ class _Reported(_OneLine):
         return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
-def _filled(table: T | None, name: str, output: Path | str | None) -> T:
+def _filled(table: T | None, name: str, output: Output) -> T:
     """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
         where = "Use tables=True" if output is None else f"Read it from {output}, or use tables=True"
@@ -120,7 +120,7 @@ class Deduplication(_Reported):
     _pairs: pa.Table | None
     _mask: Mask | None
     report: JsonObject
-    output: Path | str | None
+    output: Output
     _read_kept: Callable[[], pa.Table] | None
     _source: Any = None
     passages: pa.Table | None = None
@@ -257,7 +257,7 @@ class Clustering(_Reported):
     _documents: pa.Table | None
     _clusters: pa.Table | None
     report: JsonObject
-    output: Path | str | None
+    output: Output
 
     @property
     def documents(self) -> pa.Table:
@@ -287,7 +287,7 @@ class Contamination(_Reported):
 
     _tables: Mapping[str, pa.Table]
     report: JsonObject
-    output: Path | str | None
+    output: Output
 
     @property
     def hits(self) -> pa.Table:
@@ -320,7 +320,7 @@ class PassageRemoval(_Reported):
 
     _passages: pa.Table | None
     report: JsonObject
-    output: Path | str | None
+    output: Output
     _read_kept: Callable[[], pa.Table]
 
     @property
@@ -564,6 +564,6 @@ class Evaluation(_Reported):
         return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
 
 
-def _scored(limit: str, score: Mapping[str, Any]) -> str:
+def _scored(limit: str, score: Report) -> str:
     precision, recall, f1 = scores(score)
     return f"{limit}={score[limit]:g}: precision {precision}, recall {recall}, F1 {f1}"

@@ -15,11 +15,11 @@ from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, decide, findings_of
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
-from neardup.files import AnyPath, JsonObject
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
-from neardup.output.job import Output, Product, Table, open_job
+from neardup.output.job import Product, Table, open_job
 from neardup.progress import Stages
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.report.contents import cluster_report

@@ -15,10 +15,10 @@ from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
-from neardup.files import AnyPath, JsonObject
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.tables import TablePart
 from neardup.output.contamination import ItemTables
-from neardup.output.job import Job, Output, Product, Table, open_job
+from neardup.output.job import Job, Product, Table, open_job
 from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses

@@ -14,10 +14,10 @@ import numpy as np
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
-from neardup.files import AnyPath, JsonObject
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.reading import Task
 from neardup.output import write as writing
-from neardup.output.job import Job, Output, Product, Table, open_job
+from neardup.output.job import Job, Product, Table, open_job
 from neardup.output.kept import refuse_cuts, try_sinks
 from neardup.output.passages import examples_of, passages_table
 from neardup.progress import Progress, Stages

@@ -18,11 +18,11 @@ from neardup.arrays import Floats, Ints, Positions, arrow_of
 from neardup.engines.base import Counted, Decided, Searched, decide, findings_of
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
-from neardup.files import JsonObject
+from neardup.files import JsonObject, Output
 from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
-from neardup.output.job import Job, Output, Product, Table
+from neardup.output.job import Job, Product, Table
 from neardup.output.passages import examples_of, passages_table
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages

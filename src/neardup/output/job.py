@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from neardup.errors import SettingError
-from neardup.files import AnyPath, JsonObject, write_bytes, write_text
+from neardup.files import AnyPath, JsonObject, Output, write_bytes, write_text
 from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
@@ -24,7 +24,6 @@ from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, refuse_missing, workspace
 
 Result = TypeVar("Result", covariant=True)
-Output = Path | str | None
 """The folder of a result; a str if it is an address, None if nothing was written."""
 
 

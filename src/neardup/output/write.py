@@ -21,7 +21,7 @@ from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
 from neardup.errors import ColumnError
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
-from neardup.files import JsonObject, json_lines, write_bytes, write_text
+from neardup.files import JsonObject, json_lines
 from neardup.formats.reading import Task, read_tasks
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
@@ -206,12 +206,6 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
         shutil.copyfile(source, path)
     else:
         path.touch()
-
-
-def write_report(report: JsonObject, page: str, directory: Path) -> None:
-    """Write report.json and report.html."""
-    write_bytes(directory / REPORT, report_bytes(report))
-    write_text(directory / "report.html", page)
 
 
 def report_bytes(report: JsonObject) -> bytes:

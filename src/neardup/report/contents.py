@@ -99,7 +99,7 @@ def describe_values(
     return {"column": column, "num_values": len(hashes), "values": rows}
 
 
-def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Mapping[str, Any] | None) -> list[str]:
+def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Report | None) -> list[str]:
     """Return a warning for the inputs, or values of the column, of which more than 90 % of the documents were removed.
 
     Files of one document each count by their folder.

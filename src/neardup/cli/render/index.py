@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from typing import Any
 
 import click
 import numpy as np
@@ -27,7 +26,7 @@ _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure"
 _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 
-def print_info(info: Mapping[str, Any]) -> None:
+def print_info(info: JsonObject) -> None:
     """Print what `Index.info` returns."""
     rows, documents = Rows(), info["documents"]
     rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
@@ -98,7 +97,7 @@ def print_hits(report: Report, hits: pa.Table, output: str | None, *, quiet: boo
         reports.print_rejected(report, console)
 
 
-def _hit(row: Mapping[str, Any]) -> Text:
+def _hit(row: JsonObject) -> Text:
     names = [name for name in ("similarity", "structure") if row.get(name) is not None]
     measures = [translated(f"{row[name]:.4f} {name}") for name in names]
     measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
