@@ -10,7 +10,6 @@ import click
 from neardup.cli.config import reported_for_another
 from neardup.cli.settings import Decorator, Function, composed, option, setting_option
 from neardup.errors import SettingError
-from neardup.files import JsonObject
 from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import METHODS, Jieba, MethodSettings, Shingling, name_of
@@ -138,7 +137,7 @@ def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, Met
     fields = {name: constraints_of(type(METHODS[name])).keys() for name in names}
     taken = {field for name in names for field in fields[name]}
 
-    def values_of(name: str) -> JsonObject:
+    def values_of(name: str) -> dict[str, Any]:
         others = taken - fields[name]
         return {key: None if key in others else value for key, value in values.items()} | {"method": name}
 

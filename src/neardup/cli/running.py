@@ -17,7 +17,6 @@ from neardup.cli import render
 from neardup.cli.settings import is_set
 from neardup.errors import IncompleteWarning
 from neardup.files import AnyPath, JsonObject, read_json
-from neardup.report.rows import Report
 from neardup.report.wording import for_terminal, say, speaking, translated
 
 INCOMPLETE = 1
@@ -109,13 +108,13 @@ def accepts_losses() -> bool:
     return bool(click.get_current_context().params["on_error"] == "skip")
 
 
-def exit_if_incomplete(report: Report, *, is_shown: bool = True) -> None:
+def exit_if_incomplete(report: JsonObject, *, is_shown: bool = True) -> None:
     """Exit with 1 if files could not be read completely; do as `tell_losses`."""
     if tell_losses(report, is_shown=is_shown):
         raise click.exceptions.Exit(INCOMPLETE)
 
 
-def tell_losses(report: Report, *, is_shown: bool = True) -> bool:
+def tell_losses(report: JsonObject, *, is_shown: bool = True) -> bool:
     """Print on stderr which inputs could not be read, and return whether the result is incomplete.
 
     Neither is done if --on-error skip accepts the losses. is_shown : whether the result was shown.

@@ -17,7 +17,6 @@ from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.cli.running import print_json
 from neardup.files import JsonObject
-from neardup.report.rows import Report
 from neardup.report.wording import memory, noun, plural, say, translated, visible
 from neardup.settings.constraints import Options
 from neardup.stores.base import Import
@@ -61,7 +60,7 @@ def _moment(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def print_added(report: Report) -> None:
+def print_added(report: JsonObject) -> None:
     """Print the report of documents that were added or staged."""
     reports.print_report(report, None)
 
@@ -79,7 +78,7 @@ def print_merged(counts: dict[str, int]) -> None:
     click.echo(translated(f"{plural(counts['read'], 'document')}: {found}"))
 
 
-def print_hits(report: Report, hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
+def print_hits(report: JsonObject, hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
     """Print the report of a query, and the hits, unless they were written to a file."""
     if as_json:
         rows = {} if output is not None else {"hits": hits.to_pylist()}
