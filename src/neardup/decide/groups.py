@@ -51,16 +51,6 @@ class GroupDecisions(NamedTuple):
     pair: Ints
 
 
-def order_by_group(order: Positions, num_against: int, values: Words) -> Positions:
-    """Return an order of priority in which the documents of a group follow each other, from its first one on.
-
-    values : uint64 by document, equal within a group.
-    """
-    new = order[num_against:]
-    _, first, group = np.unique(values[new], return_index=True, return_inverse=True)
-    return np.concatenate([order[:num_against], new[np.argsort(first[group], kind="stable")]])
-
-
 def decide_groups(
     left: Positions, right: Positions, strength: Floats, representative: Positions, values: Words, share: float
 ) -> GroupDecisions:
@@ -113,8 +103,10 @@ class ByGroup(Rule):
         return {"group_by": self.column}
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
-        """Return an order in which the documents of a group follow each other."""
-        return order_by_group(order, num_against, values)
+        """Return an order in which the documents of a group follow each other, from its first one on."""
+        new = order[num_against:]
+        _, first, group = np.unique(values[new], return_index=True, return_inverse=True)
+        return np.concatenate([order[:num_against], new[np.argsort(first[group], kind="stable")]])
 
     def decide(self, found: Found) -> Decision:
         """Decide about the groups in their order; a removed document names the most similar one of a kept group."""
