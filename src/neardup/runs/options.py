@@ -38,7 +38,7 @@ class ReadingSettings(Validated):
         None,
         "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
         str,
-        choices=tuple(FORMATS),
+        choices=FORMATS,  # also those that are registered later
     )
     max_document_bytes: int = parameter(MAX_DOCUMENT_BYTES, "Reject longer documents.", low=1)
 

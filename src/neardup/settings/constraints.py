@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
@@ -42,7 +42,7 @@ class Constraint:
     low: float | None = None
     high: float | None = None
     exclusive_min: float | None = None
-    choices: Sequence[str] = ()
+    choices: Collection[str] = ()
     numbers: tuple[int, ...] = ()
     sentinels: tuple[str, ...] = ()
     python_only: tuple[str, ...] = ()
