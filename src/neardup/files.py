@@ -16,6 +16,8 @@ from neardup.errors import NeardupError, OutputError
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 JsonObject: TypeAlias = dict[str, Any]
+Output: TypeAlias = Path | str | None
+"""The folder of an output, or its address; None if nothing is written."""
 _SHOWN_OF_NAME = 40  # characters, at most 160 bytes: a name may have 255 with all that is added
 
 # What to do about an OSError is a matter of its cause, not of the place that met it.

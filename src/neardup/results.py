@@ -16,17 +16,17 @@ from neardup import answers
 from neardup.arrays import Mask
 from neardup.candidates.bands import Bands
 from neardup.errors import InputError, OutputError, SettingError
-from neardup.files import AnyPath, write_text, writing_to
+from neardup.files import AnyPath, JsonObject, Output, write_text, writing_to
 from neardup.formats.tables import is_hugging_face, splits_of
 from neardup.output.tables import check_output
 from neardup.report import charts
 from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
-from neardup.report.rows import headline, scores
+from neardup.report.rows import Report, headline, scores
 from neardup.report.sections import notebook
 from neardup.report.wording import escape_text, speaking
-from neardup.settings.constraints import check_path
+from neardup.settings.constraints import Options, check_path
 from neardup.verify.alignment import Outlines, Passage, align_outlines
 from neardup.verify.scores import Score
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from neardup.suggestion import Suggestion, SweepPair
 
 T = TypeVar("T")
-Chart = Callable[[Mapping[str, Any]], str]
+Chart = Callable[[Report], str]
 
 
-def _drawn(report: dict[str, Any], path: AnyPath | None, *kinds: Chart) -> charts.Drawing:
+def _drawn(report: JsonObject, path: AnyPath | None, *kinds: Chart) -> charts.Drawing:
     """Return the first chart that a report has, and write it to a file if a path is given."""
     with speaking(report.get("lang", "en")):
         chart = next(filter(None, (kind(report) for kind in kinds)), "")
@@ -68,7 +68,7 @@ class _OneLine:
 class _Reported(_OneLine):
     """Base of the results of a run: `str` is the headline of the report, a notebook shows its rows."""
 
-    report: dict[str, Any]
+    report: JsonObject
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
@@ -88,7 +88,7 @@ class _Reported(_OneLine):
         return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
 
 
-def _filled(table: T | None, name: str, output: Path | str | None) -> T:
+def _filled(table: T | None, name: str, output: Output) -> T:
     """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
         where = "Use tables=True" if output is None else f"Read it from {output}, or use tables=True"
@@ -119,14 +119,14 @@ class Deduplication(_Reported):
     _removed: pa.Table | None
     _pairs: pa.Table | None
     _mask: Mask | None
-    report: dict[str, Any]
-    output: Path | str | None
+    report: JsonObject
+    output: Output
     _read_kept: Callable[[], pa.Table] | None
     _source: Any = None
     passages: pa.Table | None = None
     rule_tables: Mapping[str, pa.Table] = field(default_factory=dict)
     _least: Callable[[int], pa.Table] | None = None
-    _again: Callable[[dict[str, Any]], Deduplication] | None = None
+    _again: Callable[[Options], Deduplication] | None = None
 
     @property
     def removed(self) -> pa.Table:
@@ -256,8 +256,8 @@ class Clustering(_Reported):
 
     _documents: pa.Table | None
     _clusters: pa.Table | None
-    report: dict[str, Any]
-    output: Path | str | None
+    report: JsonObject
+    output: Output
 
     @property
     def documents(self) -> pa.Table:
@@ -286,8 +286,8 @@ class Contamination(_Reported):
     """
 
     _tables: Mapping[str, pa.Table]
-    report: dict[str, Any]
-    output: Path | str | None
+    report: JsonObject
+    output: Output
 
     @property
     def hits(self) -> pa.Table:
@@ -319,8 +319,8 @@ class PassageRemoval(_Reported):
     """
 
     _passages: pa.Table | None
-    report: dict[str, Any]
-    output: Path | str | None
+    report: JsonObject
+    output: Output
     _read_kept: Callable[[], pa.Table]
 
     @property
@@ -348,7 +348,7 @@ class DuplicatePairs(_Reported):
     """
 
     _pairs: pa.Table | None
-    report: dict[str, Any]
+    report: JsonObject
     output: Path | None
 
     @property
@@ -392,7 +392,7 @@ class Sweep(_Reported):
     counts: pa.Table
     examples: list[SweepExample]
     suggestion: Suggestion | None
-    report: dict[str, Any]
+    report: JsonObject
     _asking: Any = None  # the object that asks, of `api.choose`
 
     def ask(
@@ -552,7 +552,7 @@ class Evaluation(_Reported):
     by_length: pa.Table
     adjusted_rand: float | None
     adjusted_rand_connected: float | None
-    report: dict[str, Any]
+    report: JsonObject
 
     def __str__(self) -> str:
         """Return the result in one sentence."""
@@ -564,6 +564,6 @@ class Evaluation(_Reported):
         return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
 
 
-def _scored(limit: str, score: Mapping[str, Any]) -> str:
+def _scored(limit: str, score: Report) -> str:
     precision, recall, f1 = scores(score)
     return f"{limit}={score[limit]:g}: precision {precision}, recall {recall}, F1 {f1}"

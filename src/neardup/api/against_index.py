@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
 from neardup.api.index import Index
 from neardup.engines.base import Engine
@@ -15,7 +14,7 @@ from neardup.errors import SchemeError
 from neardup.index import meta
 from neardup.index.open_index import OpenIndex
 from neardup.runs.run import Run
-from neardup.settings.constraints import constraints_of
+from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.stores.base import StoredSnapshot
 
@@ -59,7 +58,7 @@ def _named(
     if method is not None:
         return method_named(method, threshold, max_distance)
     limits = {"threshold": threshold, "max_distance": max_distance}
-    given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+    given: Options = {name: value for name, value in limits.items() if value is not None}
     unknown = next((name for name in given if name not in constraints_of(type(index.method))), None)
     if unknown is not None:
         raise SchemeError(

@@ -19,6 +19,7 @@ from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline
 from neardup.errors import InputError
 from neardup.features.shingles import extract_text, shingle_documents
+from neardup.files import JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.registry import method_of
 from neardup.output.job import Job
@@ -212,7 +213,7 @@ class _Chooser:
         marker = Marker(self._texts(pairs), self.loosest)
         return [SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents), again) for pair in pairs]
 
-    def _begin(self, count: int, file: Path | None) -> tuple[list[dict[str, Any]], list[_Drawn]]:
+    def _begin(self, count: int, file: Path | None) -> tuple[list[JsonObject], list[_Drawn]]:
         """Return the answers of a file, and the pairs that it does not have."""
         check_limit(count, "count", option="--ask")
         if file is not None:
@@ -227,7 +228,7 @@ class _Chooser:
         answers = [row for key, row in known.items() if key in pool and row["duplicate"] is not None]
         return answers, [pair for key, pair in pool.items() if key not in known]
 
-    def _row(self, pair: _Drawn, same: bool | None = None) -> dict[str, Any]:
+    def _row(self, pair: _Drawn, same: bool | None = None) -> JsonObject:
         """Return a line of a file of answers."""
         ids = dict(zip(("left_id", "right_id"), pair.ids, strict=True))
         return ids | {"duplicate": same, "similarity": pair.similarity, "ngram": self.loosest.ngram}
@@ -265,7 +266,7 @@ class _Chooser:
                     end = ""
         return self._favoured(answers, min_precision)
 
-    def _favoured(self, answers: list[dict[str, Any]], min_precision: float) -> Suggestion:
+    def _favoured(self, answers: list[JsonObject], min_precision: float) -> Suggestion:
         """Return the settings with the largest F1 of the precise ones, if it is larger than that of the given ones."""
         estimates = asking.estimate(self.pairs, *_columns(answers))
         if not estimates:
@@ -304,13 +305,13 @@ def _reason(decision: asking.Decision, min_precision: float) -> str:
     )
 
 
-def _columns(answers: Sequence[dict[str, Any]]) -> tuple[Floats, Mask]:
+def _columns(answers: Sequence[JsonObject]) -> tuple[Floats, Mask]:
     """Return the similarities and the verdicts of answers."""
     similarity = np.array([row["similarity"] for row in answers], np.float64)
     return similarity, np.array([row["duplicate"] for row in answers], np.bool_)
 
 
-def _next(answers: Sequence[dict[str, Any]], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
+def _next(answers: Sequence[JsonObject], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
     """Return the pairs to ask about next: those that are missing, then one of each band whose answers contradict."""
     if len(answers) < count:
         return waiting[: count - len(answers)]
@@ -321,9 +322,9 @@ def _next(answers: Sequence[dict[str, Any]], waiting: Sequence[_Drawn], count: i
     return [by_band[band] for band in again if band in by_band]
 
 
-def _read_answers(file: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+def _read_answers(file: Path) -> dict[tuple[Any, ...], JsonObject]:
     """Return the rows of a file of answers by what was asked: ids, similarity and length of the shingles."""
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    rows: dict[tuple[Any, ...], JsonObject] = {}
     for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, cluster_documents
 from neardup.decide.rules import rule_of
 from neardup.engines.base import Decided, decide, findings_of
 from neardup.engines.capabilities import INDEX
 from neardup.engines.choose import open_engine
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.output import write
 from neardup.output.cluster_names import MAX_NAMED, distinct_names, name_clusters
 from neardup.output.clusters import cluster_batches, cluster_summary_batches, first_rows
-from neardup.output.job import Output, Product, Table, open_job
+from neardup.output.job import Product, Table, open_job
 from neardup.progress import Stages
 from neardup.report.clusters_html import MAX_SHOWN, links_to_files, render_clusters
 from neardup.report.contents import cluster_report
@@ -153,22 +153,22 @@ class _Clusters(Product[Clustering]):
         found = findings_of(self.decided, self.run, self.stages)
         return cluster_report(found, self.clusters, self._shown(), self.lang)
 
-    def _shown(self) -> list[dict[str, Any]]:
+    def _shown(self) -> list[JsonObject]:
         return first_rows(self.clusters, self.names, self.decided.locations, MAX_SHOWN)
 
-    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the largest clusters."""
         rows = self._shown()
         return {"report.html": render_clusters(report, rows, links_to_files(self.decided.tasks, rows, output))}
 
-    def result(self, report: dict[str, Any], output: Output) -> Clustering:
+    def result(self, report: JsonObject, output: Output) -> Clustering:
         """Return the result."""
         documents, summary = (table.read() if self.fills_tables else None for table in self.tables())
         return Clustering(documents, summary, report, output)
 
 
 def _names(run: Decided, clusters: Clusters) -> list[str]:
-    def read(documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
+    def read(documents: Positions) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.outcome.corpus.part_ends, documents)
 
     firsts = clusters.members[clusters.offsets[: min(clusters.num_clusters, MAX_NAMED)]].astype(np.uint32)

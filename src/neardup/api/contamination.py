@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from neardup.api.index_sources import open_documents
 from neardup.candidates.items import build_items
@@ -15,10 +15,10 @@ from neardup.documents.batch import Losses
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.contamination import find_items
 from neardup.errors import ColumnError, SettingError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.tables import TablePart
 from neardup.output.contamination import ItemTables
-from neardup.output.job import Job, Output, Product, Table, open_job
+from neardup.output.job import Job, Product, Table, open_job
 from neardup.progress import Progress
 from neardup.report.contamination_html import render_contamination
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses
@@ -176,11 +176,11 @@ class _Search(Product[Contamination]):
             lang=self.wanted.lang,
         )
 
-    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the best hits."""
         return {"report.html": render_contamination(report, self.made.examples())}
 
-    def result(self, report: dict[str, Any], output: Output) -> Contamination:
+    def result(self, report: JsonObject, output: Output) -> Contamination:
         """Return the result."""
         return Contamination(self.made.tables if self.fills_tables else {}, report, output)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
 from neardup.engines.local import evaluate as engine
 from neardup.errors import InputError, SettingError
-from neardup.files import AnyPath, write_text, writing_to
+from neardup.files import AnyPath, JsonObject, write_text, writing_to
 from neardup.formats.tables import TablePart
 from neardup.methods.registry import method_of
 from neardup.output.job import open_job
@@ -241,6 +240,6 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
     return read_verdicts(files[0], label)
 
 
-def _cells(score: Score) -> dict[str, Any]:
+def _cells(score: Score) -> JsonObject:
     names = ("found", "correct", "positives", "precision", "recall", "f1")
     return {name: getattr(score, name) for name in names}

@@ -16,7 +16,7 @@ from neardup.api.index_files import FileJobs
 from neardup.errors import InputError
 from neardup.executor import count_threads, map_ordered
 from neardup.features.idf import IdfTable
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.index import maintenance, meta
 from neardup.index.documents import batch_of_text, batches_of
 from neardup.index.open_index import OpenIndex, now
@@ -394,7 +394,7 @@ class Index(FileJobs):
 
     # The index as a whole.
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """Return counts, sizes and settings, as values for JSON."""
         return self.opened.describe_all()
 
@@ -480,6 +480,6 @@ def _answer(table: pa.Table) -> Answer:
     return Answer(**_with_all_measures(table.to_pylist()[0]))
 
 
-def _with_all_measures(row: dict[str, Any]) -> dict[str, Any]:
+def _with_all_measures(row: JsonObject) -> JsonObject:
     """Return a row with all measures, None for those that the method does not have."""
     return {"similarity": None, "distance": None, "structure": None} | row

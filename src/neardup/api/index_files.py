@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from neardup.arrays import Mask, flatten_strings
 from neardup.documents.batch import DocumentBatch, Losses, Rejected
 from neardup.errors import OutputError
 from neardup.executor import map_ordered
-from neardup.files import AnyPath, writing_to
+from neardup.files import AnyPath, JsonObject, writing_to
 from neardup.formats.reading import InputFile, Part, Task, known_total
 from neardup.formats.registry import format_of
 from neardup.index import maintenance
@@ -67,7 +67,7 @@ class FileHits(NamedTuple):
     """
 
     hits: pa.Table
-    report: dict[str, Any]
+    report: JsonObject
 
 
 class _Reading:
@@ -131,7 +131,7 @@ class _Reading:
         self.rejected.append(row)
         del self.rejected[_MAX_REJECTED:]
 
-    def report(self, command: str, counts: dict[str, int]) -> dict[str, Any]:
+    def report(self, command: str, counts: dict[str, int]) -> JsonObject:
         """Return the report of a command, as values for JSON."""
         return {
             "version": __version__,
@@ -270,7 +270,7 @@ class FileJobs:
         payload_column: ColumnNames = None,
         import_name: str | None = None,
         **options: Unpack[ReadingOptions],
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Add the documents of files, write the rows of those that were kept, and return a report.
 
         Parameters
@@ -363,7 +363,7 @@ class FileJobs:
     @spelled_out(ReadingOptions)
     def stage_files(
         self, import_name: str, source: Source, *, payload_column: ColumnNames = None, **options: Unpack[ReadingOptions]
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Store the documents of files in an open import, and return a report. Parameters as in `add_files`."""
         self.opened.require_open(import_name)
         reading = _Reading(self.opened, source, options, payload_column)
@@ -378,7 +378,7 @@ class FileJobs:
     @spelled_out(LineOptions)
     def answer_lines(
         self, groups: Iterable[Sequence[bytes]], *, on_error: OnError = "reject", **options: Unpack[LineOptions]
-    ) -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
+    ) -> Iterator[list[tuple[bytes, JsonObject]]]:
         """Add the documents of lines of JSON that are new, and yield each group of lines with their answers.
 
         Parameters
@@ -401,7 +401,7 @@ class FileJobs:
         settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
         return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
 
-    def export(self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False) -> dict[str, Any]:
+    def export(self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False) -> JsonObject:
         """Write all documents to a file, and return a report; documents that are added meanwhile are left out.
 
         The columns are those of `documents`.

@@ -12,6 +12,7 @@ from neardup.documents.nested import value_of
 from neardup.documents.texts import join_ids
 from neardup.errors import InputError
 from neardup.features.vectors import array_of_documents, texts_of
+from neardup.files import JsonObject
 from neardup.formats.jsonl import why_no_object
 from neardup.index.documents import payload_of
 from neardup.index.open_index import Batch, OpenIndex
@@ -60,7 +61,7 @@ class LineAnswers:
         self._text_names, self._id_names, self._payload_names = map(_several, columns)
         self._has_chosen = False
 
-    def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, dict[str, Any]]]:
+    def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, JsonObject]]:
         """Add the documents of some lines that are new in one change, and return each line with its answer.
 
         Parameters
@@ -74,17 +75,17 @@ class LineAnswers:
             bad = next((number for number, line in enumerate(read) if line.error is not None), len(read))
             read = read[: bad + 1]
         good = [line for line in read if line.error is None]
-        answers: Iterator[dict[str, Any]] = iter(self._add(good)) if good else iter(())
+        answers: Iterator[JsonObject] = iter(self._add(good)) if good else iter(())
         return [
             (line, next(answers) if document.error is None else {"error": document.error})
             for line, document in zip(lines, read, strict=False)
         ]
 
-    def _add(self, lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
         columns = zip(*((line.text, line.payload, *(line.ids or ("",))) for line in lines), strict=True)
         texts, payloads, *ids = (pa.array(values, pa.large_string()) for values in columns)
         batch = Batch(texts, join_ids(ids), payloads, is_unnamed=not self._id_names)
-        rows: list[dict[str, Any]] = self._index.add(batch, import_name=self._import_name).to_pylist()
+        rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
 
     def _read(self, line: bytes) -> _Line:
@@ -130,7 +131,7 @@ class LineAnswers:
             return _Line(error=f"the document has {size} bytes, more than {self._max_bytes} (--max-document-bytes)")
         return document
 
-    def _choose(self, record: dict[str, Any]) -> None:
+    def _choose(self, record: JsonObject) -> None:
         """Choose the fields of the text and the id that were not named, by the first object."""
         if self._has_chosen:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from neardup.engines.base import Engine, decide, findings_of
 from neardup.engines.choose import open_engine
 from neardup.engines.local.searches import collect_near
 from neardup.errors import InputError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints, is_fingerprint_file
 from neardup.fingerprints.gathered import FingerprintFile, Gathered
 from neardup.fingerprints.sketches import require_same
@@ -115,7 +115,7 @@ class _Pairs:
             self.file.write(batches, schema)
 
 
-def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> dict[str, Any]:
+def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> JsonObject:
     """Find the pairs among documents; return the report."""
     stages = job.stages
     decided = decide(engine.run, engine.find(None, job.scratch, stages))
@@ -160,7 +160,7 @@ def fingerprint_paths(source: Source) -> list[str]:
     return [] if texts else paths
 
 
-def _pairs_of_fingerprints(files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs) -> dict[str, Any]:
+def _pairs_of_fingerprints(files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs) -> JsonObject:
     """Find the pairs among fingerprints, without their texts."""
     run = job.run
     stages = job.stages

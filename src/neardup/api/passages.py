@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,21 +14,22 @@ import numpy as np
 from neardup.engines.base import Cleaned
 from neardup.engines.capabilities import LOCAL
 from neardup.engines.local.passages import find_passages
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject, Output
 from neardup.formats.reading import Task
 from neardup.output import write as writing
-from neardup.output.job import Job, Output, Product, Table, open_job
+from neardup.output.job import Job, Product, Table, open_job
 from neardup.output.kept import refuse_cuts, try_sinks
 from neardup.output.passages import examples_of, passages_table
 from neardup.progress import Progress, Stages
 from neardup.report.contents import describe_cost, describe_inputs, describe_losses, roles_of
 from neardup.report.passages_html import render_passages
-from neardup.report.record import Object, PassagesReport, Rows
+from neardup.report.record import PassagesReport
 from neardup.results import PassageRemoval
 from neardup.runs.ids import check_ids
 from neardup.runs.refusals import refuse_together
 from neardup.runs.run import CacheOptions, Source, Unpack, named_paths, run_of, spelled_out
 from neardup.schemas import ID_HASHES
+from neardup.settings.constraints import Options
 from neardup.settings.passages import CutAt, PassageOutput, PassageSettings, Unit
 from neardup.settings.run import Language, SelectionSettings
 
@@ -166,12 +167,12 @@ class _Passages(Product[PassageRemoval]):
             **asdict(self.wanted),
         )
 
-    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the passages of most text."""
         examples = examples_of(self.cleaned.passages, self.cleaned.pieces, self.cleaned.locations)
         return {"report.html": render_passages(report, examples)}
 
-    def result(self, report: dict[str, Any], output: Output) -> PassageRemoval:
+    def result(self, report: JsonObject, output: Output) -> PassageRemoval:
         """Return the result, which reads the documents again on each use."""
         corpus = self.cleaned.corpus
         edits = self.cleaned.edits.between(corpus.num_against, corpus.num_documents)
@@ -191,15 +192,15 @@ def _refuse_unwritable(job: Job, tasks: Sequence[Task]) -> None:
 
 
 def passages_report(
-    settings: Object,
+    settings: JsonObject,
     cleaned: Cleaned,
     stages: Stages,
     warnings: list[str],
     *,
     write: str,
     lang: str,
-    options: Mapping[str, Any] | None = None,
-    rejected: Rows | None = None,
+    options: Options | None = None,
+    rejected: list[JsonObject] | None = None,
 ) -> PassagesReport:
     """Return the report; rejected : the rows that could not be read, if it lists them."""
     passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally

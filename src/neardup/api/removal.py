@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,11 @@ from neardup.arrays import Floats, Ints, Positions, arrow_of
 from neardup.engines.base import Counted, Decided, Searched, decide, findings_of
 from neardup.engines.local.passages import find_among_kept
 from neardup.errors import InputError, NeardupError, SettingError
+from neardup.files import JsonObject, Output
 from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.annotated import Annotations, write_annotated
-from neardup.output.job import Job, Output, Product, Table
+from neardup.output.job import Job, Product, Table
 from neardup.output.passages import examples_of, passages_table
 from neardup.output.tables import id_batches, mask_batches, pair_batches, removed_batches
 from neardup.progress import Progress, Stages
@@ -34,7 +35,7 @@ from neardup.results import Deduplication
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
 from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, removed_schema
-from neardup.settings.constraints import constraints_of
+from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.passages import PassageSettings
 
 
@@ -97,7 +98,7 @@ class Removal(Product[Deduplication]):
         self._report = _report(self)
         return self._report
 
-    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the report, and of passages if any were looked for."""
         assert isinstance(self._examples, list)
         pages = {"report.html": render_report(report, self._examples)}
@@ -107,7 +108,7 @@ class Removal(Product[Deduplication]):
             pages["passages.html"] = render_passages(_report_passages(self).to_dict(), examples)
         return pages
 
-    def result(self, report: dict[str, Any], output: Output) -> Deduplication:
+    def result(self, report: JsonObject, output: Output) -> Deduplication:
         """Return the result."""
         result = _result(self.run, self.decided, report, output, fills_tables=self.fills_tables)
         keeps_pairs = self.run.rule.options.get("rethreshold", False)
@@ -173,11 +174,11 @@ class RemovalByWorkers(Product[Deduplication]):
         self._report = _report(self)
         return self._report
 
-    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the report."""
         return {"report.html": render_report(report, self._examples)}
 
-    def result(self, report: dict[str, Any], output: Output) -> Deduplication:
+    def result(self, report: JsonObject, output: Output) -> Deduplication:
         """Return the result, without tables."""
         decided = self.decided
         result = Deduplication(None, None, None, report, output, None)
@@ -218,7 +219,7 @@ def _report_passages(product: Removal | RemovalByWorkers) -> PassagesReport:
     return passages_report(settings, cleaned, product.stages, [], write=product.write, lang=product.lang)
 
 
-def _result(run: Run, decided: Decided, report: dict[str, Any], output: Output, *, fills_tables: bool) -> Deduplication:
+def _result(run: Run, decided: Decided, report: JsonObject, output: Output, *, fills_tables: bool) -> Deduplication:
     """Return the result of a run, which answers no other limit."""
     outcome, measures = decided.outcome, decided.method.measures
     removed = pairs = least = None
@@ -277,7 +278,7 @@ def with_rethreshold(result: Deduplication, run: Run, decided: Decided, report: 
     return replace(result, _again=partial(_rethreshold, run, kept, report))
 
 
-def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: dict[str, Any]) -> Deduplication:
+def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: Options) -> Deduplication:
     """Return the result at other limits; those that are None are of the run."""
     method, given = searched.method, {name: value for name, value in limits.items() if value is not None}
     known = constraints_of(type(method.settings))

@@ -24,7 +24,7 @@ from neardup.errors import InputError, SettingError
 from neardup.features.feature_strings import split_pairs
 from neardup.features.idf import IdfTable
 from neardup.features.segmenters import STRING_LISTS, list_strings
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.fingerprints.sketches import Sketches
@@ -265,7 +265,7 @@ def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool)
     return first._open_later(file.path, first.scheme)
 
 
-def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> dict[str, Any]:
+def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObject:
     losses = Losses.of(counts.rejected)
     return {
         "version": __version__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from neardup.decide.rules import rule_of
 from neardup.documents.batch import Corpus
 from neardup.engines.local import pipeline
 from neardup.errors import SettingError
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
@@ -92,7 +92,7 @@ def sweep(
     run = run_of(source, options, method=named_as(MinHash, method), selection=selection, outputs=(path,))
     inputs = run.find()
     tasks, settings = inputs.tasks, inputs.method.settings
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     chosen: list[_Chosen] = []
     # One run below the first threshold finds what it just keeps.
     below = max(round(limits[0] - 0.05, 4), limits[0] / 2)
@@ -145,7 +145,7 @@ def _checked(thresholds: Sequence[float]) -> list[float]:
     return limits
 
 
-def _counts(threshold: float, outcome: Outcome) -> dict[str, Any]:
+def _counts(threshold: float, outcome: Outcome) -> JsonObject:
     removed = len(outcome.removals.documents)
     exact = int(np.count_nonzero(outcome.removals.measured.exact))
     kept = outcome.corpus.num_documents - removed

@@ -12,13 +12,14 @@ from neardup.documents.page_charset import decode_page
 from neardup.errors import InputError
 from neardup.features.idf import IdfTable
 from neardup.features.vectors import array_of_documents, texts_of
+from neardup.files import AnyPath
 from neardup.fingerprints.explain import Explanation, SignatureExplanation, WeightedFeature
 from neardup.methods.registry import method_of
 from neardup.results import Comparison
 from neardup.settings.methods import PAGE_TOKENS, MethodSettings, method_named
 from neardup.verify import comparison as comparing
 
-Text = str | os.PathLike[str] | Sequence[float]
+Text = AnyPath | Sequence[float]
 
 
 def compare(

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from neardup.cli.settings import option
 from neardup.errors import SettingError
-from neardup.files import parse_toml, read_text
+from neardup.files import JsonObject, parse_toml, read_text
 from neardup.version import __version__
 
 _REPORTED = "neardup.reported"  # of `Context.meta`: the names of the options that a report gave
@@ -106,7 +106,7 @@ def reported_for_another(names: Iterable[str]) -> dict[str, None]:
     return {name: None for name in reported if source(name) is ParameterSource.DEFAULT_MAP}
 
 
-def _options_of(report: Any, ctx: click.Context, name: str) -> dict[str, Any]:
+def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
     """Return the options of a run from its report: those that change its result."""
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(

@@ -16,6 +16,7 @@ from neardup.cli.running import exit_if_incomplete, finish, running, running_int
 from neardup.cli.settings import command, option, settings_options
 from neardup.cli.sources import Named, collection_option, folder_options, inputs_argument, run_options
 from neardup.errors import SettingError
+from neardup.settings.constraints import Options
 from neardup.settings.run import GroupSettings, OutputSettings
 
 
@@ -68,7 +69,7 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     finish(result.report, result.output or output)
 
 
-def _print_kept(perform: Callable[..., Any], values: dict[str, Any]) -> None:
+def _print_kept(perform: Callable[..., Any], values: Options) -> None:
     """Write the kept documents of one input to standard output, in its format; print nothing else there."""
     from neardup.runs.scratch import refuse_missing
 

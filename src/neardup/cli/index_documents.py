@@ -19,6 +19,7 @@ from neardup.cli.settings import COUNT, command, composed, is_set, option
 from neardup.cli.sources import Named, inputs_argument, job_options, overwrite_option, result_options, source_options
 from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
+from neardup.settings.constraints import Options
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
 _OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
@@ -108,7 +109,7 @@ def _tell(number: int, error: str, on_error: str) -> None:
     print(f"neardup: rejected line {number:,}: {error}", file=sys.stderr, flush=True)
 
 
-def _refuse_others(inputs: list[Named], stream: bool, values: dict[str, Any]) -> None:
+def _refuse_others(inputs: list[Named], stream: bool, values: Options) -> None:
     """Raise SettingError if an option has no effect beside --stream."""
     if not stream:
         raise SettingError("--print-kept requires --stream: got it without. Add --stream, or use -o FILE.")

@@ -15,7 +15,7 @@ from neardup.cli.settings import command, composed, is_set, option, setting_opti
 from neardup.cli.sources import output_options, printing_options, result_options
 from neardup.errors import SettingError
 from neardup.report.wording import plural, translated
-from neardup.settings.constraints import constraints_of
+from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.methods import MethodSettings, MinHash, SimHash
 from neardup.settings.run import IndexSettings
 
@@ -112,7 +112,7 @@ def rebuild(address: str, new: str, **limits: Any) -> None:
             show_info(made)
 
 
-def _changed(method: MethodSettings, given: dict[str, Any]) -> MethodSettings:
+def _changed(method: MethodSettings, given: Options) -> MethodSettings:
     """Return the settings with other limits; bands or blocks that were chosen by the limits are chosen again."""
     accepted = constraints_of(type(method))
     for name in given:

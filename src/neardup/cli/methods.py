@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from neardup.cli.config import reported_for_another
-from neardup.cli.settings import Function, composed, option, setting_option
+from neardup.cli.settings import Decorator, Function, composed, option, setting_option
 from neardup.errors import SettingError
-from neardup.settings.constraints import constraints_of
+from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.jieba import JIEBA
 from neardup.settings.methods import METHODS, Jieba, MethodSettings, Shingling, name_of
 from neardup.settings.methods import method as settings_of
@@ -54,7 +54,7 @@ def stored_options(function: Function) -> Function:
     return composed(*_below_headings(list(METHODS), [name for name in _OPTIONS if name in _STORED]))(function)
 
 
-def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Callable[[Function], Function]:
+def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Decorator:
     """Return a decorator that adds --method, of these methods, --preset, --noise, and options of them."""
     return composed(
         option("--method", _METHOD, help, type=click.Choice(methods)),
@@ -64,7 +64,7 @@ def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Call
     )
 
 
-def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Callable[[Function], Function]]:
+def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Decorator]:
     """Yield options below the headings of their methods: those of several methods first."""
     for name in sorted(names, key=lambda name: len(_kinds_with(name)) == 1):
         first, *others = _kinds_with(name)
@@ -127,7 +127,7 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     return settings_of(start, preset=preset, noise=noise, **given)
 
 
-def is_method_given(values: dict[str, Any]) -> bool:
+def is_method_given(values: Options) -> bool:
     """Return whether a command was given a method or an option of one."""
     return any(values.get(name) not in (None, ()) for name in _ALL)
 

@@ -7,10 +7,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -78,13 +77,13 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
         yield
 
 
-def print_json(record: Mapping[str, Any]) -> None:
+def print_json(record: JsonObject) -> None:
     """Print a record as one JSON object, times as in ISO 8601; characters that stdout cannot encode are escaped."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))
 
 
-def show(record: Mapping[str, Any], print_it: Callable[[], object]) -> None:
+def show(record: JsonObject, print_it: Callable[[], object]) -> None:
     """Print a result: as JSON with --json, for a reader unless --quiet is given."""
     if is_set("as_json"):
         print_json(record)
@@ -109,13 +108,13 @@ def accepts_losses() -> bool:
     return bool(click.get_current_context().params["on_error"] == "skip")
 
 
-def exit_if_incomplete(report: Mapping[str, Any], *, is_shown: bool = True) -> None:
+def exit_if_incomplete(report: JsonObject, *, is_shown: bool = True) -> None:
     """Exit with 1 if files could not be read completely; do as `tell_losses`."""
     if tell_losses(report, is_shown=is_shown):
         raise click.exceptions.Exit(INCOMPLETE)
 
 
-def tell_losses(report: Mapping[str, Any], *, is_shown: bool = True) -> bool:
+def tell_losses(report: JsonObject, *, is_shown: bool = True) -> bool:
     """Print on stderr which inputs could not be read, and return whether the result is incomplete.
 
     Neither is done if --on-error skip accepts the losses. is_shown : whether the result was shown.

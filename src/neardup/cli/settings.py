@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import reduce
 from itertools import takewhile
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -17,6 +17,12 @@ from neardup.report.wording import speak
 from neardup.settings.constraints import Constraint, constraints_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """Adds options to a command."""
+
+    def __call__(self, function: Function, /) -> Function: ...
 
 
 PRINTING = "Printing"
@@ -66,9 +72,7 @@ class SectionOption(click.Option):
         self.section = section
 
 
-def option(
-    shown: str, section: str, help: str, name: str | None = None, **settings: Any
-) -> Callable[[Function], Function]:
+def option(shown: str, section: str, help: str, name: str | None = None, **settings: Any) -> Decorator:
     """Return a decorator that adds an option.
 
     Parameters
@@ -203,14 +207,14 @@ def parse_number(text: str, *, whole: bool) -> float | None:
     return None
 
 
-def composed(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
+def composed(*decorators: Decorator) -> Decorator:
     """Return one decorator that adds the options of several, in their order."""
     return lambda function: reduce(lambda decorated, decorate: decorate(decorated), reversed(decorators), function)
 
 
 def settings_options(
     settings: type, section: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
-) -> Callable[[Function], Function]:
+) -> Decorator:
     """Return a decorator that adds an option for each field of a class of settings, in the order of the fields.
 
     Parameters
@@ -231,7 +235,7 @@ def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[st
 
 def setting_option(
     name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None, **more: Any
-) -> Callable[[Function], Function]:
+) -> Decorator:
     """Return a decorator that adds an option for one setting.
 
     shown_default : the default in the help, of an option that is None unless given. more : settings of click.option.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from neardup.cli.config import config_option
 from neardup.cli.methods import method_options
-from neardup.cli.settings import PRINTING, Function, composed, option, settings_options
+from neardup.cli.settings import PRINTING, Decorator, composed, option, settings_options
 from neardup.errors import OutputError
 from neardup.files import AnyPath
 from neardup.runs.options import ReadingSettings
+from neardup.settings.constraints import Options
 from neardup.settings.run import EngineSettings, RunSettings, SelectionSettings
 
 
@@ -28,7 +29,7 @@ class Named(os.PathLike[str]):
         return self.name
 
 
-def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Mapping[str, Any]) -> None:
+def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options) -> None:
     """Raise OutputError if a file that a command writes would replace one of its inputs."""
     from neardup.runs.input_files import list_inputs
     from neardup.runs.overlap import refuse_replacing
@@ -45,7 +46,7 @@ def _named(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...])
 inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, callback=_named)
 
 
-def collection_option(flag: str, help: str) -> Callable[[Function], Function]:
+def collection_option(flag: str, help: str) -> Decorator:
     """Return a decorator that adds an option for the paths of a collection, besides those of the inputs."""
     return option(f"{flag} PATH...", "Input", help, callback=_named)
 
@@ -54,12 +55,12 @@ source_options = settings_options(ReadingSettings, "Input")
 """Adds the options for reading documents."""
 
 
-def overwrite_option(file: str) -> Callable[[Function], Function]:
+def overwrite_option(file: str) -> Decorator:
     """Return a decorator that adds --overwrite; file : what it replaces."""
     return option("--overwrite", "Output", f"Replace an existing {file} once the new one is complete.")
 
 
-def output_options(value: str, help: str) -> Callable[[Function], Function]:
+def output_options(value: str, help: str) -> Decorator:
     """Return a decorator that adds --output, with its value and help, and --overwrite."""
     output = option(f"-o, --output {value}", "Output", help, required=True, callback=_refuse_memory)
     return composed(output, overwrite_option(value))

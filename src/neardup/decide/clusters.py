@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Ints, offsets_from_lengths, ranges
+from neardup.arrays import Ints, Positions, offsets_from_lengths, ranges
 
 
-def first_members(
-    num_positions: int, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.uint32]:
+def first_members(num_positions: int, left: Positions, right: Positions) -> Positions:
     """Return the first member of each position's cluster, shape (num_positions,).
 
     left, right : uint32 arrays of shape (num_pairs,), positions that are in one cluster.
@@ -30,7 +27,7 @@ def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     return ends, ends[first_members(len(ends), *edges)]
 
 
-def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
+def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[Positions, Positions]]:
     """Return the distinct ends of pairs, rising, and the pairs with each end as its number among these."""
     ends, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
     first, second = np.split(numbers.astype(np.uint32), 2)
@@ -57,7 +54,7 @@ class Clusters(NamedTuple):
         return np.diff(self.offsets)
 
 
-def cluster_documents(num_documents: int, removed: npt.NDArray[np.uint32], kept: npt.NDArray[np.uint32]) -> Clusters:
+def cluster_documents(num_documents: int, removed: Positions, kept: Positions) -> Clusters:
     """Return the clusters of the kept documents with those that they removed.
 
     Parameters

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.arrays import Ints, Positions, Words
 from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Rule
+from neardup.files import JsonObject
 
 
-def keep_copies(
-    removals: Removals, order: npt.NDArray[np.uint32], num_against: int, copies: int
-) -> tuple[Removals, Ints]:
+def keep_copies(removals: Removals, order: Positions, num_against: int, copies: int) -> tuple[Removals, Ints]:
     """Return the removals if so many documents of each group stay, and the number of documents in each group.
 
     A group is a document that was kept, and those that were removed for it. Its first documents in the order of
@@ -69,7 +66,7 @@ class Copies(Rule):
         return self.rule.order(order, num_against, values)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """Those of the other rule."""
         return self.rule.options
 

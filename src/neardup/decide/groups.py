@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels
@@ -14,6 +13,7 @@ from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begin
 from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Names, Rule, RuleTable
 from neardup.decide.sieve import NONE
+from neardup.files import JsonObject
 from neardup.schemas import groups_schema
 from neardup.verify.measured import measured_of_copies
 
@@ -47,27 +47,12 @@ class GroupDecisions(NamedTuple):
 
     groups: Groups
     removed: Mask
-    keeper: npt.NDArray[np.uint32]
+    keeper: Positions
     pair: Ints
 
 
-def order_by_group(order: npt.NDArray[np.uint32], num_against: int, values: Words) -> npt.NDArray[np.uint32]:
-    """Return an order of priority in which the documents of a group follow each other, from its first one on.
-
-    values : uint64 by document, equal within a group.
-    """
-    new = order[num_against:]
-    _, first, group = np.unique(values[new], return_index=True, return_inverse=True)
-    return np.concatenate([order[:num_against], new[np.argsort(first[group], kind="stable")]])
-
-
 def decide_groups(
-    left: npt.NDArray[np.uint32],
-    right: npt.NDArray[np.uint32],
-    strength: Floats,
-    representative: npt.NDArray[np.uint32],
-    values: Words,
-    share: float,
+    left: Positions, right: Positions, strength: Floats, representative: Positions, values: Words, share: float
 ) -> GroupDecisions:
     """Decide about the groups in their order: one is removed if enough of its documents are similar to kept ones.
 
@@ -113,13 +98,15 @@ class ByGroup(Rule):
         self.both_ways = ("group_by", column)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """The option group_by."""
         return {"group_by": self.column}
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
-        """Return an order in which the documents of a group follow each other."""
-        return order_by_group(order, num_against, values)
+        """Return an order in which the documents of a group follow each other, from its first one on."""
+        new = order[num_against:]
+        _, first, group = np.unique(values[new], return_index=True, return_inverse=True)
+        return np.concatenate([order[:num_against], new[np.argsort(first[group], kind="stable")]])
 
     def decide(self, found: Found) -> Decision:
         """Decide about the groups in their order; a removed document names the most similar one of a kept group."""

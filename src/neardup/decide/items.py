@@ -6,13 +6,24 @@ The rule is that of docs/contamination.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Mask, Rows, begins_run, offsets_from_lengths, ranges, writable
+from neardup.arrays import (
+    Array,
+    Floats,
+    Int32s,
+    Integers,
+    Mask,
+    Positions,
+    Rows,
+    begins_run,
+    offsets_from_lengths,
+    ranges,
+    writable,
+)
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
 
 RULES = ("containment", "whole", "perfect")
@@ -28,12 +39,12 @@ class Stretches(NamedTuple):
     """
 
     begins: Rows
-    items: npt.NDArray[np.int32]
-    fields: npt.NDArray[np.int32]
+    items: Int32s
+    fields: Int32s
     counts: Rows
     starts: Rows
 
-    def total(self, column: int, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def total(self, column: int, weights: Array) -> Array:
         """Return the sum of a column of `counts` for each item in a document, weighted by field."""
         values = self.counts[:, column] * weights[self.fields]
         return np.add.reduceat(values, self.starts) if len(values) else values[:0]
@@ -58,17 +69,17 @@ class Hits(NamedTuple):
     each match in the stretches, with repeats.
     """
 
-    documents: npt.NDArray[np.uint32]
-    items: npt.NDArray[np.int32]
-    rules: npt.NDArray[np.int32]
-    containment: npt.NDArray[np.float64]
+    documents: Positions
+    items: Int32s
+    rules: Int32s
+    containment: Floats
     starts: Rows
     ends: Rows
-    found: npt.NDArray[np.object_]
+    found: Array
 
-    def take(self, rows: npt.NDArray[Any]) -> Hits:
+    def take(self, rows: Array) -> Hits:
         """Return some of the hits."""
-        return Hits(*(column[rows] for column in self))
+        return Hits._make(column[rows] for column in self)
 
 
 def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretches:
@@ -102,8 +113,8 @@ class Kept(NamedTuple):
     """
 
     matches: Mask
-    items: npt.NDArray[np.int32]
-    states: npt.NDArray[np.int32]
+    items: Int32s
+    states: Int32s
 
 
 class _Judged(NamedTuple):
@@ -117,8 +128,8 @@ class _Judged(NamedTuple):
     own: Rows
     rare: Rows
     num_own: Rows
-    share: npt.NDArray[np.float64]
-    rare_weight: npt.NDArray[np.float64]
+    share: Floats
+    rare_weight: Floats
     contains: Mask
     is_whole: Mask
     is_long: Mask
@@ -156,7 +167,7 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
     return Kept(in_stretch, items[enough], np.where(kept, KEPT + whole, ENOUGH)[enough].astype(np.int32))
 
 
-def decide_hits(table: ItemTable, matches: Matches, characters: npt.NDArray[np.integer[Any]], is_rare: Mask) -> Hits:
+def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rare: Mask) -> Hits:
     """Return all hits.
 
     Parameters

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.arrays import (
@@ -34,7 +33,7 @@ class Cuts(NamedTuple):
     of its UTF-8 text, starts < ends, rising within a document.
     """
 
-    documents: npt.NDArray[np.uint32]
+    documents: Positions
     starts: Ints
     ends: Ints
 
@@ -78,9 +77,7 @@ MARKS = "\u27e6", "\u27e7"
 """Before and behind a passage that is marked: white square brackets."""
 
 
-def cut_texts(
-    texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False
-) -> tuple[npt.NDArray[np.uint32], pa.LargeStringArray]:
+def cut_texts(texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False) -> tuple[Positions, pa.LargeStringArray]:
     """Return the rows of the texts that have cuts, rising, and the rest of each of these texts.
 
     marked : return the whole texts instead, with MARKS.
@@ -134,13 +131,13 @@ class Removals(NamedTuple):
     first : uint32, the first document of the cluster of each; None if it is the kept one.
     """
 
-    documents: npt.NDArray[np.uint32]
-    kept: npt.NDArray[np.uint32]
+    documents: Positions
+    kept: Positions
     measured: Measured
-    first: npt.NDArray[np.uint32] | None = None
+    first: Positions | None = None
 
     @property
-    def clusters(self) -> npt.NDArray[np.uint32]:
+    def clusters(self) -> Positions:
         """The number of the cluster of each, that of its first document."""
         return self.kept if self.first is None else self.first
 
@@ -153,8 +150,8 @@ class Removals(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be the earlier."""
 
-    left: npt.NDArray[np.uint32]
-    right: npt.NDArray[np.uint32]
+    left: Positions
+    right: Positions
     measured: Measured
 
 

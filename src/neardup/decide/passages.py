@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
-from neardup.arrays import Ints, Mask, Words, begins_run, offsets_from_lengths
+from neardup.arrays import Ints, Mask, Positions, Words, begins_run, offsets_from_lengths
 from neardup.candidates.passages import Groups, Hashes, equal_anchors
 from neardup.decide.outcome import Cuts, Edits
 from neardup.features.boundaries import boundary_classes
@@ -45,18 +44,18 @@ class Passages(NamedTuple):
     text of `Pieces`; the piece that keeps it, and where there.
     """
 
-    documents: npt.NDArray[np.uint32]
+    documents: Positions
     starts: Ints
     ends: Ints
     first: Ints
     last: Ints
     is_bridge: Mask
     is_kept: Mask
-    kept: npt.NDArray[np.uint32]
+    kept: Positions
     kept_starts: Ints
     kept_first: Ints
     occurrences: Ints
-    dropped: npt.NDArray[np.uint32]
+    dropped: Positions
     places: Ints
 
     def edits(self, num_documents: int, *, marked: bool) -> Edits:

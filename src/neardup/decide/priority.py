@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup.arrays import Array, Floats, Ints
+from neardup.arrays import Array, Floats, Ints, Positions
 from neardup.settings.run import split_copies
 
 
 def priority_order(
     keep: str, num_documents: int, num_against: int, lengths: Ints, ranks: Sequence[Floats], part_ends: Ints
-) -> npt.NDArray[np.uint32]:
+) -> Positions:
     """Return the documents in the order in which they pass the sieve.
 
     Parameters

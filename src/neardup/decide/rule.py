@@ -17,6 +17,7 @@ import pyarrow as pa
 from neardup.arrays import Floats, Ints, Mask, Positions, Words
 from neardup.decide.outcome import Removals
 from neardup.errors import SettingError
+from neardup.files import JsonObject
 from neardup.schemas import Measures
 from neardup.verify.measured import Measured
 
@@ -198,7 +199,7 @@ class Rule(ABC):
         return type(self).order is not Rule.order
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """The options of a run that the rule follows from, besides linkage and keep; an engine may refuse them."""
         return {}
 

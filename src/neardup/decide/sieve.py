@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup import kernels
 from neardup.arrays import Floats, Ints, Mask, Positions, offsets_from_lengths, ranges
 from neardup.decide.outcome import Removals
 from neardup.decide.rule import Confirmed, Decision, Found, Measuring, Rule
+from neardup.files import JsonObject
 from neardup.verify.measured import Measured, measured_of_copies
 
 NONE = np.uint32(0xFFFFFFFF)
@@ -25,16 +25,12 @@ class Decisions(NamedTuple):
     """
 
     kept: Mask
-    remover: npt.NDArray[np.uint32]
+    remover: Positions
     pair: Ints
 
 
 def decide(
-    left: npt.NDArray[np.uint32],
-    right: npt.NDArray[np.uint32],
-    strength: Floats,
-    representative: npt.NDArray[np.uint32],
-    num_against: int = 0,
+    left: Positions, right: Positions, strength: Floats, representative: Positions, num_against: int = 0
 ) -> Decisions:
     """Decide in the order of priority: a kept document removes the later ones that are similar to it.
 
@@ -139,7 +135,7 @@ class Sieve(Rule):
         self.both_ways = ("rethreshold", True) if keeps_pairs else None
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """The option rethreshold."""
         return {"rethreshold": self.pairs == "distinct"}
 

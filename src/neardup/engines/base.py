@@ -14,6 +14,7 @@ from neardup.decide.clusters import first_members
 from neardup.decide.outcome import Edits, Outcome, Pairs, Totals, count_decisions
 from neardup.decide.rule import Decision, Found, Names
 from neardup.documents.batch import Corpus
+from neardup.files import JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import method_of
@@ -21,7 +22,7 @@ from neardup.output.kept import try_sinks
 from neardup.output.tables import row_masks
 from neardup.progress import Stages
 from neardup.report.contents import Findings, removed_by_value
-from neardup.report.record import NO_FACTS, EngineFacts, Object
+from neardup.report.record import NO_FACTS, EngineFacts
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.locations import DocumentLocations
 from neardup.runs.run import Run, named_paths
@@ -130,7 +131,7 @@ class Decided(NamedTuple):
     searched: Searched
     decision: Decision
     outcome: Outcome
-    by_value: dict[str, Any] | None = None
+    by_value: JsonObject | None = None
     cleaned: Cleaned | None = None
 
     @property
@@ -181,7 +182,7 @@ class Counted(NamedTuple):
     method: Method
     warnings: list[str]
     outcome: Totals
-    by_value: dict[str, Any] | None
+    by_value: JsonObject | None
     engine: EngineFacts
     cleaned: Cleaned | None = None
 
@@ -241,13 +242,13 @@ class Engine(ABC):
     def find(self, folder: OutputDirectory | None, scratch: Scratch, stages: Stages) -> Searched:
         """Read the inputs, and find the pairs that the rule of the run needs."""
 
-    def commit(self, report: Object, folder: OutputDirectory | None) -> None:  # noqa: B027
+    def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:  # noqa: B027
         """Change what the run is to change besides its output, which is complete.
 
         report : of the output once that is done.
         """
 
 
-def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> dict[str, Any] | None:
+def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> JsonObject | None:
     """Return the removals for each value of the counted column; hashes : uint64 by document, of its value."""
     return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from neardup.arrays import Positions
 from neardup.decide.clusters import Clusters, pick_others
 from neardup.decide.outcome import Removals
+from neardup.files import JsonObject
 from neardup.runs.locations import DocumentLocations
 from neardup.schemas import Measures, cluster_summary_schema, clusters_schema
 from neardup.verify.measured import Measured, measured_of_copies
@@ -72,9 +72,7 @@ def cluster_summary_batches(
         yield pa.RecordBatch.from_arrays(columns, schema=cluster_summary_schema())
 
 
-def first_rows(
-    clusters: Clusters, names: Sequence[str], locations: DocumentLocations, most: int
-) -> list[dict[str, Any]]:
+def first_rows(clusters: Clusters, names: Sequence[str], locations: DocumentLocations, most: int) -> list[JsonObject]:
     """Return the rows of the largest clusters as Python values, with the locations of the documents that they name.
 
     Each has a list `places`: the file and the row of the kept document and of each example.

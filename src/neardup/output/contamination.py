@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from neardup.candidates.items import WHOLE, ItemTable
 from neardup.decide.items import RULES, Hits
 from neardup.documents.batch import Corpus, Losses
 from neardup.features.spans import word_ranges
+from neardup.files import JsonObject
 from neardup.formats.reading import Task
 from neardup.output import write as writing
 from neardup.output.kept import KeptWriter
@@ -160,10 +161,10 @@ class ItemTables:
         counts |= {"items_without_text": len(self.items.ids) - len(set(self.items.owners))}
         return counts
 
-    def benchmarks(self) -> list[dict[str, Any]]:
+    def benchmarks(self) -> list[JsonObject]:
         """Return the numbers of items by benchmark, the most contaminated first."""
         counts = Counter(zip(self.items.benchmarks, self._status, strict=True))
-        rows: list[dict[str, Any]] = [
+        rows: list[JsonObject] = [
             {"benchmark": name, "items": total}
             | {status: counts[name, status] for status in STATUSES}
             | {"rate": counts[name, CONTAMINATED] / total}
@@ -171,7 +172,7 @@ class ItemTables:
         ]
         return sorted(rows, key=lambda row: -row["rate"])
 
-    def between(self) -> list[dict[str, Any]]:
+    def between(self) -> list[JsonObject]:
         """Return how many items of each input are in each input of the corpus."""
         tasks = self.found.tasks
         found = set(zip(self._all[:, 1].tolist(), self.found.parts(self._all[:, 0]).tolist(), strict=True))

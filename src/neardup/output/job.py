@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from neardup.errors import SettingError
-from neardup.files import AnyPath, write_bytes, write_text
+from neardup.files import AnyPath, JsonObject, Output, write_bytes, write_text
 from neardup.output.write import REPORT, read_rejected, report_bytes, write_parquet, write_rejected
 from neardup.progress import Progress, Stages
 from neardup.report.contents import warn_if_incomplete
@@ -24,7 +24,6 @@ from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, refuse_missing, workspace
 
 Result = TypeVar("Result", covariant=True)
-Output = Path | str | None
 """The folder of a result; a str if it is an address, None if nothing was written."""
 
 
@@ -63,18 +62,18 @@ class Product(ABC, Generic[Result]):
         """Return the report, when all else is written."""
 
     @abstractmethod
-    def pages(self, report: dict[str, Any], output: Output) -> dict[str, str]:
+    def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the pages of the report, by the names of their files. output : the folder as it will be."""
 
     @abstractmethod
-    def result(self, report: dict[str, Any], output: Output) -> Result:
+    def result(self, report: JsonObject, output: Output) -> Result:
         """Return the result of the command, before scratch files are deleted."""
 
 
 class Committing(Protocol):
     """What a job asks of an engine."""
 
-    def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
+    def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:
         """Change what the run is to change besides its output, which is complete; report : of the output after that."""
 
 
@@ -86,10 +85,10 @@ class Job:
     folder: OutputDirectory | None
     scratch: Scratch
     stages: Stages
-    finished: dict[str, Any] | None = None
+    finished: JsonObject | None = None
     """The report, once the job is finished; the caller is warned if it is of incomplete inputs."""
 
-    def rejected(self) -> list[dict[str, Any]]:
+    def rejected(self) -> list[JsonObject]:
         """Return the rows that could not be read."""
         return read_rejected(self.scratch.directory)
 

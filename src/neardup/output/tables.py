@@ -19,7 +19,7 @@ from neardup.arrays import Mask, Positions, arrow_file, arrow_of
 from neardup.decide.outcome import Outcome, Pairs, Removals
 from neardup.documents.batch import DocumentBatch, Pages
 from neardup.errors import NeardupError, OutputError
-from neardup.files import AnyPath, AtomicFile, advice_on, reason_of
+from neardup.files import AnyPath, AtomicFile, JsonObject, advice_on, reason_of
 from neardup.formats.reading import Task
 from neardup.runs.directory import refuse_address
 from neardup.runs.locations import DocumentLocations
@@ -27,7 +27,7 @@ from neardup.schemas import Measures, ids_schema, mask_schema, pairs_schema, rem
 from neardup.settings.constraints import check_flag
 
 
-def json_line(row: dict[str, Any]) -> str:
+def json_line(row: JsonObject) -> str:
     """Return a row as a line of JSON; times as in ISO 8601, bytes in hexadecimal digits."""
     return json.dumps(row, ensure_ascii=False, default=_json_value) + "\n"
 

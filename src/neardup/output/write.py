@@ -10,19 +10,18 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Floats, Ints, arrow_of
+from neardup.arrays import Floats, Ints, Positions, arrow_of
 from neardup.decide.outcome import Edited, Edits, Removals
 from neardup.documents.batch import DocumentBatch, bytes_of, filter_rows
 from neardup.errors import ColumnError
 from neardup.executor import Encoders, chain_ahead, group_small, open_encoders
 from neardup.features.vectors import shortened, text_of
-from neardup.files import json_lines, write_bytes, write_text
+from neardup.files import JsonObject, json_lines
 from neardup.formats.reading import Task, read_tasks
 from neardup.methods.base import Method
 from neardup.output.kept import KeptWriter, apply_edits
@@ -45,7 +44,7 @@ class Shown(NamedTuple):
     """
 
     removals: Removals
-    documents: npt.NDArray[np.uint32]
+    documents: Positions
     texts: dict[int, str]
     families: Ints
     near_families: Ints
@@ -141,9 +140,7 @@ def _write_parts(
                 yield len(kept), batch.text_bytes
 
 
-def read_texts(
-    tasks: list[Task], part_ends: Ints, documents: npt.NDArray[np.uint32], threads: int = 1
-) -> Iterator[tuple[int, str]]:
+def read_texts(tasks: list[Task], part_ends: Ints, documents: Positions, threads: int = 1) -> Iterator[tuple[int, str]]:
     """Read some documents again; yield each number with its text. Requires: `documents` sorted.
 
     threads : stretches of a large file that are read at once.
@@ -160,9 +157,7 @@ def read_texts(
         first = stop
 
 
-def texts_of(
-    task: Task, first: int, stop: int, documents: npt.NDArray[np.uint32], threads: int
-) -> Iterator[tuple[int, str]]:
+def texts_of(task: Task, first: int, stop: int, documents: Positions, threads: int) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     low, high = np.searchsorted(documents, [first, stop])
     for batch in task.read(threads=threads) if low < high else ():
@@ -172,7 +167,7 @@ def texts_of(
             break
 
 
-def _texts_in(batch: DocumentBatch, start: int, documents: npt.NDArray[np.uint32]) -> Iterator[tuple[int, str]]:
+def _texts_in(batch: DocumentBatch, start: int, documents: Positions) -> Iterator[tuple[int, str]]:
     """Yield the documents of a batch, whose first number is `start`, with their texts."""
     low, high = np.searchsorted(documents, [start, start + len(batch.rows)])
     for document in documents[low:high].tolist():
@@ -213,13 +208,7 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
         path.touch()
 
 
-def write_report(report: dict[str, Any], page: str, directory: Path) -> None:
-    """Write report.json and report.html."""
-    write_bytes(directory / REPORT, report_bytes(report))
-    write_text(directory / "report.html", page)
-
-
-def report_bytes(report: dict[str, Any]) -> bytes:
+def report_bytes(report: JsonObject) -> bytes:
     """Return the contents of report.json. A file name that is not UTF-8 becomes an escape of JSON."""
     return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
 
@@ -248,7 +237,7 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         ) from error
 
 
-def read_rejected(scratch_directory: Path) -> list[dict[str, Any]]:
+def read_rejected(scratch_directory: Path) -> list[JsonObject]:
     """Return the rows that could not be read."""
     source = scratch_directory / "rejected.jsonl"
     return list(json_lines(source.read_bytes())) if source.exists() else []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from neardup.files import Output
 from neardup.formats.reading import InputFile, Task
 from neardup.report import charts
 from neardup.report.items import location
@@ -28,7 +29,7 @@ Row = Mapping[str, Any]
 _SHARES = (("kept", "clustered"), ("exact", "single"))
 
 
-def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Path | str | None) -> dict[str, str]:
+def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Output) -> dict[str, str]:
     """Return the addresses of the documents on the page that are local files, by id, relative to a local output."""
     named = {file for row in rows for file, _ in row["places"]}
     links = {}
@@ -39,7 +40,7 @@ def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Path | st
     return links
 
 
-def render_clusters(report: dict[str, Any], rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
+def render_clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
     """Return the report as one HTML page.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from neardup.report.items import Example, hit_list
 from neardup.report.page import render_page, table
@@ -14,7 +13,7 @@ from neardup.report.wording import document_id, say, speaking
 _MAX_ROWS = 500
 
 
-def render_contamination(report: dict[str, Any], examples: Sequence[Example]) -> str:
+def render_contamination(report: Report, examples: Sequence[Example]) -> str:
     """Return the report as one HTML page.
 
     Parameters

@@ -18,19 +18,23 @@ from neardup.decide.clusters import Clusters
 from neardup.decide.outcome import Outcome, Totals
 from neardup.documents.batch import Corpus, Losses, ValueNames
 from neardup.errors import IncompleteWarning, InputError
+from neardup.files import JsonObject
 from neardup.fingerprints.gathered import Count
+from neardup.fingerprints.sketches import Scheme
 from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import settings_or_none
 from neardup.progress import Stages
 from neardup.report.record import NO_FACTS, ClusterReport, DedupReport, EngineFacts, Part, SearchCounts
+from neardup.report.rows import Report
 from neardup.report.wording import plural, shortened, visible
+from neardup.settings.constraints import Options
 from neardup.settings.run import SelectionSettings
 from neardup.verify.recall import Recall
 from neardup.version import __version__
 
 
-def warn_if_incomplete(report: dict[str, Any], on_error: str) -> None:
+def warn_if_incomplete(report: Report, on_error: str) -> None:
     """Warn whoever called neardup, unless lost files were declared to be no error."""
     if report["incomplete"] is None or on_error == "skip":
         return
@@ -67,7 +71,7 @@ def removed_by_input(outcome: Totals) -> list[int]:
     return counts
 
 
-def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> dict[str, Any]:
+def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> JsonObject:
     """Return the documents and removals of each value of a column, the most removals first, as values for JSON.
 
     Parameters
@@ -84,7 +88,7 @@ def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> dict[str, 
 
 def describe_values(
     column: str, hashes: Words, documents: Integers, removed: Integers, names: ValueNames
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the counts of values, the most removals first, then the most documents, then by the hash of the value.
 
     names : of all hashes.
@@ -95,7 +99,7 @@ def describe_values(
     return {"column": column, "num_values": len(hashes), "values": rows}
 
 
-def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Mapping[str, Any] | None) -> list[str]:
+def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Report | None) -> list[str]:
     """Return a warning for the inputs, or values of the column, of which more than 90 % of the documents were removed.
 
     Files of one document each count by their folder.
@@ -145,7 +149,7 @@ class Findings(NamedTuple):
     warnings: list[str]
     engine: EngineFacts = NO_FACTS
     rule: Mapping[str, Any] = {}
-    options: Mapping[str, Any] | None = None
+    options: Options | None = None
 
     @property
     def bound(self) -> dict[str, int]:
@@ -155,7 +159,7 @@ class Findings(NamedTuple):
 
 
 def dedup_report(
-    found: Findings, *, by_value: dict[str, Any] | None, write: str, lang: str, passages: dict[str, Any] | None = None
+    found: Findings, *, by_value: JsonObject | None, write: str, lang: str, passages: JsonObject | None = None
 ) -> DedupReport:
     """Return the report of `dedup`.
 
@@ -176,7 +180,7 @@ def dedup_report(
     )
 
 
-def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[dict[str, Any]], lang: str) -> ClusterReport:
+def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[JsonObject], lang: str) -> ClusterReport:
     """Return the report of `cluster`; rows : the largest clusters.
 
     Known documents, which come first, are counted in no cluster but as its first document.
@@ -203,7 +207,7 @@ def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[dict[str,
     )
 
 
-def search_fields(found: Findings, counts: SearchCounts | None = None) -> dict[str, Any]:
+def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonObject:
     """Return the fields of a `SearchReport`; counts : instead of those of kept and removed documents."""
     tasks, method, outcome = found.tasks, found.method, found.outcome
     num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
@@ -242,7 +246,7 @@ def describe_losses(losses: Losses, num_documents: int) -> Part:
     )
 
 
-def _incomplete(losses: Losses) -> dict[str, Any] | None:
+def _incomplete(losses: Losses) -> JsonObject | None:
     if not losses.unread_files:
         return None
     lost = [f"{name}: {_shortened(reason)}" for name, reason in islice(losses.unread.items(), 3)]
@@ -255,7 +259,7 @@ def _incomplete(losses: Losses) -> dict[str, Any] | None:
     return {"files": losses.unread_files, "names": list(losses.unread), "message": message}
 
 
-def _unreadable(losses: Losses, num_documents: int) -> dict[str, Any] | None:
+def _unreadable(losses: Losses, num_documents: int) -> JsonObject | None:
     if not losses.unreadable:
         return None
     message = (
@@ -319,7 +323,7 @@ def roles_of(tasks: Sequence[Task]) -> list[str]:
     return ["against" if task.against else "source" for task in tasks]
 
 
-def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any]]:
+def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[JsonObject]:
     """Return the number of documents of each input that documents of each input removed, the largest first."""
     cells = outcome.counts.by_inputs
     return [
@@ -328,7 +332,7 @@ def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[dict[str, Any
     ]
 
 
-def _columns(tasks: list[Task]) -> dict[str, Any]:
+def _columns(tasks: list[Task]) -> JsonObject:
     """Return the columns that were read of the documents that may be removed; a list of several that are joined."""
     columns = next((task.columns for task in tasks if not task.against), None)
     if columns is None:
@@ -368,7 +372,7 @@ def _recall(recall: Recall | None) -> dict[str, float] | None:
     return {"estimated": recall.estimated, "low": recall.low, "high": recall.high}
 
 
-def _audit(recall: Recall | None, documents: int) -> dict[str, Any] | None:
+def _audit(recall: Recall | None, documents: int) -> JsonObject | None:
     if not documents:
         return None
     if recall is None:
@@ -390,14 +394,8 @@ def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
 
 
 def fingerprint_pairs_report(
-    scheme: Mapping[str, Any],
-    counts: Mapping[str, Count],
-    radius: Radius,
-    num_pairs: int,
-    stages: Stages,
-    *,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
+    scheme: Scheme, counts: Mapping[str, Count], radius: Radius, num_pairs: int, stages: Stages, *, options: Options
+) -> JsonObject:
     """Return the report of a search for pairs of fingerprints. options : of the call."""
     count = sum(each.fingerprints for each in counts.values())
     return {
@@ -424,7 +422,7 @@ def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> 
     count : documents of a run that read `text_bytes` of text, or fingerprints of one that read no text.
     """
     seconds = sum(stages.seconds.values())
-    rates: dict[str, Any] = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
+    rates: JsonObject = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
     if text_bytes is not None:
         rates = {
             "bytes": text_bytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neardup.report import charts
 from neardup.report.items import Example, hint, marked_text, pair_list, removed_list, similarity_shown
@@ -22,7 +22,7 @@ class Errors(NamedTuple):
     num_missed: int
 
 
-def render_errors(report: dict[str, Any], errors: Errors, language: str = "en") -> str:
+def render_errors(report: Report, errors: Errors, language: str = "en") -> str:
     """Return the errors as one HTML page.
 
     Parameters
@@ -141,7 +141,7 @@ def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
 _SHARES = (("kept", "kept"), ("near", "removed_near"), ("exact", "removed_exact"))
 
 
-def render_report(report: dict[str, Any], examples: Sequence[Example]) -> str:
+def render_report(report: Report, examples: Sequence[Example]) -> str:
     """Return the report as one HTML page.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from neardup.report.items import Example, passage_list
 from neardup.report.page import render_page
@@ -12,7 +11,7 @@ from neardup.report.sections import inputs_table, result, settings_tables
 from neardup.report.wording import percent, say, speaking
 
 
-def render_passages(report: dict[str, Any], examples: Sequence[tuple[Example, int]]) -> str:
+def render_passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:
     """Return the report as one HTML page.
 
     Parameters

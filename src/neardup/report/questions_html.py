@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 from neardup.report.items import Example, MarkedPair, pair_list
 from neardup.report.page import render_page
+from neardup.report.rows import Report
 from neardup.report.wording import say
 
-Question = tuple[Mapping[str, Any], MarkedPair]
+Question = tuple[Report, MarkedPair]
 """The line of a file of answers, without the answer; and both texts."""
 
 
-def render_questions(report: Mapping[str, Any], questions: Sequence[Question], known: int) -> str:
+def render_questions(report: Report, questions: Sequence[Question], known: int) -> str:
     """Return the pairs as one HTML page. Its script adds the choices and the button that saves them.
 
     Parameters

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from neardup.files import JsonObject
+from neardup.settings.constraints import Options
 from neardup.version import __version__
 
-Object = dict[str, Any]
-Rows = list[Object]
 Count = int | None
 
 
-class Part(Object):
+class Part(JsonObject):
     """A part of a report whose keys are keys of the report itself."""
 
 
@@ -21,9 +20,9 @@ class Part(Object):
 class Record:
     """A JSON object with the fields of the record as its keys, in their order."""
 
-    def to_dict(self) -> Object:
+    def to_dict(self) -> JsonObject:
         """Return the values for JSON. Keys that may be missing are of fields with None as their default."""
-        values: Object = {}
+        values: JsonObject = {}
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, Part):
@@ -40,7 +39,7 @@ class EngineFacts(NamedTuple):
     the run that it had before. updated : whether it is updated after the output is complete.
     """
 
-    engine: Object | None = None
+    engine: JsonObject | None = None
     against: int | None = None
     repeated: int | None = None
     updated: bool | None = None
@@ -84,7 +83,7 @@ class Report(Record):
 
     version: str = __version__
     command: str
-    options: Mapping[str, Any] | None = None
+    options: Options | None = None
 
     def before_update(self) -> Report:
         """Return the report of an output that is complete, before the run changes anything besides it."""
@@ -99,19 +98,19 @@ class SearchReport(Report):
     limit of a bucket, and the number of documents for which it hid others.
     """
 
-    scheme: Object
-    settings: Object
-    method: Object | None
-    columns: Object
+    scheme: JsonObject
+    settings: JsonObject
+    method: JsonObject | None
+    columns: JsonObject
     max_document_bytes: Count
     inputs: Part
-    removed_by_inputs: Rows
+    removed_by_inputs: list[JsonObject]
     counts: SearchCounts
     losses: Part
     search: Part
-    recall: Object | None
-    audit: Object | None
-    bound: Object
+    recall: JsonObject | None
+    audit: JsonObject | None
+    bound: JsonObject
     histogram: Part
     cluster_sizes: list[list[int]]
     cost: Part
@@ -125,12 +124,12 @@ class DedupReport(SearchReport):
     """The report of `dedup`. rule : the facts of the rule that decided, by name."""
 
     command: str = "dedup"
-    by_value: Object | None
+    by_value: JsonObject | None
     write: str
     lang: str
-    passages: Object | None = None
+    passages: JsonObject | None = None
     rule: Part
-    engine: Object | None = None
+    engine: JsonObject | None = None
     updated: bool | None = None
 
     def before_update(self) -> DedupReport:
@@ -154,9 +153,9 @@ class ClusterReport(SearchReport):
     """The report of `cluster`. largest_clusters : rows of cluster_summary.parquet."""
 
     command: str = "cluster"
-    largest_clusters: Rows
+    largest_clusters: list[JsonObject]
     lang: str
-    engine: Object | None = None
+    engine: JsonObject | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +163,8 @@ class PairsReport(SearchReport):
     """The report of `find_pairs`. rejected : the rows of rejected.jsonl, which is not written."""
 
     command: str = "find-pairs"
-    rejected: Rows
-    engine: Object | None = None
+    rejected: list[JsonObject]
+    engine: JsonObject | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,14 +172,14 @@ class EvaluationReport(SearchReport):
     """The report of `evaluate`, with the scores as in `results.Evaluation`."""
 
     command: str = "evaluate"
-    truth: Object
-    rejected: Rows
-    at_threshold: Object
-    best: Object
+    truth: JsonObject
+    rejected: list[JsonObject]
+    at_threshold: JsonObject
+    best: JsonObject
     adjusted_rand: float | None
     adjusted_rand_connected: float | None
-    curve: Rows
-    by_length: Rows
+    curve: list[JsonObject]
+    by_length: list[JsonObject]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +187,8 @@ class PassagesReport(Report):
     """The report of `remove_passages`. rejected : the rows of rejected.jsonl; None if another report has them."""
 
     command: str = "passages"
-    settings: Object
-    columns: Object
+    settings: JsonObject
+    columns: JsonObject
     counts: dict[str, int]
     source_bytes: int
     inputs: Part
@@ -198,7 +197,7 @@ class PassagesReport(Report):
     warnings: list[str]
     write: str
     lang: str
-    rejected: Rows | None = None
+    rejected: list[JsonObject] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,15 +205,15 @@ class ContaminationReport(Report):
     """The report of `find_contamination`."""
 
     command: str = "contamination"
-    settings: Object
-    columns: Object
+    settings: JsonObject
+    columns: JsonObject
     counts: dict[str, int]
-    benchmarks: Rows
-    between: Rows
+    benchmarks: list[JsonObject]
+    between: list[JsonObject]
     inputs: Part
     losses: Part
     cost: Part
     warnings: list[str]
-    rejected: Rows
+    rejected: list[JsonObject]
     write: str
     lang: str

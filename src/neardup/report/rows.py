@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from neardup.files import JsonObject
 from neardup.fingerprints.hyperplanes import SCHEME_NAME
 from neardup.report.wording import duration, memory, percent, say, what_copies_share
 
-Report = Mapping[str, Any]
+Report = Mapping[str, Any]  # or a part of one
 
 _MAX_STAGES = 4  # shown beside the time of a run, the longest
 _MIN_STAGE = 0.05  # seconds
@@ -113,7 +114,7 @@ _LOOKS = {
 }
 
 
-def part_of(report: Report, name: str) -> Mapping[str, Any]:
+def part_of(report: Report, name: str) -> Report:
     """Return a part of a report; empty if it is absent or null."""
     return report.get(name) or {}
 
@@ -173,7 +174,7 @@ def removal_rows(report: Report) -> list[Row]:
     return rows
 
 
-def _sources(report: Report) -> list[tuple[str, Mapping[str, Any]]]:
+def _sources(report: Report) -> list[tuple[str, Report]]:
     """Return the values of a column, or several inputs of more than one document, by name."""
     by_value = part_of(report, "by_value")
     if by_value:
@@ -196,7 +197,7 @@ def search_rows(report: Report) -> list[Row]:
     return [*rows, *_count_rows(report, _SEARCH)]
 
 
-def _recall(report: Report, facts: Mapping[str, Any]) -> Row:
+def _recall(report: Report, facts: Report) -> Row:
     estimate = part_of(report, "recall")
     value = "-"
     reason = "no_near_duplicate"
@@ -213,7 +214,7 @@ def _recall(report: Report, facts: Mapping[str, Any]) -> Row:
     return Row(say("counts.recall"), value, remark=say(f"recall.{reason}", **facts, interval=_interval(estimate)))
 
 
-def _interval(values: Mapping[str, Any]) -> str:
+def _interval(values: Report) -> str:
     if values.get("low") is None or values.get("high") is None:
         return ""
     return f"{percent(values['low'])} {say('words.to')} {percent(values['high'])}"
@@ -261,7 +262,7 @@ def benchmark_table(report: Report) -> Table:
     return Table(titles, rows)
 
 
-def scores(score: Mapping[str, Any]) -> list[str]:
+def scores(score: Report) -> list[str]:
     """Return precision, recall and F1 of an evaluation as percentages; a dash for None."""
     return ["-" if score[name] is None else percent(score[name]) for name in ("precision", "recall", "f1")]
 
@@ -313,7 +314,7 @@ def _count_rows(report: Report, keys: Sequence[str]) -> Iterator[Row]:
         )
 
 
-def _facts(report: Report) -> dict[str, Any]:
+def _facts(report: Report) -> JsonObject:
     """Return the counts of a report by name, and the words that its sentences are filled in with."""
     counts = {**part_of(part_of(report, "passages"), "counts"), **part_of(report, "counts")}
     groups = {f"group_{name}": value for name, value in part_of(report, "groups").items()}
@@ -343,7 +344,7 @@ def _facts(report: Report) -> dict[str, Any]:
     }
 
 
-def _words(report: Report, counts: Mapping[str, Any]) -> dict[str, str]:
+def _words(report: Report, counts: Report) -> dict[str, str]:
     """Return the words of a report that sentences about its counts are filled in with."""
     settings = part_of(report, "settings")
     scheme = part_of(report, "scheme")

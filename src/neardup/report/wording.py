@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from neardup.files import parse_toml, read_text
+from neardup.settings.constraints import Options
 from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
 
 _LANGUAGES = ("en", "zh")
@@ -138,7 +139,7 @@ def words(*names: str) -> list[str]:
     return [say(f"words.{name}") if name else "" for name in names]
 
 
-def what_copies_share(settings: Mapping[str, Any], tokens: object) -> str:
+def what_copies_share(settings: Options, tokens: object) -> str:
     """Return the common part of copies, by the settings and the tokens of a method."""
     if tokens in PAGE_TOKENS:
         return say("copies.tags")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.documents.batch import Columns
+from neardup.documents.nested import ColumnTypes
 from neardup.documents.texts import is_identifier, is_rank, is_text, is_vector
 from neardup.errors import ColumnError
 from neardup.formats.reading import Part
@@ -32,8 +33,6 @@ ANSWER_NAMES = ("choices", "options", "answer", "answers", "solution", "target",
 
 FILE_COLUMN = "file"
 """The id of a document that is a file: its path, as it was named."""
-
-_Types = dict[str, pa.DataType]
 
 
 def choose_columns(
@@ -103,7 +102,7 @@ def choose_columns(
     return Columns(texts[0], id, ranks, values, tuple(texts[1:]), vector_length, more_ids)
 
 
-def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, _Types]:
+def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, ColumnTypes]:
     """Return the columns of the parts that show some, by the name of the part.
 
     Of parts that are alike only the first is listed: a hundred thousand small files have few kinds of columns, and
@@ -111,7 +110,7 @@ def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, _T
 
     with_keys : whether the keys of the folders of a part are columns, too.
     """
-    listed: dict[str, _Types] = {}
+    listed: dict[str, ColumnTypes] = {}
     seen: set[Hashable] = set()
     for part in parts:
         columns = part.column_types()
@@ -190,7 +189,7 @@ def choose_item_columns(
     return chosen, texts
 
 
-def _named(types: dict[str, _Types], column: str, advice: str = "Name one of these.") -> str:
+def _named(types: dict[str, ColumnTypes], column: str, advice: str = "Name one of these.") -> str:
     if not isinstance(column, str):
         raise ColumnError(f"The name of a column must be a string: got {column!r:.80}. {advice}")
     for part, columns in types.items():
@@ -201,7 +200,7 @@ def _named(types: dict[str, _Types], column: str, advice: str = "Name one of the
     return column
 
 
-def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
+def _guess(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> str | None:
     """Return the column of every part with the first of some names, or None.
 
     Raises ColumnError if two columns differ in case only and neither is written as the name is.
@@ -218,7 +217,7 @@ def _guess(types: dict[str, _Types], names: tuple[str, ...]) -> str | None:
     return None
 
 
-def _no_text_column(types: dict[str, _Types], names: tuple[str, ...]) -> ColumnError:
+def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> ColumnError:
     part, columns = next(iter(types.items()))
     known, kind = ", ".join(names), "vectors" if names is VECTOR_NAMES else "text"
     column = "column of vectors" if names is VECTOR_NAMES else "text column"
@@ -252,7 +251,7 @@ def _missing_header(columns: Mapping[str, object]) -> str:
 
 
 def _fitting(
-    types: dict[str, _Types],
+    types: dict[str, ColumnTypes],
     column: str,
     fits: Callable[[pa.DataType], bool],
     role: str,
@@ -294,7 +293,7 @@ def _refuse_without_vectors(parts: Sequence[Part]) -> None:
         )
 
 
-def listed(columns: Sequence[str] | _Types) -> str:
+def listed(columns: Sequence[str] | ColumnTypes) -> str:
     """Return the names of columns in quotes, the first twenty of many."""
     shown = list(columns)
     more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""

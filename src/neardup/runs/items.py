@@ -12,13 +12,13 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.arrays import Floats, arrow_of_strings
-from neardup.documents.batch import DocumentBatch, RawLines, Rejected
+from neardup.arrays import Floats, Int32s, arrow_of_strings
+from neardup.documents.batch import DocumentBatch, RawLines, Reject, Rejected
 from neardup.documents.nested import value_of
 from neardup.errors import InputError
+from neardup.files import JsonObject
 from neardup.formats.reading import Task, read_tasks
 from neardup.runs.columns import choose_item_columns
 from neardup.runs.find import shown
@@ -50,7 +50,7 @@ class Items:
     weights: list[float] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
-    def fields(self) -> tuple[pa.LargeStringArray, npt.NDArray[np.int32], Floats]:
+    def fields(self) -> tuple[pa.LargeStringArray, Int32s, Floats]:
         """Return texts, owners and weights as arrays."""
         return arrow_of_strings(self.texts), np.array(self.owners, np.int32), np.array(self.weights, np.float64)
 
@@ -59,7 +59,7 @@ def read_items(
     inputs: Inputs,
     item_columns: ColumnNames,
     benchmark_column: str | None,
-    use: Callable[[Callable[[Rejected], None]], Callable[[Rejected], None]],
+    use: Callable[[Reject], Reject],
     max_unreadable: float = MAX_UNREADABLE,
 ) -> Items:
     """Read all items.
@@ -128,7 +128,7 @@ def _add(items: Items, number: int, batch: DocumentBatch, benchmark: str | None,
         items.ids.append(str(len(items.ids)) if identifier is None else identifier)
 
 
-def _records(batch: DocumentBatch, task: Task) -> Iterator[dict[str, Any]]:
+def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
     """Yield the columns of each row; items are few."""
     if isinstance(batch.payload, pa.RecordBatch):
         yield from batch.payload.to_pylist()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup import schemas
 from neardup.arrays import Ints, Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.decide.priority import rank_columns
-from neardup.documents.batch import Corpus, DocumentBatch, Rejected, Tally, ValueNames, concatenate, rejecter
+from neardup.documents.batch import Corpus, DocumentBatch, Reject, Rejected, Tally, ValueNames, concatenate, rejecter
 from neardup.errors import InputError
 from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
@@ -321,11 +321,7 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLo
 
 
 def map_batches(
-    tasks: list[Task],
-    work: Callable[[pa.Array], T],
-    threads: int,
-    progress: Progress,
-    reject: Callable[[Rejected], None],
+    tasks: list[Task], work: Callable[[pa.Array], T], threads: int, progress: Progress, reject: Reject
 ) -> Iterator[tuple[DocumentBatch, T]]:
     """Yield batches with the result of `work` on their texts, in input order.
 
@@ -337,7 +333,7 @@ def map_batches(
         yield batch, result
 
 
-def _batches(tasks: list[Task], threads: int, reject: Callable[[Rejected], None]) -> Iterator[DocumentBatch]:
+def _batches(tasks: list[Task], threads: int, reject: Reject) -> Iterator[DocumentBatch]:
     for _, entry in read_tasks(tasks, threads):
         if isinstance(entry, Rejected):
             reject(entry)
@@ -354,9 +350,7 @@ def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
     return bool(kinds[0] == kinds[1])
 
 
-def count_corpus(
-    tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Callable[[Rejected], None]
-) -> IdfTable:
+def count_corpus(tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Reject) -> IdfTable:
     """Return the document frequencies of all features of the documents of all tasks.
 
     Notes

@@ -5,17 +5,18 @@ Which options an engine, a method or a rule of decision does not take, these ref
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from neardup.errors import SettingError
+from neardup.settings.constraints import Options
 
 
 class _Refusal(NamedTuple):
     """A row: the function that runs, or the kind of its method; when it is refused; the sentence, with the options."""
 
     run: str
-    applies: Callable[[Mapping[str, Any]], bool]
+    applies: Callable[[Options], bool]
     sentence: str
 
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -17,10 +17,11 @@ from neardup.arrays import flatten_strings
 from neardup.decide.priority import rank_columns
 from neardup.decide.rule import Rule
 from neardup.decide.sieve import Sieve
-from neardup.documents.batch import Columns, Rejected, rejecter
+from neardup.documents.batch import Columns, Reject, rejecter
 from neardup.documents.pages import TEXT_COLUMN
 from neardup.errors import ColumnError, InputError
 from neardup.executor import count_threads
+from neardup.files import JsonObject
 from neardup.fingerprints.fingerprints import Fingerprints, has_fingerprints
 from neardup.fingerprints.signatures import Signatures
 from neardup.formats.reading import InputFile, Part, Task, UnreachableInput
@@ -33,7 +34,7 @@ from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
 from neardup.runs.options import check_reading
 from neardup.runs.overlap import Output, refuse_replacing
-from neardup.settings.constraints import ColumnNames, check_columns, check_flag, plain
+from neardup.settings.constraints import ColumnNames, Options, check_columns, check_flag, plain
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
 from neardup.settings.run import MAX_DOCUMENT_BYTES, Keep, OnError, RunSettings, SelectionSettings, TextUnit
@@ -298,12 +299,12 @@ _UNREPORTED = {
 """The options that do not change a result: where it is written, and how the machine is used."""
 
 
-def reported_options(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def reported_options(arguments: Options, defaults: Options) -> JsonObject:
     """Return the options of a call that change its result, by their names on the command line, as values for JSON.
 
     Those that have their default are left out. One that JSON has no value for, such as a table or a function, is None.
     """
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
@@ -321,12 +322,12 @@ def _reported_names(source: Source) -> list[str] | None:
     return [shown_address(name) for name in names] if 0 < len(names) <= _MAX_NAMES else None
 
 
-def _options_of(settings: MethodSettings) -> dict[str, Any]:
+def _options_of(settings: MethodSettings) -> JsonObject:
     """Return the options of a method: its name, and the settings that differ from those of the name."""
     name = next((name for name, known in METHODS.items() if type(known) is type(settings)), None)
     if name is None:
         return {"method": None}
-    options = {"method": name} | _changed(settings, METHODS[name])
+    options: JsonObject = {"method": name} | _changed(settings, METHODS[name])
     words = options.get("tokens")
     if isinstance(words, Jieba):
         changed = _changed(words, Jieba())
@@ -335,7 +336,7 @@ def _options_of(settings: MethodSettings) -> dict[str, Any]:
     return options
 
 
-def _changed(settings: Any, default: Any) -> dict[str, Any]:
+def _changed(settings: Any, default: Any) -> JsonObject:
     """Return the settings that differ from their default."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     return {name: value for name, value in values.items() if value != getattr(default, name)}
@@ -378,7 +379,7 @@ class Run:
     table: str = "removed.parquet"
     outputs: tuple[Output | None, ...] = ()
     progress: bool | Progress = False
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Options = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for columns in (self.inputs.text_column, self.inputs.id_column):
@@ -419,9 +420,7 @@ class Run:
         """Raise OutputError if an output would replace an input."""
         refuse_replacing(self.outputs, [task.part for task in tasks if isinstance(task.part, InputFile)])
 
-    def rejecter(
-        self, use: Callable[[Rejected], None], before: str = "nothing is written"
-    ) -> Callable[[Rejected], None]:
+    def rejecter(self, use: Reject, before: str = "nothing is written") -> Reject:
         """Return the function to call with each row that cannot be read; see documents.corpus.rejecter."""
         return rejecter(self.settings.on_error, use, before)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from neardup.arrays import Array
 from neardup.errors import NeardupError, OutputError, ResumeError, SettingError
-from neardup.files import AnyPath, read_json, write_json
+from neardup.files import AnyPath, JsonObject, read_json, write_json
 from neardup.formats.reading import Task
 from neardup.runs.directory import OutputDirectory
 from neardup.schemas import KEYS, Column
@@ -37,11 +37,7 @@ except ImportError:  # on Windows, which has no such limit
 
 
 def prepare(
-    scratch: Scratch,
-    tasks: Sequence[Task],
-    settings: dict[str, Any],
-    resume: bool,
-    folder: OutputDirectory | None = None,
+    scratch: Scratch, tasks: Sequence[Task], settings: JsonObject, resume: bool, folder: OutputDirectory | None = None
 ) -> bool:
     """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
 
@@ -70,10 +66,10 @@ def prepare(
     return resuming
 
 
-def _read_note(file: Path) -> dict[str, Any]:
+def _read_note(file: Path) -> JsonObject:
     """Read a record of an interrupted run. Raises ResumeError if it is damaged."""
     try:
-        record: dict[str, Any] = read_json(file)
+        record: JsonObject = read_json(file)
     except ValueError as error:
         raise ResumeError(
             f"The record {file} of the interrupted run is damaged: {error}. The run cannot be resumed: run without "
@@ -82,7 +78,7 @@ def _read_note(file: Path) -> dict[str, Any]:
     return record
 
 
-def _describe(tasks: Sequence[Task], settings: dict[str, Any]) -> dict[str, Any]:
+def _describe(tasks: Sequence[Task], settings: JsonObject) -> JsonObject:
     return {
         "version": __version__,
         "settings": settings,
@@ -93,7 +89,7 @@ def _describe(tasks: Sequence[Task], settings: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _differences(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """Return the differences between two records."""
     if old.get("version") != new["version"]:
         yield f"version {old.get('version')}, now {new['version']}"
@@ -155,12 +151,12 @@ class Scratch:
             file.seek(first * values.itemsize)
             _write(file, values)
 
-    def checkpoint(self, state: dict[str, Any]) -> None:
+    def checkpoint(self, state: JsonObject) -> None:
         """Record `state` and the lengths of all columns, in one step."""
         lengths = {column.name: column.stat().st_size for column in self._columns()}
         write_json(self.directory / "checkpoint.json", {"state": state, "lengths": lengths})
 
-    def restore(self) -> dict[str, Any] | None:
+    def restore(self) -> JsonObject | None:
         """Truncate all columns to the last checkpoint and return its state, or None if there is none.
 
         Raises
@@ -183,7 +179,7 @@ class Scratch:
                     "cannot be resumed: run without resume (--resume) to start again."
                 )
             os.truncate(column, length)
-        state: dict[str, Any] = record["state"]
+        state: JsonObject = record["state"]
         return state
 
     def _columns(self) -> list[Path]:

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral
@@ -17,6 +17,8 @@ from neardup.errors import ColumnError, InputError, NeardupError, SettingError
 
 ColumnNames: TypeAlias = str | Sequence[str] | None
 """A column, or several that are joined; None chooses one by its name."""
+Options: TypeAlias = Mapping[str, Any]
+"""Values of options, by the names of the parameters."""
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console
 from rich.text import Text
 
 from neardup.cli.render.reports import print_troubles
 from neardup.cli.render.suggestion import print_example
 from neardup.cli.render.table import Rows, is_unicode, print_table
-from neardup.report.rows import loss_rows, scores
+from neardup.files import JsonObject
+from neardup.report.rows import Report, loss_rows, scores
 from neardup.report.wording import noun, percent, plural, say, translated, visible
 from neardup.results import Sweep
 
@@ -39,7 +38,7 @@ _BAR = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def print_evaluations(found: dict[str, dict[str, Any]], files: dict[str, str | None]) -> None:
+def print_evaluations(found: dict[str, JsonObject], files: dict[str, str | None]) -> None:
     """Print the reports of evaluations, by the name of the method, and the files that were written."""
     console = Console(highlight=False)
     first = next(iter(found.values()))
@@ -58,7 +57,7 @@ def print_evaluations(found: dict[str, dict[str, Any]], files: dict[str, str | N
     print_troubles(first | {"warnings": list(unique)}, console)
 
 
-def _print_truth(report: dict[str, Any], console: Console) -> None:
+def _print_truth(report: Report, console: Console) -> None:
     """Print the labels or judged pairs that the methods are scored on."""
     truth, rows = report["truth"], Rows()
     rows.count("Read", report["counts"]["read"], noun(report["counts"]["read"], "document"))
@@ -73,14 +72,14 @@ def _print_truth(report: dict[str, Any], console: Console) -> None:
     rows.print(console)
 
 
-def _print_figures(found: dict[str, dict[str, Any]], console: Console) -> None:
+def _print_figures(found: dict[str, JsonObject], console: Console) -> None:
     """Print a column of figures for each method."""
     columns = [_figures(report) for report in found.values()]
     rows = [tuple(map(translated, (name, *(column[name] for column in columns)))) for name in columns[0]]
     print_table(console, ("", *found), rows, is_bold=lambda row: row[0].strip() == "F1")
 
 
-def _figures(report: dict[str, Any]) -> dict[str, str]:
+def _figures(report: Report) -> dict[str, str]:
     """Return the figures of a method by their names."""
     at, best, rand = report["at_threshold"], report["best"], {}
     if report["adjusted_rand"] is not None:
@@ -96,7 +95,7 @@ def _figures(report: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
+def _print_lengths(found: dict[str, JsonObject], console: Console) -> None:
     """Print precision and recall by the length of the shorter text."""
     several, rows = len(found) > 1, []
     for scores_of_length in zip(*(report["by_length"] for report in found.values()), strict=True):
@@ -110,7 +109,7 @@ def _print_lengths(found: dict[str, dict[str, Any]], console: Console) -> None:
     print_table(console, ("characters", "texts", "to find", *heads), rows, left=())
 
 
-def _print_curve(name: str, report: dict[str, Any], console: Console) -> None:
+def _print_curve(name: str, report: Report, console: Console) -> None:
     """Print the scores over the curve, with F1 as bars; the best is bold, the limit of the method is marked."""
     limit = _limit_of(report)
     chosen, best = report["at_threshold"][limit], report["best"][limit]
@@ -134,11 +133,11 @@ def _mark(is_chosen: bool, is_best: bool) -> str:
     return f" <- {translated(notes)}" if notes else ""
 
 
-def _limit_of(report: dict[str, Any]) -> str:
+def _limit_of(report: Report) -> str:
     return "threshold" if "threshold" in report["best"] else "max_distance"
 
 
-def _within(report: dict[str, Any], score: dict[str, Any]) -> str:
+def _within(report: Report, score: JsonObject) -> str:
     """Return the limit from which, or up to which, pairs are found."""
     limit = _limit_of(report)
     return f"{score[limit]:g} or more" if limit == "threshold" else f"{plural(score[limit], 'bit')} or less"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from typing import Any
 
 import click
 import numpy as np
@@ -17,14 +16,16 @@ from neardup.answers import Document
 from neardup.cli.render import reports
 from neardup.cli.render.table import Rows
 from neardup.cli.running import print_json
+from neardup.files import JsonObject
 from neardup.report.wording import memory, noun, plural, say, translated, visible
+from neardup.settings.constraints import Options
 from neardup.stores.base import Import
 
 _LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
 _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 
-def print_info(info: Mapping[str, Any]) -> None:
+def print_info(info: JsonObject) -> None:
     """Print what `Index.info` returns."""
     rows, documents = Rows(), info["documents"]
     rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
@@ -50,7 +51,7 @@ def print_info(info: Mapping[str, Any]) -> None:
     rows.print(Console(highlight=False))
 
 
-def _settings(values: Mapping[str, Any], names: Sequence[str]) -> str:
+def _settings(values: Options, names: Sequence[str]) -> str:
     shown = [(name, values[name]) for name in names if values.get(name) is not None]
     return ", ".join(str(value) if name == "method" else f"{name}={value}" for name, value in shown)
 
@@ -59,7 +60,7 @@ def _moment(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def print_added(report: dict[str, Any]) -> None:
+def print_added(report: JsonObject) -> None:
     """Print the report of documents that were added or staged."""
     reports.print_report(report, None)
 
@@ -77,7 +78,7 @@ def print_merged(counts: dict[str, int]) -> None:
     click.echo(translated(f"{plural(counts['read'], 'document')}: {found}"))
 
 
-def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
+def print_hits(report: JsonObject, hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
     """Print the report of a query, and the hits, unless they were written to a file."""
     if as_json:
         rows = {} if output is not None else {"hits": hits.to_pylist()}
@@ -95,7 +96,7 @@ def print_hits(report: dict[str, Any], hits: pa.Table, output: str | None, *, qu
         reports.print_rejected(report, console)
 
 
-def _hit(row: Mapping[str, Any]) -> Text:
+def _hit(row: JsonObject) -> Text:
     names = [name for name in ("similarity", "structure") if row.get(name) is not None]
     measures = [translated(f"{row[name]:.4f} {name}") for name in names]
     measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
@@ -105,12 +106,12 @@ def _hit(row: Mapping[str, Any]) -> Text:
     return line if row["payload"] is None else line.append(f"  {visible(row['payload'])}", "not bold dim")
 
 
-def rows_of(documents: Sequence[Document]) -> list[dict[str, Any]]:
+def rows_of(documents: Sequence[Document]) -> list[JsonObject]:
     """Return documents of an index as rows of values."""
     return [asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents]
 
 
-def print_documents(found: Sequence[dict[str, Any]]) -> None:
+def print_documents(found: Sequence[JsonObject]) -> None:
     """Print documents of an index."""
     for row in found:
         rows = Rows()

@@ -5,7 +5,7 @@ the end.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ from neardup import schemas
 from neardup.arrays import Mask, Positions, Rows, arrow_of_strings, grow
 from neardup.decide.outcome import SHORT
 from neardup.decide.rule import Confirmed, Found, Queue
-from neardup.documents.batch import Columns, Corpus, DocumentBatch, Rejected
+from neardup.documents.batch import Columns, Corpus, DocumentBatch, Reject
 from neardup.engines.base import Engine, Searched
 from neardup.errors import InputError, NeardupError
 from neardup.executor import group_small
-from neardup.files import read_json, write_json
+from neardup.files import JsonObject, read_json, write_json
 from neardup.formats.reading import Task, known_total
 from neardup.formats.tables import TablePart
 from neardup.index import collection, maintenance
@@ -74,9 +74,7 @@ class _Kept(TablePart):
         super().__init__(pa.table({schemas.ROWS.name: rows}), address)
         self.format, self._snapshot, self._rows, self._is_gone = "index", snapshot, rows, is_gone
 
-    def read(
-        self, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
-    ) -> Iterator[DocumentBatch]:
+    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
         """Yield the documents with their texts, if the index stores them."""
         for start in range(0, len(self._rows), _TEXTS_AT_ONCE):
             part = slice(start, start + _TEXTS_AT_ONCE)
@@ -268,7 +266,7 @@ class IndexEngine(Engine):
             ),
         )
 
-    def commit(self, report: dict[str, Any], folder: OutputDirectory | None) -> None:
+    def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:
         """Add the documents of the run to the index, if it was opened to be updated, and write the report of that."""
         if not isinstance(self._snapshot, Writer):
             return

@@ -11,11 +11,10 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Rows, arrow_of, begins_run, flatten_strings, join_arrays, offsets_from_lengths
+from neardup.arrays import Int32s, Rows, arrow_of, begins_run, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.candidates.items import Finder, ItemTable, Matches
 from neardup.decide.items import ALL, ENOUGH, FURTHER, KEPT, Kept, decide_hits, keep_matches
 from neardup.documents.batch import Corpus, DocumentBatch
@@ -40,7 +39,7 @@ class _Batch(NamedTuple):
     ranges : the characters of each match. excerpts : by document and item that is kept.
     """
 
-    keys: npt.NDArray[np.int32]
+    keys: Int32s
     kept: Kept
     matches: Matches
     ranges: Rows

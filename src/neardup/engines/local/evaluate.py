@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from neardup.engines.local import pipeline
 from neardup.engines.local.pipeline import Search
 from neardup.errors import InputError
 from neardup.features.described import distinct_lists
+from neardup.files import JsonObject
 from neardup.formats.reading import Task
 from neardup.methods.base import Described, Method
 from neardup.output import write
@@ -56,8 +57,8 @@ class Evaluated(NamedTuple):
     by_length: list[tuple[int, int, Score]]
     clusters: tuple[float | None, float | None]
     found: Findings
-    truth: dict[str, Any]
-    rejected: list[dict[str, Any]]
+    truth: JsonObject
+    rejected: list[JsonObject]
     errors: Errors | None
 
 
@@ -66,7 +67,7 @@ class _Known(NamedTuple):
 
     truth: Truth
     classes: Ints
-    counts: dict[str, Any]
+    counts: JsonObject
     warnings: list[str]
 
 
@@ -229,7 +230,7 @@ def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome
     return _Known(judgements, classes, counts, warnings)
 
 
-def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, dict[str, Any]]:
+def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, JsonObject]:
     labels = pc.if_else(pc.equal(labels, ""), pa.scalar(None, labels.type), labels)
     if labels.null_count == len(labels):
         raise InputError(
@@ -242,7 +243,7 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, dict[str, A
     return Labels(codes), counts
 
 
-def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, dict[str, Any], list[str]]:
+def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, JsonObject, list[str]]:
     """Return the judged pairs of documents of the corpus; count and name the ids that are not in the corpus."""
     left, right = (pc.index_in(column, value_set=ids) for column in (verdicts.left_ids, verdicts.right_ids))
     there = pc.and_(left.is_valid(), right.is_valid())

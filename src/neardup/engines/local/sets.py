@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import kernels, schemas
-from neardup.arrays import Ints, Mask, Words, arrow_of
+from neardup.arrays import Ints, Mask, Uint32s, Words, arrow_of
 from neardup.documents.batch import BatchCache, Corpus, DocumentBatch
 from neardup.executor import map_ordered
 from neardup.features.shingles import Workspace, Workspaces
@@ -113,7 +112,7 @@ class _Places(NamedTuple):
     """Where the sets of documents begin, and their sizes."""
 
     starts: Ints
-    sizes: npt.NDArray[np.uint32]
+    sizes: Uint32s
 
 
 def _from_columns(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import arrow_of, flatten_strings
-from neardup.documents.batch import Rejected
+from neardup.documents.batch import Reject
 from neardup.documents.texts import as_text, is_text
 from neardup.documents.views import num_bytes
 from neardup.errors import InputError
@@ -42,12 +42,7 @@ class Column(NamedTuple):
 
 
 def sign_corpus(
-    tasks: list[Task],
-    sketcher: Sketcher,
-    threads: int,
-    counts: SignedCounts,
-    progress: Progress,
-    reject: Callable[[Rejected], None],
+    tasks: list[Task], sketcher: Sketcher, threads: int, counts: SignedCounts, progress: Progress, reject: Reject
 ) -> Iterator[Sketches]:
     """Yield the rows of the documents of all tasks, in order; `counts` is updated."""
     scheme = sketcher.scheme

@@ -14,8 +14,9 @@ from neardup import schemas
 from neardup.arrays import Integers, Ints, arrow_of, arrow_of_bytes, begins_run, find_in
 from neardup.methods.stages import batch_of
 
-Place = Callable[[pa.RecordBatch], tuple[Integers, Integers]]
-"""Returns rows of a table, and the cell of each; a row may go to several cells."""
+Placed = tuple[Integers, Integers]
+"""Rows of a table, and the cell of each; a row may go to several cells."""
+Place = Callable[[pa.RecordBatch], Placed]
 _AT_ONCE = 64 << 20  # bytes of tables that a worker sorts by cell
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 

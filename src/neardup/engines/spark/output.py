@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -34,7 +34,7 @@ from neardup.engines.spark.source import PART, PART_SHIFT, Files
 from neardup.errors import ClusterError, OutputError
 from neardup.features.grouping import hash_values
 from neardup.features.vectors import texts_of
-from neardup.files import AnyPath
+from neardup.files import AnyPath, JsonObject
 from neardup.formats.reading import Task, changed
 from neardup.methods.base import Method
 from neardup.methods.stages import Batches, Read
@@ -173,7 +173,7 @@ def _num_overflows(outcome: Outcome) -> int:
     return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
 
 
-def count_by_value(outcome: Outcome, column: str | None) -> dict[str, Any] | None:
+def count_by_value(outcome: Outcome, column: str | None) -> JsonObject | None:
     """Return the documents and removals of each value of the counted column; see report.losses.removed_by_value."""
     if column is None:
         return None

@@ -21,7 +21,7 @@ from neardup.candidates.blocks import Radius, choose_join_blocks
 from neardup.candidates.cells import choose_cells
 from neardup.decide.priority import sort_keys
 from neardup.engines.spark import decide, session
-from neardup.engines.spark.blocks import Cells, Place, cells_of, collect, exchange, gather, hashed, scatter
+from neardup.engines.spark.blocks import Cells, Place, Placed, cells_of, collect, exchange, gather, hashed, scatter
 from neardup.engines.spark.decide import first_of_clusters, removed_by_sieve
 from neardup.engines.spark.source import NEW, PART, PART_SHIFT, SLICES_PER_CORE, Corpus, Files
 from neardup.features.binary import rows_of
@@ -540,11 +540,11 @@ def _list_entries(batches: Batches, method: Method, connected: bool) -> Iterator
         yield from stages.list_entries([nodes], method)
 
 
-def _place_contents(rows: pa.RecordBatch, num_cells: int) -> tuple[Integers, Integers]:
+def _place_contents(rows: pa.RecordBatch, num_cells: int) -> Placed:
     return np.arange(len(rows)), cells_of(rows_of(rows["content"])[:, 0].view(np.int64), num_cells)
 
 
-def _place_by_file(rows: pa.RecordBatch) -> tuple[Integers, Integers]:
+def _place_by_file(rows: pa.RecordBatch) -> Placed:
     return np.arange(len(rows)), rows["document"].to_numpy() >> PART_SHIFT
 
 
@@ -563,24 +563,24 @@ def _list_needed(batches: Batches, method: Method, cells: Broadcast[Cells]) -> I
         yield batch_of(schemas.NEEDED, known[number], cell)
 
 
-def _place_pairs(pairs: pa.RecordBatch, cells: Broadcast[Cells]) -> tuple[Integers, Integers]:
+def _place_pairs(pairs: pa.RecordBatch, cells: Broadcast[Cells]) -> Placed:
     return np.arange(len(pairs)), cells.value.of(pairs["right"].to_numpy())
 
 
-def _place_sets(documents: pa.RecordBatch) -> tuple[Integers, Integers]:
+def _place_sets(documents: pa.RecordBatch) -> Placed:
     cells = documents["cells"]
     return np.repeat(np.arange(len(documents)), pc.list_value_length(cells).to_numpy()), cells.flatten().to_numpy()
 
 
-def _place_by_part(documents: pa.RecordBatch) -> tuple[Integers, Integers]:
+def _place_by_part(documents: pa.RecordBatch) -> Placed:
     return np.arange(len(documents)), (documents["position"].to_numpy() & NEW - 1) >> PART_SHIFT
 
 
-def _listed_first(pairs: pa.RecordBatch) -> tuple[Integers, Integers]:
+def _listed_first(pairs: pa.RecordBatch) -> Placed:
     return np.arange(len(pairs)), (pairs["left"].to_numpy() < 0).astype(np.int64)
 
 
-def _in_one(table: pa.RecordBatch) -> tuple[Integers, Integers]:
+def _in_one(table: pa.RecordBatch) -> Placed:
     return np.arange(len(table)), np.zeros(len(table), np.int64)
 
 
