@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -212,7 +212,8 @@ def decide(run: Run, searched: Searched) -> Decided:
     decision = run.rule.decide(searched.found)
     outcome = searched.outcome(decision)
     by_value = count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
-    return Decided(searched, decision, outcome, by_value)
+    # What the recall was estimated from, all features of candidates, is not needed to write the output.
+    return Decided(replace(searched, expected=None), decision, outcome, by_value)
 
 
 @dataclass
