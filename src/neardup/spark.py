@@ -278,10 +278,11 @@ def _run(
     if against is not None:
         frame = frame.unionByName(_frame(against, text_column, id_column, "first", within, length, against=True))
     corpus = Frame(frame, _first_length(frame) if length == 0 else length)
-    with translated(), Run(df.sparkSession, corpus, method, selection, Stages(), all_pairs=all_pairs) as run:
+    given = df.sparkSession, corpus, method, selection, Stages()
+    with translated(), Run(*given, all_pairs=all_pairs, distinct=rule.pairs == "distinct") as run:
         search = run.search()
-        # Workers keep one document of each cluster.
-        by_driver = selection.copies != 1
+        # Workers perform the sieve and the chains, and keep one document of each cluster.
+        by_driver = selection.copies != 1 or selection.linkage not in ("sieve", "connected")
         outcome = decide_rows(run, search, rule) if by_driver else run.decide(search)
         with run.named("ids"):
             _refuse_repeated(outcome.light, id_column)

@@ -157,6 +157,9 @@ def test_its_copies_may_stay_and_an_unknown_rule_is_refused() -> None:
     texts = made_up(4)
     kept = run(texts, 0, keep="first:2").report["counts"]["kept"]
     assert kept >= run(texts, 0).report["counts"]["kept"]
+    none = run(texts, 0, keep="none").report
+    assert none["settings"]["linkage"] == "central"
+    assert none["counts"]["kept"] < len(texts) - none["central"]["centres"]
     with pytest.raises(neardup.errors.SettingError, match="linkage must be one of 'sieve', 'connected', 'central'"):
         neardup.dedup(texts, linkage="centre")
 
@@ -200,3 +203,15 @@ def test_the_rule_runs_on_spark(spark: Any, tmp_path: Path, tables: bool) -> Non
         pairs = [pq.read_table(tmp_path / engine / f"{table}.parquet") for engine in ("spark", "local")]
         assert len(pairs[1])
         assert pairs[0].equals(pairs[1]), table
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(IGNORED)
+def test_the_rule_runs_over_a_dataframe(spark: Any) -> None:
+    from neardup import spark as over_frames
+
+    table = table_of(made_up(5)[:20], 0).sort_by("id")  # a DataFrame comes in the order of its ids
+    frame = spark.createDataFrame(table)
+    found = over_frames.dedup(frame, id_column="id", method=METHOD, linkage="central").removed.collect()
+    here = neardup.dedup(table, method=METHOD, linkage="central").removed.select(["id", "kept_id"]).to_pylist()
+    assert {row["id"]: row["kept_id"] for row in found} == {row["id"]: row["kept_id"] for row in here}

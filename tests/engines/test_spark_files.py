@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,8 +22,10 @@ import neardup
 import servers
 from neardup.decide.outcome import Totals
 from neardup.errors import ClusterError, ColumnError, InputError, OutputError, SettingError
+from neardup.output.job import Job
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Inputs, tasks_of
+from neardup.verify.measured import hamming_distance
 from reference.corpora import random_texts
 from reference.places import REPOSITORY, SHARED_DATA
 from spark_session import IGNORED, require_spark
@@ -187,6 +190,69 @@ def test_every_rule_gives_the_folder_of_a_local_run(spark, tmp_path, name):
         assert report["audit"]["pairs"] > 0
     if options.get("max_bucket_size"):
         assert report["bound"]["documents"] > 0
+
+
+def near_of_one_another() -> list[str]:
+    """Return three texts: the first is within the distance of both others, and these are not of each other."""
+    drawn = random.Random(5)
+    words = [f"word{number}" for number in range(400)]
+    base = [drawn.choice(words) for _ in range(40)]
+    texts = [base]
+    for _ in range(3000):
+        changed = list(base)
+        for _ in range(drawn.choice([1, 1, 2])):
+            changed[drawn.randrange(40)] = drawn.choice(words)
+        texts.append(changed)
+    joined = [" ".join(text) for text in texts]
+    values = neardup.sign(joined, method=neardup.SimHash()).values.reshape(len(joined), -1)[:, 0]
+    near = [row for row in range(1, len(texts)) if 0 < hamming_distance(int(values[0]), int(values[row])) <= 3]
+    left, right = next(
+        pair for pair in combinations(near, 2) if hamming_distance(*(int(values[row]) for row in pair)) > 3
+    )
+    return [joined[0], joined[left], joined[right]]
+
+
+def test_copies_look_up_no_buckets_when_groups_are_decided_about(spark, tmp_path):
+    """A copy of r, after x, would find x in a bucket that lists x, and r would then remove x."""
+    a, z, x = near_of_one_another()
+    r = " ".join(reversed(a.split()))  # other words in a row, the same fingerprint
+    rest = [" ".join(f"own{row}x{number}" for number in range(30)) for row in range(12)]
+    texts = [z, a, r, *rest[:6], x, r, *rest[6:]]
+    pq.write_table(pa.table({"text": texts, "g": [*"ZA", *"R" * 7, "X", *"C" * 7]}), tmp_path / "in.parquet")
+    options = {"method": neardup.SimHash(), "group_by": "g", "group_share": 0.9, "max_bucket_size": 1}
+    report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
+    assert report["groups"]["removed"] == 1
+
+
+@pytest.mark.parametrize("rule", [{"linkage": "connected"}, {"group_by": "g"}])
+def test_hidden_documents_of_an_earlier_collection_are_counted(spark, tmp_path, rule):
+    """Texts of the earlier collection share full buckets, although few are duplicates."""
+    drawn = random.Random(0)
+    common = [f"word{number}" for number in range(30)]
+    old = []
+    for _ in range(8):
+        words = list(common)
+        for _ in range(drawn.randint(2, 6)):
+            words[drawn.randrange(30)] = f"own{drawn.randrange(1000)}"
+        old.append(" ".join(words))
+    new = [" ".join(f"new{row}x{number}" for number in range(30)) for row in range(4)]
+    for name, texts in (("old", old), ("new", new)):
+        pq.write_table(pa.table({"text": texts, "g": ["a"] * len(texts)}), tmp_path / f"{name}.parquet")
+    method = neardup.MinHash(threshold=0.8, ngram=1)
+    options = {"against": tmp_path / "old.parquet", "max_bucket_size": 1, "method": method, **rule}
+    report = compare(spark, tmp_path, tmp_path / "new.parquet", options)
+    assert report["bound"]["documents"] > 0
+
+
+def test_spark_stores_nothing_while_the_output_is_written(spark, tmp_path, monkeypatch):
+    cache = spark._jsparkSession.sharedState().cacheManager()
+    cache.clearCache()
+    pq.write_table(pa.table({"text": random_texts(5, 60)}), tmp_path / "in.parquet")
+    seen = []
+    write = Job._write
+    monkeypatch.setattr(Job, "_write", lambda *given: (seen.append(cache.isEmpty()), write(*given)))
+    neardup.dedup(str(tmp_path / "in.parquet"), engine="spark", output=tmp_path / "out")
+    assert seen == [True]
 
 
 @pytest.mark.parametrize("tables", [True, False])

@@ -116,6 +116,10 @@ class Found:
         """Return the same without scratch files."""
         return replace(self.distinct(), lengths=self.lengths.copy(), values=self.values.copy())
 
+    def decided(self) -> Found:
+        """Return the same without the search, which a rule has asked all that it needs."""
+        return replace(self, unlisted=lambda: (), measure=refuse_to_measure)
+
     def _of_pairs(self, chosen: Mask) -> Found:
         pairs = self.confirmed
         confirmed = pairs._replace(
@@ -125,6 +129,11 @@ class Found:
             best=pairs.best[chosen],
         )
         return replace(self, confirmed=confirmed)
+
+
+def refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
+    """Raise NotImplementedError, where no pairs are measured for a rule."""
+    raise NotImplementedError("A rule measures further pairs while it decides, and not later.")
 
 
 class Names(NamedTuple):

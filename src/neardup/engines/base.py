@@ -56,6 +56,10 @@ class Cleaned(NamedTuple):
     edits: Edits
 
 
+def _release_nothing() -> None:
+    """Release nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Searched:
     """What an engine has read and found.
@@ -64,7 +68,7 @@ class Searched:
     found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. expected : returns the
     similarities by which the chance of pairs to be proposed is known, of positions and measures; None if the recall is
     not estimated. audited : the recall measured on a sample. engine : the facts for the report that only the engine
-    knows.
+    knows. release : drops what the engine stores for the rule, once it has decided.
     """
 
     tasks: list[Task]
@@ -79,6 +83,7 @@ class Searched:
     expected: Callable[[Positions, Positions, Measured], Floats] | None = None
     audited: Recall | None = None
     engine: EngineFacts = NO_FACTS
+    release: Callable[[], None] = _release_nothing
 
     def outcome(self, decision: Decision) -> Outcome:
         """Return the decisions of a rule by documents, with the measurements of the search."""
@@ -212,8 +217,10 @@ def decide(run: Run, searched: Searched) -> Decided:
     decision = run.rule.decide(searched.found)
     outcome = searched.outcome(decision)
     by_value = count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
-    # What the recall was estimated from, all features of candidates, is not needed to write the output.
-    return Decided(replace(searched, expected=None), decision, outcome, by_value)
+    searched.release()
+    # The search has the features of all candidates, which the output does not need.
+    found = searched.found.decided()
+    return Decided(replace(searched, found=found, expected=None, release=_release_nothing), decision, outcome, by_value)
 
 
 @dataclass

@@ -267,6 +267,7 @@ class OutputDirectory:
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
         self.partial, self.scratch = places_of(path, scratch)
         self.result = self.partial / "result"
+        self.is_published = False
         try:
             self._refuse_existing(overwrite)
             self._refuse_foreign()
@@ -389,6 +390,10 @@ class OutputDirectory:
 
     def publish(self) -> None:
         """Move the result into place, or copy it to the remote storage."""
+        self._publish()
+        self.is_published = True
+
+    def _publish(self) -> None:
         if self.remote is not None:
             how = " with resume=True (--resume) to copy the rest" if self.can_resume else ""
             self.remote.copy(self.result, f"Then run again{how}.")

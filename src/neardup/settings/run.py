@@ -106,7 +106,8 @@ class SelectionSettings(Validated):
                     f"keep='none' keeps no copy, and there is nothing to choose: got {self.keep!r}. Use keep='none' "
                     "(--keep none) alone."
                 )
-            object.__setattr__(self, "linkage", "connected")
+            if self.linkage == "sieve":
+                object.__setattr__(self, "linkage", "connected")
 
     @property
     def copies(self) -> int:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup import schemas
 from neardup.arrays import Mask, Positions, Rows, arrow_of_strings, grow
 from neardup.decide.outcome import SHORT
-from neardup.decide.rule import Confirmed, Found, Queue
+from neardup.decide.rule import Confirmed, Found, Queue, refuse_to_measure
 from neardup.documents.batch import Columns, Corpus, DocumentBatch, Reject
 from neardup.engines.base import Engine, Searched
 from neardup.errors import InputError, NeardupError
@@ -247,7 +247,7 @@ class IndexEngine(Engine):
             lengths=np.append(np.zeros(len(nodes), np.int64), scratch.column(schemas.LENGTHS)),
             values=np.append(np.zeros(len(nodes), np.uint64), scratch.column(schemas.VALUES)),
             unlisted=lambda: [],
-            measure=_refuse_to_measure,
+            measure=refuse_to_measure,
             sieved=True,
         )
         is_gone = self._snapshot.rows_of_ids(node_ids) != nodes
@@ -305,10 +305,6 @@ def _confirmed(corpus: Corpus, decisions: _Decisions, keepers: Positions) -> Con
     left_out = np.zeros(corpus.num_documents, np.bool_)
     left_out[corpus.num_against + decisions.truncated] = True
     return Confirmed(kept, keepers, removed, decisions.measured, np.ones(len(removed), np.bool_), left_out, None, None)
-
-
-def _refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
-    raise NotImplementedError("An index measures the pairs that it decides about, and no others.")
 
 
 def _is_noted(note: Path, state: list[Any]) -> bool:

@@ -101,8 +101,12 @@ def run_searches(
         ):
             documents = source._replace(method=search.method.with_idf(source.method.idf), scratch=columns)
             located = locations(tasks, source.corpus, scratch)
-            searched = _find(documents, search.rule, search.selection, stages, threads, located, [])
-            yield searched.outcome(search.rule.decide(searched.found))
+            # No name: the generator would hold the features of this search during the next one.
+            yield _decided(search.rule, _find(documents, search.rule, search.selection, stages, threads, located, []))
+
+
+def _decided(rule: Rule, searched: Searched) -> Outcome:
+    return searched.outcome(rule.decide(searched.found))
 
 
 def _find(

@@ -79,7 +79,8 @@ class SparkEngine(Engine):
             )
             given = spark, corpus, inputs.method, inputs.selection, stages
             reordered = order if run.rule.reorders else None
-            with pipeline.Run(*given, all_pairs=run.rule.pairs == "all", order=reordered) as flow:
+            pairs = run.rule.pairs
+            with pipeline.Run(*given, all_pairs=pairs == "all", distinct=pairs == "distinct", order=reordered) as flow:
                 try:
                     yield flow, corpus
                 finally:
@@ -102,7 +103,8 @@ class SparkEngine(Engine):
             folder.begin(resume=False)
         with translated():
             flow, _ = self._opened.enter_context(self.open(inputs, stages))
-            return self.collect(flow, flow.search(), inputs, scratch)
+            searched = self.collect(flow, flow.search(), inputs, scratch)
+            return replace(searched, release=self.close)
 
     def collect(self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch) -> Searched:
         """Collect what was found on the driver."""
@@ -211,9 +213,10 @@ def deliver(
                 engine.refuse_size(search.num_documents, search.num_pairs)
                 yield _decide_on_workers(engine, flow, corpus, search, inputs, scratch, shared)
     except BaseException:
-        folder.discard()
-        if begun and folder.remote is not None:
-            folder.remote.delete()
+        if not folder.is_published:
+            folder.discard()
+            if begun and folder.remote is not None:
+                folder.remote.delete()
         raise
     finally:
         shared.delete()

@@ -302,9 +302,10 @@ def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -
     first_unlisted = np.full(size, size, np.int64)
     np.minimum.at(first_unlisted, unlisted[1], unlisted[0])
     left_out = np.arange(size) > first_unlisted[queue.representative]
-    left_out[: queue.num_against] = False
     if rule.pairs == "distinct":
         left_out &= queue.is_first
+    else:
+        left_out[: queue.num_against] = False
     return left_out
 
 

@@ -154,7 +154,8 @@ class Outcome(NamedTuple):
 class Run:
     """The flow of one run: a context, in which the number of shuffled partitions fits, unless the user has set it.
 
-    all_pairs : whether to measure every proposed pair and remove nothing. order : numbers the documents in the order of
+    all_pairs : whether to measure every proposed pair and remove nothing. distinct : whether a rule needs the pairs of
+    documents with different contents, so that copies look up no bucket. order : numbers the documents in the order of
     a rule, from their blocks and their number: the columns document and position. None for the order of `keep`.
     """
 
@@ -167,11 +168,13 @@ class Run:
         timed: Stages,
         *,
         all_pairs: bool = False,
+        distinct: bool = False,
         order: Callable[[DataFrame, int], pa.Table] | None = None,
     ) -> None:
         self.spark, self.corpus, self.selection, self.timed = spark, corpus, selection, timed
         self.order = order
         self.all_pairs, self.connected = all_pairs, selection.linkage == "connected" and not all_pairs
+        self.distinct = distinct or self.connected
         self.compile_seconds = spark.sparkContext.accumulator(0.0)
         self._compiled = 0.0  # seconds that are counted
         self.num_features = spark.sparkContext.accumulator(0)
@@ -361,10 +364,10 @@ class Run:
         lookup, num_cells = self.method.value.lookup, self._num_partitions
         place = hashed("bucket", num_cells)
         if self._packed and lookup.radius is None and not lookup.by_sets:
-            listing = partial(_list_entries, connected=self.connected)
+            listing = partial(_list_entries, distinct=self.distinct)
             entries = self._to_blocks(self.entered, listing, place, PLACED)
         else:
-            nodes = self.nodes.withColumn("last", F.col("position")) if self.connected else self.nodes
+            nodes = self.nodes.withColumn("last", F.col("position")) if self.distinct else self.nodes
             if lookup.radius is not None:
                 entries = self._to_blocks(self._list_near(nodes, lookup.radius), _same, place)
             else:
@@ -531,11 +534,11 @@ def _select(batches: Batches, method: Method, names: Sequence[str]) -> Iterator[
         yield batch.select(names)
 
 
-def _list_entries(batches: Batches, method: Method, connected: bool) -> Iterator[pa.RecordBatch]:
-    """Return the buckets of the first documents of each content, of PLACED. connected : copies do not query."""
+def _list_entries(batches: Batches, method: Method, distinct: bool) -> Iterator[pa.RecordBatch]:
+    """Return the buckets of the first documents of each content, of PLACED. distinct : copies do not query."""
     for rows in batches:
         nodes = rows.filter(pc.equal(rows["position"], rows["first"]))
-        if connected:
+        if distinct:
             nodes = nodes.set_column(nodes.schema.get_field_index("last"), "last", nodes["position"])
         yield from stages.list_entries([nodes], method)
 
