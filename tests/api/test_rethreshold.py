@@ -235,3 +235,9 @@ def test_the_number_of_removals_is_a_whole_one(tmp_path: Path, count) -> None:
         neardup.dedup(["a text"]).least_similar(count)
     with pytest.raises(SettingError, match=r"least_similar is not in the result: got tables=False. Use tables=True"):
         neardup.dedup(["a text"], tables=False, output=tmp_path / "out").least_similar()
+
+
+def test_the_report_names_the_limit_that_decided() -> None:
+    texts = ["a b c d e f g h", "a b c d e f g i", "other words"]
+    run = neardup.dedup(texts, method="simhash", max_distance=9, rethreshold=True)
+    assert "within 2 bits" in run.rethreshold(max_distance=2)._repr_html_()

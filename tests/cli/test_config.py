@@ -153,7 +153,7 @@ def test_a_collection_or_a_function_that_a_file_cannot_contain_is_null_and_named
     assert texts == {"inputs": None, "against": None, "method": "minhash", "tokens": None}
     Path("a.json").write_text(json.dumps({"command": "dedup", "options": texts}))
     result = run("dedup", "in.jsonl", "-o", "out", "--config", "a.json")
-    assert "The run of a.json used a Python object as against, which a file cannot contain" in result.stderr
+    assert "The run of a.json used a Python object as against, or more names than a report contains" in result.stderr
     Path("a.json").write_text(json.dumps({"command": "dedup", "options": {"inputs": None}}))
     assert "Missing argument 'INPUT...'" in run("dedup", "-o", "out", "--config", "a.json").stderr
 
@@ -170,3 +170,17 @@ def test_the_report_of_an_answer_at_another_limit_has_the_limit() -> None:
     swept = neardup.dedup("in.jsonl", text_column="body", rethreshold=True)
     again = swept.rethreshold(threshold=0.9)
     assert again.report["options"] == swept.report["options"] | {"threshold": 0.9}
+
+
+def test_a_run_with_longer_signatures_is_repeated() -> None:
+    done = neardup.dedup("in.jsonl", text_column="body", method=neardup.MinHash(num_hashes=256), output="out")
+    result = run("dedup", "--config", "out/report.json", "-o", "again")
+    assert result.exit_code == 0, result.stderr
+    repeated = json.loads(Path("again/report.json").read_text())
+    assert repeated["counts"] == done.report["counts"]
+    assert repeated["bands"] == done.report["bands"]
+
+
+def test_a_source_that_is_no_address_is_refused_as_such() -> None:
+    with pytest.raises(neardup.errors.NeardupError, match="redis"):
+        neardup.dedup("redis://[bad/x")

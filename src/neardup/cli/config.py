@@ -123,6 +123,7 @@ def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
     lost = next((key for key, value in options.items() if value is None and key != "inputs"), None)
     if lost is not None:  # other inputs can be named beside the report
         raise SettingError(
-            f"The run of {name} used a Python object as {lost}, which a file cannot contain. Repeat it in Python."
+            f"The run of {name} used a Python object as {lost}, or more names than a report contains. Repeat it in "
+            "Python, or give the options anew."
         )
     return options

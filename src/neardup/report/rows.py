@@ -66,7 +66,7 @@ class _Look(NamedTuple):
 _RESULTS = {
     "dedup": ("read", "kept", "removed", "removed_exact", "removed_near", "removed_with_group"),
     "cluster": ("read", "clusters", "clustered", "largest", "known", "single"),
-    "find-pairs": ("read", "fingerprints", "pairs", "pairs_exact", "pairs_near", "compared"),
+    "find-pairs": ("read", "fingerprints", "pairs", "pairs_exact", "pairs_near"),
     "sign": ("read", "signed"),
     "contamination": ("items", "read", "contaminated", "boilerplate", "short", "clean"),
     "passages": ("read",),
@@ -287,7 +287,8 @@ def limits_of(report: Report) -> str:
     parts = []
     near = report.get("fingerprints")
     if near:
-        parts = [say("remarks.near", **near)]
+        distance = settings.get("max_distance", near["max_distance"])  # of a later limit, not of the search
+        parts = [say("remarks.near", **{**near, "max_distance": distance})]
         limits = {"jaccard": settings.get("threshold")} if is_confirmed(report) else {}
     for name, limit in limits.items():
         if limit is not None:

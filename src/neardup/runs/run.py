@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
@@ -313,13 +314,21 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
             options[_SOURCES[name]] = _reported_names(value)
         elif (type(value), value) != (type(defaults[name]), defaults[name]):
             options[name] = value
-    return dict(json.loads(json.dumps(options, default=lambda _: None, skipkeys=True, sort_keys=True)))
+    try:
+        text = json.dumps(options, default=lambda _: None, skipkeys=True)
+    except ValueError:  # a list that contains itself, which is refused when it is read
+        return {}
+    return dict(sorted(json.loads(text).items()))
 
 
 def _reported_names(source: Source) -> list[str] | None:
     """Return the names of a collection without passwords; None if it has none, or too many for a report."""
     names = named_paths(getattr(source, "address", source))  # that of an open index
-    return [shown_address(name) for name in names] if 0 < len(names) <= _MAX_NAMES else None
+    if not 0 < len(names) <= _MAX_NAMES:
+        return None
+    with suppress(ValueError):  # of an address that is refused when it is opened
+        return [shown_address(name) for name in names]
+    return None
 
 
 def _options_of(settings: MethodSettings) -> JsonObject:
@@ -328,6 +337,10 @@ def _options_of(settings: MethodSettings) -> JsonObject:
     if name is None:
         return {"method": None}
     options: JsonObject = {"method": name} | _changed(settings, METHODS[name])
+    if options.pop("num_hashes", None) is not None:  # no option of a run, but it may limit the bands
+        bands = method_of(settings).lookup.bands
+        if bands is not None:
+            options |= {"num_bands": bands.num_bands, "rows_per_band": bands.rows_per_band}
     words = options.get("tokens")
     if isinstance(words, Jieba):
         changed = _changed(words, Jieba())
