@@ -294,3 +294,23 @@ def test_the_command_line_has_the_same_options(name: str, source: Path, monkeypa
     assert f"discarding the interrupted run in out.partial, which had read {len(TEXTS)} documents" in again.output
     assert again.exit_code == 0
     assert os.listdir("fast") == []
+
+
+@every_command
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()], ids=["an error", "an interruption"])
+def test_an_output_stays_if_the_new_one_cannot_take_its_place(
+    name: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    COMMANDS[name]("in.jsonl", output="out")
+    before = Path("out/report.json").read_bytes()
+    move = os.replace
+
+    def fail(source: Any, target: Any) -> None:
+        if Path(source).name == "result":
+            raise error
+        move(source, target)
+
+    monkeypatch.setattr(directory.os, "replace", fail)
+    with pytest.raises((OutputError, KeyboardInterrupt)):
+        COMMANDS[name]("in.jsonl", output="out", overwrite=True)
+    assert Path("out/report.json").read_bytes() == before

@@ -390,17 +390,24 @@ class OutputDirectory:
 
     def publish(self) -> None:
         """Move the result into place, or copy it to the remote storage."""
-        self._publish()
-        self.is_published = True
-
-    def _publish(self) -> None:
         if self.remote is not None:
             how = " with resume=True (--resume) to copy the rest" if self.can_resume else ""
             self.remote.copy(self.result, f"Then run again{how}.")
         else:
-            if Path(self.path).exists():
-                os.replace(self.path, self.partial / "old")
+            self._move()
+        self.is_published = True
+
+    def _move(self) -> None:
+        """Move the result into place; after an error, an output that it was to replace is there as before."""
+        old = self.partial / "old"
+        if Path(self.path).exists():
+            os.replace(self.path, old)
+        try:
             os.replace(self.result, self.path)
+        except BaseException:
+            if old.exists():
+                os.replace(old, self.path)
+            raise
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a file of the finished output anew. Raises OutputError."""
