@@ -118,7 +118,7 @@ class Found:
 
     def decided(self) -> Found:
         """Return the same without the search, which a rule has asked all that it needs."""
-        return replace(self, unlisted=lambda: (), measure=refuse_to_measure)
+        return replace(self, unlisted=_no_unlisted, measure=refuse_to_measure)
 
     def _of_pairs(self, chosen: Mask) -> Found:
         pairs = self.confirmed
@@ -129,6 +129,10 @@ class Found:
             best=pairs.best[chosen],
         )
         return replace(self, confirmed=confirmed)
+
+
+def _no_unlisted() -> Iterable[tuple[Positions, Positions]]:
+    return ()
 
 
 def refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
