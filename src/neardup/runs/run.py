@@ -39,7 +39,6 @@ from neardup.settings.constraints import ColumnNames, Options, check_columns, ch
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
 from neardup.settings.run import MAX_DOCUMENT_BYTES, Keep, OnError, RunSettings, SelectionSettings, TextUnit
-from neardup.stores.addresses import shown_address
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
@@ -326,6 +325,10 @@ def _reported_names(source: Source) -> list[str] | None:
     names = named_paths(getattr(source, "address", source))  # that of an open index
     if not 0 < len(names) <= _MAX_NAMES:
         return None
+    if not any("://" in name for name in names):
+        return names
+    from neardup.stores.addresses import shown_address  # loads the stores
+
     with suppress(ValueError):  # of an address that is refused when it is opened
         return [shown_address(name) for name in names]
     return None
