@@ -259,7 +259,7 @@ def test_an_index_beside_files_is_refused(make):
 
 
 def test_update_needs_an_index():
-    with pytest.raises(SettingError, match="update must be False on this machine: got True; there is no index"):
+    with pytest.raises(SettingError, match="update is not applicable on this machine: got True; there is no index"):
         neardup.dedup(["a"], against=["b"], update=True)
 
 
