@@ -23,7 +23,7 @@ from neardup.report import charts
 from neardup.report.items import MarkedPair, marked_text
 from neardup.report.page import first_rows
 from neardup.report.questions_html import render_questions
-from neardup.report.rows import Report, headline, scores
+from neardup.report.rows import ReportValues, headline, scores
 from neardup.report.sections import notebook
 from neardup.report.wording import escape_text, speaking
 from neardup.settings.constraints import Options, check_path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.suggestion import Suggestion, SweepPair
 
 T = TypeVar("T")
-Chart = Callable[[Report], str]
+Chart = Callable[[ReportValues], str]
 
 
 def _drawn(report: JsonObject, path: AnyPath | None, *kinds: Chart) -> charts.Drawing:
@@ -564,6 +564,6 @@ class Evaluation(_Reported):
         return f"<p>{self}</p>{charts.score_chart([('', self.report)])}"
 
 
-def _scored(limit: str, score: Report) -> str:
+def _scored(limit: str, score: ReportValues) -> str:
     precision, recall, f1 = scores(score)
     return f"{limit}={score[limit]:g}: precision {precision}, recall {recall}, F1 {f1}"

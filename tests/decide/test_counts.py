@@ -31,7 +31,7 @@ def measured(draw: np.random.Generator, size: int) -> Measured:
 
 def count(removals: Removals, pairs: Pairs, sizes: np.ndarray) -> Counts:
     lengths = np.arange(NUM_DOCUMENTS, dtype=np.int64) % 97
-    return count_decisions(removals, pairs, CORPUS, lengths, sizes)
+    return count_decisions(removals, pairs, CORPUS, lambda documents: lengths[documents], sizes)
 
 
 def rows_of(counts: Counts) -> dict[tuple, int]:

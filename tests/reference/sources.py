@@ -11,6 +11,13 @@ from typing import Any
 import neardup
 
 SOURCE = Path(neardup.__file__).parent
+MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
+"""The files of all modules, by their paths without the suffix."""
+
+
+def unit_of(module: str) -> str:
+    """Return the package or top-level module that a module belongs to."""
+    return module.split("/")[0]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -185,14 +186,14 @@ class Counts:
         sizes, num_clusters = _add_up(*np.hsplit(_rows([*self.cluster_sizes, *other.cluster_sizes], 2), 2))
         inputs, documents = _add_up(*np.hsplit(np.concatenate([self.by_inputs, other.by_inputs]), 2))
         return Counts(
-            self.removed + other.removed,
-            self.removed_exact + other.removed_exact,
-            self.pairs + other.pairs,
-            self.pairs_exact + other.pairs_exact,
-            Measured(measured),
-            repeats[:, 0],
-            np.append(sizes, num_clusters, axis=1).tolist(),
-            np.append(inputs, documents, axis=1),
+            removed=self.removed + other.removed,
+            removed_exact=self.removed_exact + other.removed_exact,
+            pairs=self.pairs + other.pairs,
+            pairs_exact=self.pairs_exact + other.pairs_exact,
+            near=Measured(measured),
+            repeats=repeats[:, 0],
+            cluster_sizes=np.append(sizes, num_clusters, axis=1).tolist(),
+            by_inputs=np.append(inputs, documents, axis=1),
         )
 
 
@@ -208,20 +209,17 @@ def _add_up(keys: Array, numbers: Ints) -> tuple[Array, Ints]:
     return distinct, sums
 
 
-class Lengths(Protocol):
-    """The bytes of the texts of documents, int64."""
-
-    def __getitem__(self, documents: Positions) -> Ints:
-        """Return the bytes of some documents."""
-
-
 def count_decisions(
-    removals: Removals, pairs: Pairs, corpus: Corpus, lengths: Ints | Lengths, cluster_sizes: Ints | None = None
+    removals: Removals,
+    pairs: Pairs,
+    corpus: Corpus,
+    bytes_of: Callable[[Positions], Ints],
+    cluster_sizes: Ints | None = None,
 ) -> Counts:
     """Count decisions that are in memory.
 
-    lengths : int64 by document, the bytes of its text; of removed documents alone is enough. cluster_sizes : the
-    documents in each cluster. Default: those that were removed for each kept document, and itself.
+    bytes_of : returns the bytes of the texts of removed documents, int64. cluster_sizes : the documents in each
+    cluster. Default: those that were removed for each kept document, and itself.
     """
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
@@ -229,27 +227,28 @@ def count_decisions(
         cluster_sizes = np.unique(removals.kept, return_counts=True)[1] + 1
     sizes, repeats = np.unique(cluster_sizes, return_counts=True)
     return Counts(
-        len(exact),
-        int(np.count_nonzero(exact)),
-        len(pairs.left),
-        int(np.count_nonzero(pairs.measured.exact)),
-        near,
-        np.broadcast_to(np.int64(1), len(near.exact)),
-        np.stack([sizes, repeats], axis=1).tolist(),
-        _count_by_inputs(removals, corpus.part_ends, lengths),
+        removed=len(exact),
+        removed_exact=int(np.count_nonzero(exact)),
+        pairs=len(pairs.left),
+        pairs_exact=int(np.count_nonzero(pairs.measured.exact)),
+        near=near,
+        repeats=np.broadcast_to(np.int64(1), len(near.exact)),
+        cluster_sizes=np.stack([sizes, repeats], axis=1).tolist(),
+        by_inputs=_count_by_inputs(removals, corpus.part_ends, bytes_of),
     )
 
 
-def _count_by_inputs(removals: Removals, part_ends: Ints, lengths: Ints | Lengths) -> Ints:
+def _count_by_inputs(removals: Removals, part_ends: Ints, bytes_of: Callable[[Positions], Ints]) -> Ints:
     """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the documents."""
     counts: Counter[int] = Counter()
     num_bytes: Counter[int] = Counter()
     for start in range(0, len(removals.documents), _STRETCH):
-        sides = (side[start : start + _STRETCH] for side in (removals.documents, removals.kept))
+        stretch = slice(start, start + _STRETCH)
+        sides = (side[stretch] for side in (removals.documents, removals.kept))
         removed, kept = (np.searchsorted(part_ends, side, "right") for side in sides)
         both = removed * len(part_ends) + kept
         cells, of_document, documents = np.unique(both, return_inverse=True, return_counts=True)
-        sums = np.bincount(of_document, lengths[removals.documents[start : start + _STRETCH]]).astype(np.int64)
+        sums = np.bincount(of_document, bytes_of(removals.documents[stretch])).astype(np.int64)
         counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
         num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))
     rows = [(*divmod(cell, len(part_ends)), documents, num_bytes[cell]) for cell, documents in sorted(counts.items())]

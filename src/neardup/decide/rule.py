@@ -136,8 +136,8 @@ def _no_unlisted() -> Iterable[tuple[Positions, Positions]]:
 
 
 def refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
-    """Raise NotImplementedError, where no pairs are measured for a rule."""
-    raise NotImplementedError("A rule measures further pairs while it decides, and not later.")
+    """Raise RuntimeError: a rule measures further pairs while it decides, and not afterwards."""
+    raise RuntimeError("No pairs are measured for a rule after it has decided, or on top of an index.")
 
 
 class Names(NamedTuple):

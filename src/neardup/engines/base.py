@@ -89,10 +89,12 @@ class Searched:
         """Return the decisions of a rule by documents, with the measurements of the search."""
         order, confirmed = self.found.queue.order, self.found.confirmed
         pairs = Pairs(order[decision.left], order[decision.right], decision.measured)
-        lengths, sizes = self.found.lengths, decision.cluster_sizes
+        lengths = self.found.lengths
         return Outcome(
             corpus=self.corpus,
-            counts=count_decisions(decision.removals, pairs, self.corpus, lengths, sizes),
+            counts=count_decisions(
+                decision.removals, pairs, self.corpus, lambda documents: lengths[documents], decision.cluster_sizes
+            ),
             short=self.short,
             compared=confirmed.compared,
             num_bucket_overflows=decision.num_hidden,

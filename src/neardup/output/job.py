@@ -24,7 +24,6 @@ from neardup.runs.run import Run
 from neardup.runs.scratch import Scratch, refuse_missing, workspace
 
 Result = TypeVar("Result", covariant=True)
-"""The folder of a result; a str if it is an address, None if nothing was written."""
 
 
 class Table(NamedTuple):

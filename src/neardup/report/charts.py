@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from neardup.candidates.bands import Bands, candidate_probability
 from neardup.files import write_text, writing_to
-from neardup.report.rows import Report
+from neardup.report.rows import ReportValues
 from neardup.report.wording import duration, percent, say, short, shortened, visible
 
 _WIDTH, _HEIGHT = 420, 236
@@ -112,7 +112,7 @@ def s_curve(
     return _svg(name, _HEIGHT, [*parts, *axes])
 
 
-def score_chart(reports: Sequence[tuple[str, Report]]) -> str:
+def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
     """Return precision, recall and F1 over the limits of evaluations, one below the other.
 
     Parameters
@@ -192,7 +192,7 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     return _svg(name, len(rows) * 26, parts)
 
 
-def proportion(report: Report, parts: Sequence[tuple[str, str]], *, name: str) -> str:
+def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: str) -> str:
     """Return one bar divided among counts of a report; an empty string when all are zero.
 
     parts : class and key of each count.
@@ -214,7 +214,7 @@ def size_bar(size: int, largest: int) -> str:
     return _strip("size", 100, f"{size:,}", _rect(0, 0, max(100 * size / largest, 1.0), 10, "kept"))
 
 
-def distance_chart(report: Report) -> str:
+def distance_chart(report: ReportValues) -> str:
     """Return the bars of the Hamming distances in a report, or an empty string if there are none."""
     distances = report.get("distances") or ()
     rows = []
@@ -224,7 +224,7 @@ def distance_chart(report: Report) -> str:
     return bars(rows if any(distances) else (), name=say("charts.distances"))
 
 
-def similarity_chart(report: Report) -> str:
+def similarity_chart(report: ReportValues) -> str:
     """Return the histogram of the similarities in a report, or an empty string if it has none."""
     similarities = report.get("similarities") or {}
     return histogram(
@@ -236,7 +236,7 @@ def similarity_chart(report: Report) -> str:
     )
 
 
-def sweep_chart(report: Report) -> str:
+def sweep_chart(report: ReportValues) -> str:
     """Return the bars of the removed documents at each threshold in the report of a sweep."""
     rows = []
     for row in report["thresholds"]:
@@ -245,7 +245,7 @@ def sweep_chart(report: Report) -> str:
     return bars(rows, name=say("charts.swept"))
 
 
-def pairs_chart(report: Report) -> str:
+def pairs_chart(report: ReportValues) -> str:
     """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty string.
 
     Copies are found without a comparison. The run does not keep the similarity of the pairs below: it stops to
@@ -263,7 +263,7 @@ def pairs_chart(report: Report) -> str:
     return bars(rows, name=say("charts.pairs"))
 
 
-def cluster_chart(report: Report) -> str:
+def cluster_chart(report: ReportValues) -> str:
     """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
     rows = [
         Bar(sizes, count, f"{count:,}", say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents))
@@ -272,7 +272,7 @@ def cluster_chart(report: Report) -> str:
     return bars(rows, name=say("charts.clusters"), logarithmic=True)
 
 
-def time_chart(report: Report) -> str:
+def time_chart(report: ReportValues) -> str:
     """Return the bars of the seconds by stage in a report, or an empty string if it has none."""
     timings = report.get("timings") or ()
     total = sum(timing["seconds"] for timing in timings) or 1.0

@@ -15,7 +15,7 @@ from neardup.formats.reading import InputFile, Task
 from neardup.report import charts
 from neardup.report.items import location
 from neardup.report.page import folded, render_page, table
-from neardup.report.rows import Report, headline, part_of
+from neardup.report.rows import ReportValues, headline, part_of
 from neardup.report.sections import sections
 from neardup.report.wording import document_id, say, speaking, words
 
@@ -40,7 +40,7 @@ def links_to_files(tasks: Sequence[Task], rows: Sequence[Row], output: Output) -
     return links
 
 
-def render_clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
+def render_clusters(report: ReportValues, rows: Sequence[Row], links: Mapping[str, str] | None = None) -> str:
     """Return the report as one HTML page.
 
     Parameters
@@ -57,7 +57,7 @@ def render_clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str
         return render_page(report, headline(report), shares, parts)
 
 
-def _clusters(report: Report, rows: Sequence[Row], links: Mapping[str, str]) -> str:
+def _clusters(report: ReportValues, rows: Sequence[Row], links: Mapping[str, str]) -> str:
     """Return the table of clusters: number, size, name, examples."""
     if not rows:
         return f"<p>{say('clusters.none')}</p>"

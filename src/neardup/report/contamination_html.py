@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from neardup.report.items import Example, hit_list
 from neardup.report.page import render_page, table
-from neardup.report.rows import Report, benchmark_table, headline
+from neardup.report.rows import ReportValues, benchmark_table, headline
 from neardup.report.sections import inputs_table, result, settings_tables
 from neardup.report.wording import document_id, say, speaking
 
 _MAX_ROWS = 500
 
 
-def render_contamination(report: Report, examples: Sequence[Example]) -> str:
+def render_contamination(report: ReportValues, examples: Sequence[Example]) -> str:
     """Return the report as one HTML page.
 
     Parameters
@@ -34,13 +34,13 @@ def render_contamination(report: Report, examples: Sequence[Example]) -> str:
         return render_page(report, headline(report), "", sections)
 
 
-def _benchmarks(report: Report) -> str:
+def _benchmarks(report: ReportValues) -> str:
     titles, rows = benchmark_table(report)
     cells = [(document_id(name), *figures) for name, *figures in rows[:_MAX_ROWS]]
     return table(say("titles.benchmarks"), titles, cells, numbers=range(1, len(titles)))
 
 
-def _between(report: Report) -> str:
+def _between(report: ReportValues) -> str:
     if len(report["between"]) < 2:
         return ""
     rows = [
@@ -51,7 +51,7 @@ def _between(report: Report) -> str:
     return table(say("titles.between"), titles, rows, numbers=(2,))
 
 
-def _hits(report: Report, examples: Sequence[Example]) -> str:
+def _hits(report: ReportValues, examples: Sequence[Example]) -> str:
     if not examples:
         return say("contamination.none")
     legend = say("contamination.shown", shown=len(examples), total=report["counts"]["hits"])

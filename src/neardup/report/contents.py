@@ -26,7 +26,7 @@ from neardup.methods.base import Method
 from neardup.methods.registry import settings_or_none
 from neardup.progress import Stages
 from neardup.report.record import NO_FACTS, ClusterReport, DedupReport, EngineFacts, Part, SearchCounts
-from neardup.report.rows import Report
+from neardup.report.rows import ReportValues
 from neardup.report.wording import plural, shortened, visible
 from neardup.settings.constraints import Options
 from neardup.settings.run import SelectionSettings
@@ -34,7 +34,7 @@ from neardup.verify.recall import Recall
 from neardup.version import __version__
 
 
-def warn_if_incomplete(report: Report, on_error: str) -> None:
+def warn_if_incomplete(report: ReportValues, on_error: str) -> None:
     """Warn whoever called neardup, unless lost files were declared to be no error."""
     if report["incomplete"] is None or on_error == "skip":
         return
@@ -99,7 +99,7 @@ def describe_values(
     return {"column": column, "num_values": len(hashes), "values": rows}
 
 
-def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: Report | None) -> list[str]:
+def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: ReportValues | None) -> list[str]:
     """Return a warning for the inputs, or values of the column, of which more than 90 % of the documents were removed.
 
     Files of one document each count by their folder.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from neardup.report import charts
 from neardup.report.items import Example, hint, marked_text, pair_list, removed_list, similarity_shown
 from neardup.report.page import render_page
-from neardup.report.rows import Report, headline, part_of, scores
+from neardup.report.rows import ReportValues, headline, part_of, scores
 from neardup.report.sections import sections
 from neardup.report.wording import document_id, escape_text, percent, say, speaking, what_copies_share
 
@@ -22,7 +22,7 @@ class Errors(NamedTuple):
     num_missed: int
 
 
-def render_errors(report: Report, errors: Errors, language: str = "en") -> str:
+def render_errors(report: ReportValues, errors: Errors, language: str = "en") -> str:
     """Return the errors as one HTML page.
 
     Parameters
@@ -141,7 +141,7 @@ def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
 _SHARES = (("kept", "kept"), ("near", "removed_near"), ("exact", "removed_exact"))
 
 
-def render_report(report: Report, examples: Sequence[Example]) -> str:
+def render_report(report: ReportValues, examples: Sequence[Example]) -> str:
     """Return the report as one HTML page.
 
     Parameters
@@ -161,7 +161,7 @@ def render_report(report: Report, examples: Sequence[Example]) -> str:
         return render_page(report, headline(report), shares, parts, "report.js")
 
 
-def _terms(report: Report) -> dict[str, str]:
+def _terms(report: ReportValues) -> dict[str, str]:
     """Return further terms of the page with their meaning under the settings."""
     scheme, groups = part_of(report, "scheme"), part_of(report, "groups")
     copies = what_copies_share({**scheme, **part_of(report, "settings")}, scheme.get("tokens"))

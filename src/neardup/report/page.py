@@ -17,14 +17,14 @@ from string import Template
 import pyarrow as pa
 
 from neardup.files import read_text
-from neardup.report.rows import Report, Row
+from neardup.report.rows import ReportValues, Row
 from neardup.report.wording import escape_text, for_page, say
 
 Section = tuple[str, str]
 """Anchor and body; its title is of the sentences. A section with an empty body is left out."""
 
 
-def render_page(report: Report, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
+def render_page(report: ReportValues, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
     """Return the report of a run as one HTML page.
 
     Parameters
@@ -59,7 +59,9 @@ def render_page(report: Report, headline: str, share: str, sections: Sequence[Se
     )
 
 
-def render_fragment(report: Report, headline: str, rows: Sequence[Row], drawings: Sequence[tuple[str, str]]) -> str:
+def render_fragment(
+    report: ReportValues, headline: str, rows: Sequence[Row], drawings: Sequence[tuple[str, str]]
+) -> str:
     """Return a compact HTML fragment for a notebook.
 
     Parameters
@@ -96,7 +98,7 @@ def _section(anchor: str, title: str, body: str) -> str:
     return f'<section id="{anchor}" aria-labelledby="{anchor}-title">{heading}</section>\n'
 
 
-def _warnings(report: Report) -> str:
+def _warnings(report: ReportValues) -> str:
     items = "".join(f"<li>{escape_text(for_page(warning))}</li>" for warning in report.get("warnings") or ())
     return f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>' if items else ""
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from neardup.report.items import Example, passage_list
 from neardup.report.page import render_page
-from neardup.report.rows import Report, headline
+from neardup.report.rows import ReportValues, headline
 from neardup.report.sections import inputs_table, result, settings_tables
 from neardup.report.wording import percent, say, speaking
 
 
-def render_passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:
+def render_passages(report: ReportValues, examples: Sequence[tuple[Example, int]]) -> str:
     """Return the report as one HTML page.
 
     Parameters
@@ -30,7 +30,7 @@ def render_passages(report: Report, examples: Sequence[tuple[Example, int]]) -> 
         return render_page(report, headline(report), "", sections)
 
 
-def _passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:
+def _passages(report: ReportValues, examples: Sequence[tuple[Example, int]]) -> str:
     if not examples:
         return say("passages.none")
     key = "passages.shown_none" if report["settings"]["keep"] == "none" else "passages.shown"
@@ -38,7 +38,7 @@ def _passages(report: Report, examples: Sequence[tuple[Example, int]]) -> str:
     return f'<p class="legend">{legend}</p><ol class="pairs">\n{passage_list(examples)}</ol>'
 
 
-def _rule(settings: Report) -> str:
+def _rule(settings: ReportValues) -> str:
     ends = say(f"cut_at.{settings['cut_at']}")
     share = say("passages.and_share", share=percent(settings["min_share"])) if settings["min_share"] else ""
     if settings.get("unit") is not None:

@@ -8,14 +8,14 @@ from html import escape
 
 from neardup.report.items import Example, MarkedPair, pair_list
 from neardup.report.page import render_page
-from neardup.report.rows import Report
+from neardup.report.rows import ReportValues
 from neardup.report.wording import say
 
-Question = tuple[Report, MarkedPair]
+Question = tuple[ReportValues, MarkedPair]
 """The line of a file of answers, without the answer; and both texts."""
 
 
-def render_questions(report: Report, questions: Sequence[Question], known: int) -> str:
+def render_questions(report: ReportValues, questions: Sequence[Question], known: int) -> str:
     """Return the pairs as one HTML page. Its script adds the choices and the button that saves them.
 
     Parameters

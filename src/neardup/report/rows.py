@@ -12,7 +12,7 @@ from neardup.files import JsonObject
 from neardup.fingerprints.hyperplanes import SCHEME_NAME
 from neardup.report.wording import duration, memory, percent, say, what_copies_share
 
-Report = Mapping[str, Any]  # or a part of one
+ReportValues = Mapping[str, Any]  # or a part of one
 
 _MAX_STAGES = 4  # shown beside the time of a run, the longest
 _MIN_STAGE = 0.05  # seconds
@@ -114,17 +114,17 @@ _LOOKS = {
 }
 
 
-def part_of(report: Report, name: str) -> Report:
+def part_of(report: ReportValues, name: str) -> ReportValues:
     """Return a part of a report; empty if it is absent or null."""
     return report.get(name) or {}
 
 
-def command_of(report: Report) -> str:
+def command_of(report: ReportValues) -> str:
     """Return the command of a report, or the one that has its counts."""
     return report.get("command") or ("cluster" if "clusters" in part_of(report, "counts") else "dedup")
 
 
-def headline(report: Report) -> str:
+def headline(report: ReportValues) -> str:
     """Return the result of a run as one sentence, with the inputs that could not be read."""
     facts = _facts(report)
     command = "fingerprints" if "fingerprints" in facts else command_of(report)
@@ -140,14 +140,14 @@ def headline(report: Report) -> str:
     return sentence
 
 
-def result_rows(report: Report) -> list[Row]:
+def result_rows(report: ReportValues) -> list[Row]:
     """Return the counts of documents, items or pairs: read, found, left out."""
     results = _RESULTS.get(command_of(report), _INDEX_RESULTS)
     counts = _count_rows(report, (*results, *_PASSAGES, *_LOSSES, *_SPECIAL))
     return [*counts, *_rule_rows(report)]
 
 
-def _rule_rows(report: Report) -> Iterator[Row]:
+def _rule_rows(report: ReportValues) -> Iterator[Row]:
     """Yield the facts that a registered rule gives under its name, in its own words."""
     linkage = part_of(report, "settings").get("linkage") or ""
     for name, value in part_of(report, linkage).items():
@@ -155,12 +155,12 @@ def _rule_rows(report: Report) -> Iterator[Row]:
         yield Row(name.replace("_", " ").capitalize(), shown)
 
 
-def loss_rows(report: Report) -> list[Row]:
+def loss_rows(report: ReportValues) -> list[Row]:
     """Return the counts of rows and files that were not read."""
     return list(_count_rows(report, _LOSSES))
 
 
-def removal_rows(report: Report) -> list[Row]:
+def removal_rows(report: ReportValues) -> list[Row]:
     """Return the inputs, or values of a column, that lost the most documents."""
     if command_of(report) != "dedup":
         return []
@@ -174,7 +174,7 @@ def removal_rows(report: Report) -> list[Row]:
     return rows
 
 
-def _sources(report: Report) -> list[tuple[str, Report]]:
+def _sources(report: ReportValues) -> list[tuple[str, ReportValues]]:
     """Return the values of a column, or several inputs of more than one document, by name."""
     by_value = part_of(report, "by_value")
     if by_value:
@@ -183,7 +183,7 @@ def _sources(report: Report) -> list[tuple[str, Report]]:
     return [(row["name"], row) for row in inputs if row["documents"] > 1 and len(inputs) > 1]
 
 
-def search_rows(report: Report) -> list[Row]:
+def search_rows(report: ReportValues) -> list[Row]:
     """Return the recall of a run, estimated and measured, and the counts of its search."""
     facts = _facts(report)
     rows = [_recall(report, facts)] if "recall" in report else []
@@ -197,7 +197,7 @@ def search_rows(report: Report) -> list[Row]:
     return [*rows, *_count_rows(report, _SEARCH)]
 
 
-def _recall(report: Report, facts: Report) -> Row:
+def _recall(report: ReportValues, facts: ReportValues) -> Row:
     estimate = part_of(report, "recall")
     value = "-"
     reason = "no_near_duplicate"
@@ -214,13 +214,13 @@ def _recall(report: Report, facts: Report) -> Row:
     return Row(say("counts.recall"), value, remark=say(f"recall.{reason}", **facts, interval=_interval(estimate)))
 
 
-def _interval(values: Report) -> str:
+def _interval(values: ReportValues) -> str:
     if values.get("low") is None or values.get("high") is None:
         return ""
     return f"{percent(values['low'])} {say('words.to')} {percent(values['high'])}"
 
 
-def cost_rows(report: Report) -> list[Row]:
+def cost_rows(report: ReportValues) -> list[Row]:
     """Return the time and memory of a run."""
     rows = []
     if report.get("seconds") is not None:
@@ -241,7 +241,7 @@ def cost_rows(report: Report) -> list[Row]:
     return rows
 
 
-def _longest_stages(report: Report) -> str:
+def _longest_stages(report: ReportValues) -> str:
     timings = report.get("timings") or ()
     longest = sorted(timings, key=lambda timing: -timing["seconds"])[:_MAX_STAGES]
     shown = [
@@ -252,7 +252,7 @@ def _longest_stages(report: Report) -> str:
     return say("words.comma").join(f"{say(f'stages.{stage}', stage)} {time}" for stage, time in shown)
 
 
-def benchmark_table(report: Report) -> Table:
+def benchmark_table(report: ReportValues) -> Table:
     """Return the counts of the items of each benchmark, the most contaminated first."""
     counts = ("items", "contaminated", "boilerplate", "short", "clean")
     titles = [say("contamination.benchmark"), *(say(f"counts.{name}").lower() for name in counts), say("words.share")]
@@ -262,22 +262,22 @@ def benchmark_table(report: Report) -> Table:
     return Table(titles, rows)
 
 
-def scores(score: Report) -> list[str]:
+def scores(score: ReportValues) -> list[str]:
     """Return precision, recall and F1 of an evaluation as percentages; a dash for None."""
     return ["-" if score[name] is None else percent(score[name]) for name in ("precision", "recall", "f1")]
 
 
-def is_confirmed(report: Report) -> bool:
+def is_confirmed(report: ReportValues) -> bool:
     """Return whether the features of pairs of near fingerprints were compared."""
     return part_of(report, "settings").get("confirm") == "jaccard"
 
 
-def are_vectors(report: Report) -> bool:
+def are_vectors(report: ReportValues) -> bool:
     """Return whether the documents are vectors."""
     return part_of(report, "scheme").get("name") == SCHEME_NAME
 
 
-def limits_of(report: Report) -> str:
+def limits_of(report: ReportValues) -> str:
     """Return the limits that two near-duplicates reach: "jaccard 0.8 or more"."""
     settings = part_of(report, "settings")
     limits = {
@@ -297,7 +297,7 @@ def limits_of(report: Report) -> str:
     return say("words.comma").join(parts)
 
 
-def _count_rows(report: Report, keys: Sequence[str]) -> Iterator[Row]:
+def _count_rows(report: ReportValues, keys: Sequence[str]) -> Iterator[Row]:
     facts = _facts(report)
     for key in keys:
         look = _LOOKS.get(key, _Look())
@@ -315,7 +315,7 @@ def _count_rows(report: Report, keys: Sequence[str]) -> Iterator[Row]:
         )
 
 
-def _facts(report: Report) -> JsonObject:
+def _facts(report: ReportValues) -> JsonObject:
     """Return the counts of a report by name, and the words that its sentences are filled in with."""
     counts = {**part_of(part_of(report, "passages"), "counts"), **part_of(report, "counts")}
     groups = {f"group_{name}": value for name, value in part_of(report, "groups").items()}
@@ -345,7 +345,7 @@ def _facts(report: Report) -> JsonObject:
     }
 
 
-def _words(report: Report, counts: Report) -> dict[str, str]:
+def _words(report: ReportValues, counts: ReportValues) -> dict[str, str]:
     """Return the words of a report that sentences about its counts are filled in with."""
     settings = part_of(report, "settings")
     scheme = part_of(report, "scheme")
@@ -366,7 +366,7 @@ def _words(report: Report, counts: Report) -> dict[str, str]:
     }
 
 
-def _sizes(report: Report) -> dict[str, str]:
+def _sizes(report: ReportValues) -> dict[str, str]:
     """Return the sizes of the documents read, removed and of the earlier collection; empty for an unknown one."""
     kind = say("words.vectors" if are_vectors(report) else "words.text")
     read_bytes = report.get("bytes") or 0

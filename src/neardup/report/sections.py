@@ -9,7 +9,7 @@ from neardup.fingerprints.hyperplanes import same_side
 from neardup.report import charts
 from neardup.report.page import Section, definitions, figure, render_fragment, table
 from neardup.report.rows import (
-    Report,
+    ReportValues,
     Row,
     are_vectors,
     cost_rows,
@@ -27,7 +27,7 @@ _MAX_ACROSS = 8  # rows and columns of the table of removals by inputs
 _MAX_INPUT_NAME = 40  # characters of a name in it
 
 
-def sections(report: Report, page: str, terms: Mapping[str, str]) -> list[Section]:
+def sections(report: ReportValues, page: str, terms: Mapping[str, str]) -> list[Section]:
     """Return the sections of the reports about duplicates.
 
     Parameters
@@ -48,7 +48,7 @@ def sections(report: Report, page: str, terms: Mapping[str, str]) -> list[Sectio
     ]
 
 
-def result(report: Report) -> str:
+def result(report: ReportValues) -> str:
     """Return the rows of a report as two tables: the documents, and the run."""
     documents = _rows_table(say("found.documents"), result_rows(report))
     return documents + _rows_table(say("found.run"), [*search_rows(report), *cost_rows(report)])
@@ -64,7 +64,7 @@ def _rows_table(caption: str, rows: Sequence[Row]) -> str:
     return table(caption, words("", "value", share, ""), lines, numbers=(1, 2))
 
 
-def notebook(report: Report) -> str:
+def notebook(report: ReportValues) -> str:
     """Return a compact HTML fragment for a notebook: headline, rows, charts."""
     rows = [*result_rows(report), *search_rows(report), *cost_rows(report)]
     drawings = (
@@ -80,7 +80,7 @@ def notebook(report: Report) -> str:
     return f"{fragment}<ol>{largest}</ol>" if largest else fragment
 
 
-def _terms(report: Report, page: str) -> dict[str, str]:
+def _terms(report: ReportValues, page: str) -> dict[str, str]:
     """Return the rule of a page and its measure, each as a term with its meaning under the settings."""
     settings = part_of(report, "settings")
     connected = settings.get("linkage") == "connected"
@@ -93,7 +93,7 @@ def _terms(report: Report, page: str) -> dict[str, str]:
     return {say(f"{page}.term"): decides, measure: _measure(report)}
 
 
-def _figures(report: Report, other: str) -> str:
+def _figures(report: ReportValues, other: str) -> str:
     """Return the charts of similarities, distances and cluster sizes, each with its numbers as a table."""
     similarities = report.get("similarities") or {}
     edges, counts = similarities.get("edges") or [], similarities.get("counts") or []
@@ -112,7 +112,7 @@ def _figures(report: Report, other: str) -> str:
     return f'<div class="pair">{figures}{figure(say("found.pairs"), charts.pairs_chart(report))}</div>'
 
 
-def recall(report: Report) -> str:
+def recall(report: ReportValues) -> str:
     """Return the explanation of the recall: its guarantee, or its estimate and audit."""
     near, bands = part_of(report, "fingerprints"), part_of(report, "bands")
     if near:
@@ -135,7 +135,7 @@ _AGREEMENTS: dict[str | None, Callable[[float], Any]] = {"cosine": lambda s: s /
 """The probability that two documents of a similarity agree in a row of a band, where it is another number."""
 
 
-def _measure(report: Report) -> str:
+def _measure(report: ReportValues) -> str:
     """Describe the measure of two documents, and the features that it compares."""
     settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
     if are_vectors(report):
@@ -158,7 +158,7 @@ def _measure(report: Report) -> str:
     return f"{votes} {exact}" if is_confirmed(report) else votes
 
 
-def _grams(scheme: Report) -> str:
+def _grams(scheme: ReportValues) -> str:
     """Return the features of a document in words."""
     tokens = scheme.get("tokens", "tokens")
     tokens = say("measure.chinese") if isinstance(tokens, Mapping) else setting(tokens)
@@ -167,7 +167,7 @@ def _grams(scheme: Report) -> str:
     return say("measure.sequences", number=setting(scheme["ngram"]), tokens=tokens)
 
 
-def inputs_table(report: Report) -> str:
+def inputs_table(report: ReportValues) -> str:
     """Return the tables of the inputs, and of the values of a column."""
     inputs = report.get("inputs") or []
     names = ("documents", "removed", "rejected", "characters")
@@ -192,7 +192,7 @@ def _more(key: str, left: int) -> str:
     return f"<p>{say(key, left=left)}</p>" if left > 0 else ""
 
 
-def _values_table(by_value: Report | None) -> str:
+def _values_table(by_value: ReportValues | None) -> str:
     """Return the table of removals for each value of a column."""
     if not by_value:
         return ""
@@ -211,7 +211,7 @@ def _values_table(by_value: Report | None) -> str:
     return shown + _more("inputs.more_values", by_value["num_values"] - len(rows))
 
 
-def across_table(report: Report) -> str:
+def across_table(report: ReportValues) -> str:
     """Return a table of how many documents of each input were removed by documents of each; empty for one input."""
     cells = report.get("removed_by_inputs") or []
     across = {(cell["removed_from"], cell["kept_in"]): cell["documents"] for cell in cells}
@@ -229,7 +229,7 @@ def across_table(report: Report) -> str:
     return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - len(across))}'
 
 
-def settings_tables(report: Report) -> str:
+def settings_tables(report: ReportValues) -> str:
     """Return the tables of the settings and of the scheme."""
     scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
     tables = ""

@@ -9,7 +9,7 @@ from neardup.cli.render.reports import print_troubles
 from neardup.cli.render.suggestion import print_example
 from neardup.cli.render.table import Rows, is_unicode, print_table
 from neardup.files import JsonObject
-from neardup.report.rows import Report, loss_rows, scores
+from neardup.report.rows import ReportValues, loss_rows, scores
 from neardup.report.wording import noun, percent, plural, say, translated, visible
 from neardup.results import Sweep
 
@@ -57,7 +57,7 @@ def print_evaluations(found: dict[str, JsonObject], files: dict[str, str | None]
     print_troubles(first | {"warnings": list(unique)}, console)
 
 
-def _print_truth(report: Report, console: Console) -> None:
+def _print_truth(report: ReportValues, console: Console) -> None:
     """Print the labels or judged pairs that the methods are scored on."""
     truth, rows = report["truth"], Rows()
     rows.count("Read", report["counts"]["read"], noun(report["counts"]["read"], "document"))
@@ -79,7 +79,7 @@ def _print_figures(found: dict[str, JsonObject], console: Console) -> None:
     print_table(console, ("", *found), rows, is_bold=lambda row: row[0].strip() == "F1")
 
 
-def _figures(report: Report) -> dict[str, str]:
+def _figures(report: ReportValues) -> dict[str, str]:
     """Return the figures of a method by their names."""
     at, best, rand = report["at_threshold"], report["best"], {}
     if report["adjusted_rand"] is not None:
@@ -109,7 +109,7 @@ def _print_lengths(found: dict[str, JsonObject], console: Console) -> None:
     print_table(console, ("characters", "texts", "to find", *heads), rows, left=())
 
 
-def _print_curve(name: str, report: Report, console: Console) -> None:
+def _print_curve(name: str, report: ReportValues, console: Console) -> None:
     """Print the scores over the curve, with F1 as bars; the best is bold, the limit of the method is marked."""
     limit = _limit_of(report)
     chosen, best = report["at_threshold"][limit], report["best"][limit]
@@ -133,11 +133,11 @@ def _mark(is_chosen: bool, is_best: bool) -> str:
     return f" <- {translated(notes)}" if notes else ""
 
 
-def _limit_of(report: Report) -> str:
+def _limit_of(report: ReportValues) -> str:
     return "threshold" if "threshold" in report["best"] else "max_distance"
 
 
-def _within(report: Report, score: JsonObject) -> str:
+def _within(report: ReportValues, score: JsonObject) -> str:
     """Return the limit from which, or up to which, pairs are found."""
     limit = _limit_of(report)
     return f"{score[limit]:g} or more" if limit == "threshold" else f"{plural(score[limit], 'bit')} or less"

@@ -11,7 +11,7 @@ from rich.text import Text
 from neardup.cli.render.table import Rows, print_table
 from neardup.documents.batch import Rejected, describe_rejected
 from neardup.files import AnyPath, JsonObject
-from neardup.report.rows import Report, benchmark_table, cost_rows, removal_rows, result_rows, search_rows
+from neardup.report.rows import ReportValues, benchmark_table, cost_rows, removal_rows, result_rows, search_rows
 from neardup.report.wording import for_terminal, say, visible
 
 _MAX_REJECTED = 5
@@ -39,7 +39,7 @@ _KEPT = {
 """The documents that a run writes, by its option `write`."""
 
 
-def print_report(report: Report, output: AnyPath | None, console: Console | None = None) -> None:
+def print_report(report: ReportValues, output: AnyPath | None, console: Console | None = None) -> None:
     """Print the closing table of a command, then its clusters or benchmarks, warnings and rejected documents.
 
     output : the file or the folder that was written, or its address; None if the command writes none.
@@ -58,7 +58,7 @@ def print_report(report: Report, output: AnyPath | None, console: Console | None
     print_troubles(report, console)
 
 
-def print_frequencies(report: Report, output: Path) -> None:
+def print_frequencies(report: ReportValues, output: Path) -> None:
     """Print the closing table of `neardup document-frequencies`."""
     console = Console(highlight=False)
     names = ("documents", "features", "max_undercount")
@@ -71,7 +71,7 @@ def print_frequencies(report: Report, output: Path) -> None:
     print_rejected(report, console)
 
 
-def _files(report: Report, output: AnyPath) -> list[tuple[str, str]]:
+def _files(report: ReportValues, output: AnyPath) -> list[tuple[str, str]]:
     """Return the names of the files that a command wrote, and their paths."""
     files = dict(_FILES[report["command"]])
     written = _KEPT.get(report.get("write", ""))
@@ -103,7 +103,7 @@ def _print_largest(rows: list[JsonObject] | None, console: Console) -> None:
         console.print(Text(f"  {'':{width}}  {example}", "dim"), soft_wrap=True)
 
 
-def _print_benchmarks(report: Report, console: Console) -> None:
+def _print_benchmarks(report: ReportValues, console: Console) -> None:
     """Print the most contaminated benchmarks; nothing for one that was searched for in itself."""
     if report["command"] != "contamination" or (report["between"] and len(report["benchmarks"]) == 1):
         return
@@ -115,7 +115,7 @@ def _print_benchmarks(report: Report, console: Console) -> None:
         console.print("  " + say("terminal.more_benchmarks", left=left))
 
 
-def print_troubles(report: Report, console: Console) -> None:
+def print_troubles(report: ReportValues, console: Console) -> None:
     """Print what could not be read, and the warnings of a run, then as `print_rejected`."""
     if report.get("unreadable") and not report["incomplete"]:  # it has the same rows
         console.print()
@@ -131,7 +131,7 @@ def _print_line(kind: str, style: str, text: str, console: Console) -> None:
     console.print(line, soft_wrap=not console.is_terminal)
 
 
-def print_rejected(report: Report, console: Console) -> None:
+def print_rejected(report: ReportValues, console: Console) -> None:
     """Print the first documents that could not be read, with the reasons."""
     rejected = report.get("rejected", [])
     if rejected:

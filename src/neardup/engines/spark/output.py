@@ -74,7 +74,7 @@ def summarise(outcome: Outcome, tasks: list[Task], method: Method, shared: Share
     )
     for block in removed_blocks(corpus, tasks, method, shared):
         # A cluster may be in several blocks, so its size is not counted here.
-        counts += count_decisions(block.removals, no_pairs, corpus, block, no_sizes)
+        counts += count_decisions(block.removals, no_pairs, corpus, block.bytes_of, no_sizes)
     num_overflows = _num_overflows(outcome)
     return Totals(
         corpus=corpus,
@@ -238,7 +238,7 @@ class RemovedBlock:
     locations: DocumentLocations
     num_bytes: Ints
 
-    def __getitem__(self, documents: Positions) -> Ints:
+    def bytes_of(self, documents: Positions) -> Ints:
         """Return the bytes of the texts of removed documents."""
         lengths: Ints = self.num_bytes[np.searchsorted(self.removals.documents, documents)]
         return lengths
