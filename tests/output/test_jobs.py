@@ -314,3 +314,35 @@ def test_an_output_stays_if_the_new_one_cannot_take_its_place(
     with pytest.raises((OutputError, KeyboardInterrupt)):
         COMMANDS[name]("in.jsonl", output="out", overwrite=True)
     assert Path("out/report.json").read_bytes() == before
+
+
+@every_command
+def test_an_error_after_the_output_is_complete_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scratch, "close", fail_once(OSError(errno.EIO, "Input/output error", "a column")))
+    with pytest.raises(OutputError, match=r"a column\. The output out is complete, but the run failed"):
+        COMMANDS[name]("in.jsonl", output="out")
+    assert Path("out/report.json").exists()
+
+
+def fail_once(error: OSError) -> Callable[[Scratch], None]:
+    """Return a way to close scratch files that fails the first time."""
+    errors = [error]
+    close = Scratch.close
+
+    def closing(scratch: Scratch) -> None:
+        close(scratch)
+        if errors:
+            raise errors.pop()
+
+    return closing
+
+
+def test_standard_output_leaves_nothing_in_the_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.output.write.write_kept", interrupt)
+    result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "-", "--scratch", "fast"])
+    assert result.exit_code
+    assert list(Path("fast").iterdir()) == []
+
+
+def interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

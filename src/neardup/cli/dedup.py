@@ -83,7 +83,8 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
         output = Path(folder) / "out"
-        result = perform(output=output)
+        # Temporary files are in this folder, too: those of a run without a name could not be found again.
+        result = perform(output=output, scratch=None)
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
             raise SettingError(

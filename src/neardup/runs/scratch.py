@@ -327,6 +327,12 @@ def workspace(folder: OutputDirectory | None = None, scratch_folder: AnyPath | N
 
 
 def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
+    if folder.is_published:
+        return (
+            f"{error.strerror or error}: {error.filename or folder.partial}. The output {folder.path} is complete, but "
+            "the run failed afterwards, while it updated an index or deleted temporary files. With an index, repeat "
+            "the run with overwrite=True (--overwrite): it decides as before."
+        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
             f"The disk is full: {folder.partial} could not be extended. Nothing was written to {folder.path}. Free "
