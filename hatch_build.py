@@ -1,9 +1,12 @@
-"""Make the metadata that depend on where the project is published, and the manual pages, when a distribution is built.
+"""Make the metadata that depend on where the project is published, and the manual pages, when a
+distribution is built.
 
-REPOSITORY_URL, in the environment, is the address of the repository. A package index shows README.md without the files
-beside it, so its links become absolute ones to the files of this version. Without an address they stay as they are.
+REPOSITORY_URL, in the environment, is the address of the repository. A package index shows
+README.md without the files beside it, so its links become absolute ones to the files of this
+version. Without an address they stay as they are.
 
-A wheel has a manual page for each command, made from docs/command-line.md, which is generated from the commands.
+A wheel has a manual page for each command, made from docs/command-line.md, which is generated from
+the commands.
 """
 
 import os
@@ -72,6 +75,8 @@ def manual_page(name: str, text: str, version: str) -> Iterator[str]:
 
 
 def _escaped(line: str) -> str:
-    """Return a line of text for roff: a backslash, a hyphen, and a control character at its beginning are escaped."""
+    """Return a line of text for roff: a backslash, a hyphen, and a control character at its
+    beginning are escaped.
+    """
     line = line.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + line if line.startswith((".", "'")) else line

@@ -2,14 +2,16 @@
 
     python benchmarks/contamination_corpus.py --out DIR
 
-Writes items.jsonl (id, question, choices, answer, task, kind), corpus.parquet (id, text) and truth.parquet. The items
-are real: questions of MMLU and AGIEval, functions of Python's standard library with their docstrings, Chinese poems and
-articles of laws. 300 are placed in each of seven forms; at least 1,000 are in no document. Ten families of items share
-nothing with the corpus but text that many documents contain. A row of the truth names a pair of an item and a document:
+Writes items.jsonl (id, question, choices, answer, task, kind), corpus.parquet (id, text) and
+truth.parquet. The items are real: questions of MMLU and AGIEval, functions of Python's standard
+library with their docstrings, Chinese poems and articles of laws. 300 are placed in each of seven
+forms; at least 1,000 are in no document. Ten families of items share nothing with the corpus but
+text that many documents contain. A row of the truth names a pair of an item and a document:
 
-- form: one of `FORMS`, for a placed item; "related" for a pair that shares text by nature, such as two questions on one
-  source, which is not judged;
-- start, end: the characters of the document that the item takes; question_start, question_end: those of its question.
+- form: one of `FORMS`, for a placed item; "related" for a pair that shares text by nature, such as
+  two questions on one source, which is not judged;
+- start, end: the characters of the document that the item takes; question_start, question_end:
+  those of its question.
 
 The same seed, data and version of Python give the same files.
 """
@@ -34,14 +36,24 @@ import pyarrow.parquet as pq
 from contamination_boilerplate import FAMILIES
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-FORMS = ("verbatim", "paragraph", "wrapped", "long document", "words changed", "first half", "separated")
+FORMS = (
+    "verbatim",
+    "paragraph",
+    "wrapped",
+    "long document",
+    "words changed",
+    "first half",
+    "separated",
+)
 KINDS = ("short", "long", "code", "mathematics", "Chinese")
 PER_FORM = 300
 CLEAN_ITEMS, CLEAN_DOCUMENTS = 1500, 2000
 HARD_ITEMS, HARD_DOCUMENTS = 20, 40  # of each family
 _SHINGLE, _COMMON = 5, 10  # tokens; documents of a common shingle
 _RELATED, _RELATED_CODE = 0.35, 0.15  # share of the other shingles
-_LEAST_HALVED = 20  # words of an item of which a half is quoted: fewer than ten words are no quotation
+_LEAST_HALVED = (
+    20  # words of an item of which a half is quoted: fewer than ten words are no quotation
+)
 _TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
 _ANSWERS = "ABCDEFGHIJ"
 
@@ -61,7 +73,9 @@ class Item:
 
 @dataclass
 class Document:
-    """A document, with the pieces of its text; `spans` are rows of the truth without their document."""
+    """A document, with the pieces of its text; `spans` are rows of the truth without their
+    document.
+    """
 
     id: str
     text: str = ""
@@ -81,7 +95,11 @@ def shingles_of(text: str) -> set[tuple[str, ...]]:
 
 def read_set(name: str, data: Path) -> list[dict]:
     """Return the rows of a set of real texts."""
-    path = next(path for path in sorted((data / name).iterdir()) if path.name.startswith(("data.", "documents.")))
+    path = next(
+        path
+        for path in sorted((data / name).iterdir())
+        if path.name.startswith(("data.", "documents."))
+    )
     if path.suffix == ".gz":
         lines = gzip.decompress(path.read_bytes()).splitlines()
     else:
@@ -101,21 +119,39 @@ def exam_items(data: Path) -> list[Item]:
             continue
         words = len(tokens_of(question))
         mathematics = task in ("math", "aqua_rat", "sat_math")
-        kind = "mathematics" if mathematics else "long" if words >= 50 else "short" if 8 <= words <= 24 else "other"
-        items.append(Item(row["id"], kind, row["task"], question, row.get("choices"), row.get("answer")))
+        kind = (
+            "mathematics"
+            if mathematics
+            else "long"
+            if words >= 50
+            else "short"
+            if 8 <= words <= 24
+            else "other"
+        )
+        items.append(
+            Item(row["id"], kind, row["task"], question, row.get("choices"), row.get("answer"))
+        )
     return items
 
 
 def code_items(library: Path) -> Iterator[Item]:
-    """Yield functions as prompts: the question is the signature and the docstring, the answer the body."""
+    """Yield functions as prompts: the question is the signature and the docstring, the answer the
+    body.
+    """
     for path in sorted(library.glob("*.py")):
         source = path.read_text("utf-8", "replace")
         for node in ast.walk(ast.parse(source)):
-            if not isinstance(node, ast.FunctionDef) or not 15 <= len((ast.get_docstring(node) or "").split()) <= 120:
+            if (
+                not isinstance(node, ast.FunctionDef)
+                or not 15 <= len((ast.get_docstring(node) or "").split()) <= 120
+            ):
                 continue
             lines = source.splitlines()
             end = node.body[0].end_lineno or 0
-            question, body = "\n".join(lines[node.lineno - 1 : end]), "\n".join(lines[end : node.end_lineno])
+            question, body = (
+                "\n".join(lines[node.lineno - 1 : end]),
+                "\n".join(lines[end : node.end_lineno]),
+            )
             if body.strip() and node.end_lineno - end < 40:
                 name = f"code-{path.stem}-{node.lineno}"
                 yield Item(name, "code", "python", question, None, body)
@@ -125,15 +161,28 @@ def chinese_items(data: Path) -> Iterator[Item]:
     """Yield articles of laws and poems as questions."""
     seen = set()
     for row in read_set("zh_laws", data):
-        articles = [one for one in re.split(r"\n(?=第.{1,6}条)", row["text"]) if 40 <= len(tokens_of(one)) <= 160]
+        articles = [
+            one
+            for one in re.split(r"\n(?=第.{1,6}条)", row["text"])
+            if 40 <= len(tokens_of(one)) <= 160
+        ]
         if row["cluster"] not in seen and len(articles) > 6:
             seen.add(row["cluster"])
             question = re.sub(r"^第.{1,6}条\s*", "", articles[5]).strip()
             yield Item(f"law-{row['id']}", "Chinese", "law", question, None, row["cluster"])
     for row in read_set("zh_poetry", data)[::40]:
-        if row["edition"] == "quantangshi" and 40 <= len(tokens_of(row["text"])) <= 120 and row["title"]:
+        if (
+            row["edition"] == "quantangshi"
+            and 40 <= len(tokens_of(row["text"])) <= 120
+            and row["title"]
+        ):
             yield Item(
-                f"poem-{row['id']}", "Chinese", "poetry", row["text"], None, f"{row['author']}《{row['title']}》"
+                f"poem-{row['id']}",
+                "Chinese",
+                "poetry",
+                row["text"],
+                None,
+                f"{row['author']}《{row['title']}》",
             )
 
 
@@ -144,9 +193,15 @@ class Haystack:
     """Real texts, by the kind of item that is placed in them."""
 
     def __init__(self, data: Path, library: Path, exams: list[Item], draw: random.Random) -> None:
-        english = [row["text"] for name in ("en_terms", "en_doc_versions", "en_bible") for row in read_set(name, data)]
+        english = [
+            row["text"]
+            for name in ("en_terms", "en_doc_versions", "en_bible")
+            for row in read_set(name, data)
+        ]
         self.code = [
-            path.read_text("utf-8", "replace") for path in sorted(library.glob("*/*.py")) if path.stat().st_size > 3000
+            path.read_text("utf-8", "replace")
+            for path in sorted(library.glob("*/*.py"))
+            if path.stat().st_size > 3000
         ]
         self.chinese = [row["text"] for row in read_set("zh_laws", data)[1::2]]
         self.chinese += [row["text"] for row in read_set("zh_ts", data) if row["script"] == "hans"]
@@ -154,7 +209,9 @@ class Haystack:
         self.exams, self.draw = exams, draw
 
     def text(self, kind: str, words: int) -> str:
-        """Return a text of about so many words, cut from real ones; a page of exam questions now and then."""
+        """Return a text of about so many words, cut from real ones; a page of exam questions now
+        and then.
+        """
         if side_of(kind) == "English" and self.draw.random() < 0.3:
             return self._exam_page(words)
         source = {"code": self.code, "Chinese": self.chinese}.get(kind, self.english)
@@ -213,17 +270,23 @@ def pieces_of(text: str) -> list[str]:
 
 def wrap(text: str, words: int) -> str:
     """Return a text in lines of so many words."""
-    pieces = [piece.rstrip() + (" " if piece != piece.rstrip() else "") for piece in pieces_of(text)]
+    pieces = [
+        piece.rstrip() + (" " if piece != piece.rstrip() else "") for piece in pieces_of(text)
+    ]
     return "\n".join("".join(pieces[i : i + words]).rstrip() for i in range(0, len(pieces), words))
 
 
 def change_words(text: str, vocabulary: list[str], draw: random.Random) -> str:
-    """Return a text with one word of each twelve replaced, not at its ends; a shorter text as it is."""
+    """Return a text with one word of each twelve replaced, not at its ends; a shorter text as it
+    is.
+    """
     pieces = pieces_of(text)
     for begin in range(0, len(pieces) - 11, 12):
         place = min(max(begin + draw.randrange(12), 3), len(pieces) - 4)
         blank = pieces[place][len(pieces[place].rstrip()) :]
-        pieces[place] = draw.choice([word for word in vocabulary[:50] if word != pieces[place].strip()]) + blank
+        pieces[place] = (
+            draw.choice([word for word in vocabulary[:50] if word != pieces[place].strip()]) + blank
+        )
         draw.shuffle(vocabulary)
     return "".join(pieces)
 
@@ -242,13 +305,18 @@ def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
     whole = bool(number % 2) and form not in ("first half", "separated")
     piece, question = written(item, whole=whole), item.question
     if form == "words changed":
-        vocabulary = sorted({one.strip() for one in pieces_of(text) if one.strip().isalnum()}) or ["other", "another"]
+        vocabulary = sorted({one.strip() for one in pieces_of(text) if one.strip().isalnum()}) or [
+            "other",
+            "another",
+        ]
         draw.shuffle(vocabulary)
         question = change_words(question, vocabulary, draw)
         piece = question + change_words(piece[len(item.question) :], vocabulary, draw)
     elif form == "first half":
         piece = question = first_half(question)
-    middle = len(text) // 2 if form == "long document" else draw.randrange(len(text) // 10, len(text))
+    middle = (
+        len(text) // 2 if form == "long document" else draw.randrange(len(text) // 10, len(text))
+    )
     own = form in ("paragraph", "separated") or item.kind == "code"
     cut = text.rfind("\n" if own else " ", 0, middle) + 1
     before, after = text[:cut].rstrip(), text[cut:].lstrip()
@@ -264,7 +332,13 @@ def place(item: Item, form: str, number: int, haystack: Haystack) -> Document:
         piece, question, between = whole_piece, whole_piece[:end], "\n"
     head = before + between
     start = len(head)
-    row = {"item_id": item.id, "form": form, "kind": item.kind, "start": start, "end": start + len(piece)}
+    row = {
+        "item_id": item.id,
+        "form": form,
+        "kind": item.kind,
+        "start": start,
+        "end": start + len(piece),
+    }
     row |= {"question_start": start, "question_end": start + len(question)}
     return Document("", head + piece + between + after, [row])
 
@@ -286,7 +360,15 @@ def hard_items(family: str, own: list[Item]) -> Iterator[Item]:
         text = common[number % len(common)]
         stem_only = family == "stem"
         question = text if stem_only else f"{text}\n{one.question}"
-        yield Item(f"hard-{family}-{number}", kind, f"hard {family}", question, one.choices, one.answer, role=family)
+        yield Item(
+            f"hard-{family}-{number}",
+            kind,
+            f"hard {family}",
+            question,
+            one.choices,
+            one.answer,
+            role=family,
+        )
 
 
 # The whole.
@@ -309,9 +391,11 @@ _PARTS = (lambda item: item.question, lambda item: written(item, whole=True))
 
 
 def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
-    """Return the pairs that share text by nature: a third of the rare shingles of a question, or of all of an item.
+    """Return the pairs that share text by nature: a third of the rare shingles of a question, or of
+    all of an item.
 
-    Rare are those of fewer than ten documents. Of code a seventh: functions of one library describe themselves alike.
+    Rare are those of fewer than ten documents. Of code a seventh: functions of one library describe
+    themselves alike.
     """
     wanted = {(item.id, part): shingles_of(part(item)) for item in items for part in _PARTS}
     share = {item.id: _RELATED_CODE if item.kind == "code" else _RELATED for item in items}
@@ -319,15 +403,22 @@ def find_related(items: list[Item], documents: list[Document]) -> list[dict]:
     for key, shingles in wanted.items():
         for one in shingles:
             holders[one].append(key)
-    in_documents = [[one for one in shingles_of(document.text) if one in holders] for document in documents]
+    in_documents = [
+        [one for one in shingles_of(document.text) if one in holders] for document in documents
+    ]
     frequency = Counter(one for found in in_documents for one in found)
-    rare = {key: sum(frequency[one] < _COMMON for one in shingles) for key, shingles in wanted.items()}
+    rare = {
+        key: sum(frequency[one] < _COMMON for one in shingles) for key, shingles in wanted.items()
+    }
     rows = []
     for document, found in zip(documents, in_documents, strict=True):
         placed = {row["item_id"] for row in document.spans}
         shared = Counter(key for one in found if frequency[one] < _COMMON for key in holders[one])
         names = {key[0] for key, count in shared.items() if count >= share[key[0]] * rare[key]}
-        rows += [{"item_id": name, "document_id": document.id, "form": "related"} for name in sorted(names - placed)]
+        rows += [
+            {"item_id": name, "document_id": document.id, "form": "related"}
+            for name in sorted(names - placed)
+        ]
     return rows
 
 
@@ -345,12 +436,18 @@ def choose_planted(pool: list[Item], per_form: int) -> list[tuple[Item, str]]:
             if form == "first half":
                 fits = [item for item in fits if len(tokens_of(item.question)) >= _LEAST_HALVED]
                 halves = {item.id: shingles_of(first_half(item.question)) for item in fits}
-                own = {name: sum(frequency[one] == 1 for one in shingles) for name, shingles in halves.items()}
+                own = {
+                    name: sum(frequency[one] == 1 for one in shingles)
+                    for name, shingles in halves.items()
+                }
                 fits = [item for item in fits if own[item.id] > len(halves[item.id]) / 2]
             if form == "separated":
                 fits = [item for item in fits if answer_part(item)]
             if len(fits) < per_kind:
-                raise ValueError(f"{len(fits)} items of kind {kind!r} are left for form {form!r}: need {per_kind}")
+                raise ValueError(
+                    f"{len(fits)} items of kind {kind!r} are left for form {form!r}: need "
+                    f"{per_kind}"
+                )
             for item in fits[:per_kind]:
                 item.role = "planted"
                 by_kind[kind].remove(item)
@@ -359,7 +456,9 @@ def choose_planted(pool: list[Item], per_form: int) -> list[tuple[Item, str]]:
 
 
 def choose_hard(clean: list[Item], size: int) -> list[Item]:
-    """Return the items of all families; their own text is that of clean items, which are taken out."""
+    """Return the items of all families; their own text is that of clean items, which are taken
+    out.
+    """
     pools, hard = defaultdict(list), []
     for item in clean:
         pools[side_of(item.kind)].append(item)
@@ -371,9 +470,15 @@ def choose_hard(clean: list[Item], size: int) -> list[Item]:
     return hard
 
 
-def build(data: Path, seed: int, per_form: int = PER_FORM) -> tuple[list[Item], list[Document], list[dict]]:
+def build(
+    data: Path, seed: int, per_form: int = PER_FORM
+) -> tuple[list[Item], list[Document], list[dict]]:
     """Return the items, the documents and the rows of the truth."""
-    draw, library, scale = random.Random(seed), Path(sysconfig.get_path("stdlib")), per_form / PER_FORM
+    draw, library, scale = (
+        random.Random(seed),
+        Path(sysconfig.get_path("stdlib")),
+        per_form / PER_FORM,
+    )
     pool = exam_items(data) + list(code_items(library)) + list(chinese_items(data))
     draw.shuffle(pool)
     pool = ungroup(pool)
@@ -383,10 +488,16 @@ def build(data: Path, seed: int, per_form: int = PER_FORM) -> tuple[list[Item], 
     hard = choose_hard(clean, max(3, round(HARD_ITEMS * scale)))
     exams = [item for item in rest if side_of(item.kind) == "English"]
     haystack = Haystack(data, library, exams[100:], draw)
-    documents = [one for family in FAMILIES for one in hard_documents(family, haystack, exams[:100])]
-    documents += [place(item, form, number, haystack) for number, (item, form) in enumerate(planted)]
+    documents = [
+        one for family in FAMILIES for one in hard_documents(family, haystack, exams[:100])
+    ]
+    documents += [
+        place(item, form, number, haystack) for number, (item, form) in enumerate(planted)
+    ]
     for number in range(round(CLEAN_DOCUMENTS * scale)):
-        documents.append(Document("", haystack.text(KINDS[number % len(KINDS)], draw.randrange(200, 1500))))
+        documents.append(
+            Document("", haystack.text(KINDS[number % len(KINDS)], draw.randrange(200, 1500)))
+        )
     draw.shuffle(documents)
     for number, document in enumerate(documents):
         document.id = f"document-{number}"
@@ -411,7 +522,12 @@ def write(out: Path, items: list[Item], documents: list[Document], truth: list[d
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "items.jsonl", "w", encoding="utf-8") as file:
         for item in items:
-            row = {"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer}
+            row = {
+                "id": item.id,
+                "question": item.question,
+                "choices": item.choices,
+                "answer": item.answer,
+            }
             row |= {"task": item.task, "kind": item.kind, "role": item.role}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     columns = {"id": [one.id for one in documents], "text": [one.text for one in documents]}
@@ -420,18 +536,25 @@ def write(out: Path, items: list[Item], documents: list[Document], truth: list[d
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder of the files")
     parser.add_argument("--data", type=Path, default=SHARED, help="the real texts")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--per-form", type=int, default=PER_FORM, help="items in each form, a multiple of 5")
+    parser.add_argument(
+        "--per-form", type=int, default=PER_FORM, help="items in each form, a multiple of 5"
+    )
     args = parser.parse_args(arguments)
     items, documents, truth = build(args.data, args.seed, args.per_form)
     write(args.out, items, documents, truth)
     roles = Counter("hard" if one.role in FAMILIES else one.role for one in items)
     size = sum(len(one.text.encode()) for one in documents) / 1e6
     related = sum(row["form"] == "related" for row in truth)
-    print(f"{dict(roles)} items, {len(documents):,} documents of {size:.1f} MB, {related} related pairs")
+    print(
+        f"{dict(roles)} items, {len(documents):,} documents of {size:.1f} MB, {related} "
+        "related pairs"
+    )
 
 
 if __name__ == "__main__":

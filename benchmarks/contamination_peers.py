@@ -1,6 +1,8 @@
-"""The rules of others that find test items in documents, in plain Python: n-grams of GPT-3, weighted 5-grams of decon.
+"""The rules of others that find test items in documents, in plain Python: n-grams of GPT-3,
+weighted 5-grams of decon.
 
-Both are rewritten from their publications, to compare answers; their speed here says nothing about the originals.
+Both are rewritten from their publications, to compare answers; their speed here says nothing about
+the originals.
 """
 
 from __future__ import annotations
@@ -43,9 +45,10 @@ def gpt3(items: Iterable[Question], documents: Iterable[tuple[str, str]]) -> Ite
 
     Notes
     -----
-    Brown et al., *Language Models are Few-Shot Learners*, 2020, appendix C: N is the 5th percentile of the lengths of a
-    benchmark's items in words, at least 8 and at most 13; case, punctuation and blanks are ignored. Blanks separate
-    words. A shorter item is never found. Here a hit spans the matched sequences.
+    Brown et al., *Language Models are Few-Shot Learners*, 2020, appendix C: N is the 5th percentile
+    of the lengths of a benchmark's items in words, at least 8 and at most 13; case, punctuation and
+    blanks are ignored. Blanks separate words. A shorter item is never found. Here a hit spans the
+    matched sequences.
     """
     by_group: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
     for item in items:
@@ -100,12 +103,13 @@ class Decon:
 
     Notes
     -----
-    github.com/allenai/decon: doc/simple-details.md, config/default.yaml, src/detect/scoring.rs. Every tenth 5-gram of a
-    document is looked up among those of the questions; from a hit, the stretch grows both ways until 11 misses follow
-    each other. The score is the share of the question's 5-grams, weighted by ln(N / frequency among the items), and of
-    its answer nearby; short items need a perfect score. Tokens are words here (of Chinese, characters) instead of those
-    of cl100k, so that its limits of tokens are divided by 1.3. Questions of fewer than 20 tokens, answer included, are
-    left out, as by default.
+    github.com/allenai/decon: doc/simple-details.md, config/default.yaml, src/detect/scoring.rs.
+    Every tenth 5-gram of a document is looked up among those of the questions; from a hit, the
+    stretch grows both ways until 11 misses follow each other. The score is the share of the
+    question's 5-grams, weighted by ln(N / frequency among the items), and of its answer nearby;
+    short items need a perfect score. Tokens are words here (of Chinese, characters) instead of
+    those of cl100k, so that its limits of tokens are divided by 1.3. Questions of fewer than 20
+    tokens, answer included, are left out, as by default.
     """
 
     def __init__(self, items: Iterable[Question]) -> None:
@@ -119,7 +123,9 @@ class Decon:
         for name, grams, _, _ in kept:
             for gram in grams:
                 self.holders[gram].add(name)
-        self.weight = {gram: math.log(len(kept) / len(names)) for gram, names in self.holders.items()}
+        self.weight = {
+            gram: math.log(len(kept) / len(names)) for gram, names in self.holders.items()
+        }
         self.references = {}
         for name, grams, answer, length in kept:
             if total := sum(self.weight[gram] for gram in set(grams)):
@@ -130,9 +136,15 @@ class Decon:
     def find(self, documents: Iterable[tuple[str, str]]) -> Iterator[Hit]:
         """Yield the items in documents."""
         for name, text in documents:
-            words = [(match.group(), match.start(), match.end()) for match in _CHARACTER.finditer(text.lower())]
+            words = [
+                (match.group(), match.start(), match.end())
+                for match in _CHARACTER.finditer(text.lower())
+            ]
             if len(text.lower()) != len(text):  # characters of another length in lower case
-                words = [(match.group().lower(), match.start(), match.end()) for match in _CHARACTER.finditer(text)]
+                words = [
+                    (match.group().lower(), match.start(), match.end())
+                    for match in _CHARACTER.finditer(text)
+                ]
             plain = [word for word, _, _ in words]
             best: dict[str, Hit] = {}
             for item, first, last, matched in self._clusters(plain):
@@ -148,9 +160,16 @@ class Decon:
             names = self.holders.get(grams[place], ())
             for name in names:
                 if name in self.references and not (name in places and places[name][-1] >= place):
-                    first, last = self._grow(name, grams, place, -1), self._grow(name, grams, place, 1)
+                    first, last = (
+                        self._grow(name, grams, place, -1),
+                        self._grow(name, grams, place, 1),
+                    )
                     places.setdefault(name, []).append(last)
-                    matched = {gram for gram in grams[first : last + 1] if gram in self.references[name].grams}
+                    matched = {
+                        gram
+                        for gram in grams[first : last + 1]
+                        if gram in self.references[name].grams
+                    }
                     yield name, first, last + _NGRAM - 1, matched
             place += 1 if names else _SAMPLE_EVERY
 
@@ -162,7 +181,9 @@ class Decon:
             end = end if misses else place
         return end
 
-    def _score(self, one: _Reference, words: list[str], last: int, matched: set[tuple[str, ...]]) -> float:
+    def _score(
+        self, one: _Reference, words: list[str], last: int, matched: set[tuple[str, ...]]
+    ) -> float:
         score = sum(self.weight[gram] for gram in matched) / one.total
         if one.answer:
             sure = min(1.0, 0.5 + 0.5 * len(one.grams) / _SURE_NGRAMS)

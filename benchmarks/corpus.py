@@ -1,4 +1,6 @@
-"""Build the corpora: make_bulk.py's shards as one Parquet file, JSON lines, and plain text, one line a document."""
+"""Build the corpora: make_bulk.py's shards as one Parquet file, JSON lines, and plain text, one
+line a document.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _ROW_GROUP = 10_000
 
 
 class Corpus(NamedTuple):
-    """One corpus on disk. lines : of JSON. mb : as asked for; megabytes : of UTF-8 text, as it came out."""
+    """One corpus on disk. lines : of JSON. mb : as asked for; megabytes : of UTF-8 text, as it came
+    out.
+    """
 
     mb: int
     parquet: Path
@@ -31,8 +35,9 @@ class Corpus(NamedTuple):
 def build(mb: int, work: Path, make_bulk: Path) -> Corpus:
     """Return the corpus of about `mb` MB of text in `work`, built when it is not there.
 
-    Each size is made by its own run of make_bulk.py, which keeps the share of Chinese and takes varied
-    packages first; the packages are downloaded once. The same package versions give the same bytes.
+    Each size is made by its own run of make_bulk.py, which keeps the share of Chinese and takes
+    varied packages first; the packages are downloaded once. The same package versions give the same
+    bytes.
     """
     parquet, text, lines = (work / f"bulk-{mb}.{kind}" for kind in ("parquet", "txt", "jsonl"))
     if not parquet.exists():
@@ -49,7 +54,14 @@ def build(mb: int, work: Path, make_bulk: Path) -> Corpus:
             for path in sorted((work / f"bulk-{mb}").glob("bulk-*.jsonl")):
                 joined.write(path.read_bytes())
         unfinished.rename(lines)
-    return Corpus(mb, parquet, text, lines, pq.ParquetFile(parquet).metadata.num_rows, text.stat().st_size / 1e6)
+    return Corpus(
+        mb,
+        parquet,
+        text,
+        lines,
+        pq.ParquetFile(parquet).metadata.num_rows,
+        text.stat().st_size / 1e6,
+    )
 
 
 def _documents(shards: Path) -> Iterator[dict[str, str]]:
@@ -60,7 +72,10 @@ def _documents(shards: Path) -> Iterator[dict[str, str]]:
 
 def _write(shards: Path, parquet: Path, text: Path) -> None:
     unfinished = parquet.with_suffix(".partial")
-    with pq.ParquetWriter(unfinished, _SCHEMA) as writer, open(text, "w", encoding="utf-8") as plain:
+    with (
+        pq.ParquetWriter(unfinished, _SCHEMA) as writer,
+        open(text, "w", encoding="utf-8") as plain,
+    ):
         rows: list[dict[str, str]] = []
         for row in _documents(shards):
             plain.write(row["text"].replace("\n", " ") + "\n")

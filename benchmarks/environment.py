@@ -25,16 +25,29 @@ def peers_python(folder: Path, base_python: str, requirements: Path = REQUIREMEN
     if not installed.exists() or installed.read_text() != requirements.read_text():
         print(f"installing the peers into {folder.name} ...", flush=True)
         subprocess.run([base_python, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(requirements)]
+        install = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--requirement",
+            str(requirements),
+        ]
         if subprocess.run(install).returncode:
-            sys.exit(f"The peers did not install. {requirements.name} says which Python they need: pass --peers-base.")
+            sys.exit(
+                f"The peers did not install. {requirements.name} says which Python they need: "
+                "pass --peers-base."
+            )
         installed.write_text(requirements.read_text())
     return str(python)
 
 
 def versions(python: str, packages: list[str]) -> dict[str, str]:
     """Return the versions of installed packages, as that interpreter sees them."""
-    answer = subprocess.run([python, "-c", _VERSIONS, *packages], check=True, capture_output=True, text=True)
+    answer = subprocess.run(
+        [python, "-c", _VERSIONS, *packages], check=True, capture_output=True, text=True
+    )
     found: dict[str, str] = json.loads(answer.stdout)
     return found
 

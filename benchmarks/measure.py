@@ -2,8 +2,8 @@
 
     python measure.py REPORT.json TIMEOUT_S COMMAND [ARGUMENT ...]
 
-`run` does the same from Python, through this command: the peak of a child counts the pages of the process
-that forked it, so the measuring process must be small and imports only what it needs.
+`run` does the same from Python, through this command: the peak of a child counts the pages of the
+process that forked it, so the measuring process must be small and imports only what it needs.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _ORPHANS_S = 10.0
 class Measurement(NamedTuple):
     """What one run took.
 
-    wall_s : from start to end. cpu_s : user and system time of the process and all its descendants, also of
-    those that outlive their parents. peak_mb : the larger of the biggest single process (kernel's count) and
-    the biggest sum over all processes alive at once (proportional set size, sampled every 0.2 s, so that
-    pages they share count once). code : exit code; 124 after the time limit.
+    wall_s : from start to end. cpu_s : user and system time of the process and all its descendants,
+    also of those that outlive their parents. peak_mb : the larger of the biggest single process
+    (kernel's count) and the biggest sum over all processes alive at once (proportional set size,
+    sampled every 0.2 s, so that pages they share count once). code : exit code; 124 after the time
+    limit.
     """
 
     wall_s: float
@@ -45,11 +46,22 @@ class Measurement(NamedTuple):
         return self.user_s + self.system_s
 
 
-def run(command: list[str], *, log: Path, env: dict[str, str] | None = None, timeout_s: float = 3600.0) -> Measurement:
-    """Run a command with its output in the file `log`; return what it took, whatever its exit code."""
+def run(
+    command: list[str], *, log: Path, env: dict[str, str] | None = None, timeout_s: float = 3600.0
+) -> Measurement:
+    """Run a command with its output in the file `log`; return what it took, whatever its exit
+    code.
+    """
     report = log.with_suffix(".json")
     with open(log, "wb") as output:
-        helper = [sys.executable, "-S", str(Path(__file__).resolve()), str(report), str(timeout_s), *command]
+        helper = [
+            sys.executable,
+            "-S",
+            str(Path(__file__).resolve()),
+            str(report),
+            str(timeout_s),
+            *command,
+        ]
         subprocess.run(
             helper,
             env={**os.environ, **(env or {})},
@@ -84,7 +96,9 @@ def _proportional_kb(pid: int) -> int:
 
 
 class _Sampler(threading.Thread):
-    """Keeps the most memory that several processes had together; for one alone the kernel counts."""
+    """Keeps the most memory that several processes had together; for one alone the kernel
+    counts.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -99,8 +113,8 @@ class _Sampler(threading.Thread):
 
 
 def _measure(command: list[str], timeout_s: float) -> Measurement:
-    # Orphans of the command (a fork server, say) become children of this process, which then learns what they
-    # used.
+    # Orphans of the command (a fork server, say) become children of this process, which then learns
+    # what they used.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     sampler = _Sampler()
     user = system = 0.0

@@ -11,7 +11,10 @@ BANDS, ROWS = 16, 8
 
 def texts(tokens: str) -> list[Case]:
     """Return who signs texts. tokens : words or chars."""
-    return [Case("neardup", "neardup", f"sign, {tokens}", threads, {"tokens": tokens}) for threads in (2, 1)]
+    return [
+        Case("neardup", "neardup", f"sign, {tokens}", threads, {"tokens": tokens})
+        for threads in (2, 1)
+    ]
 
 
 def sets() -> list[Case]:
@@ -22,7 +25,13 @@ def sets() -> list[Case]:
             Case("neardup", "neardup", "sign, Arrow lists", threads, {"form": "arrow"}),
             Case("neardup", "neardup", "sign, Python lists", threads, {"form": "python"}),
             Case("rensa", "rensa", "RMinHash.from_token_sets", threads, {"form": "objects"}),
-            Case("rensa", "rensa", "RMinHash.digest_matrix_from_token_sets", threads, {"form": "matrix"}),
+            Case(
+                "rensa",
+                "rensa",
+                "RMinHash.digest_matrix_from_token_sets",
+                threads,
+                {"form": "matrix"},
+            ),
             Case("rensa", "rensa", "CMinHash.from_token_sets", threads, {"form": "circulant"}),
         ]
     return [
@@ -45,5 +54,7 @@ def index() -> list[Case]:
     return [
         *cases,
         Case("datasketch", "datasketch", "MinHashLSH: insert, query", 1, {}, 10**5),
-        Case("neardup", "neardup", "LSHIndex: add, query, one by one", 1, {"form": "single"}, 10**5),
+        Case(
+            "neardup", "neardup", "LSHIndex: add, query, one by one", 1, {"form": "single"}, 10**5
+        ),
     ]

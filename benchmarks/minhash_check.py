@@ -1,4 +1,5 @@
-"""Judge the answers of run_minhash.py without code of neardup: against theory, and against a plain twin of signing.
+"""Judge the answers of run_minhash.py without code of neardup: against theory, and against a plain
+twin of signing.
 
 Bounds are five standard deviations wide: a right answer falls outside one time in two million.
 """
@@ -39,10 +40,11 @@ class Same(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """How far estimates of planted pairs are from their similarities, in standard errors that theory gives.
+    """How far estimates of planted pairs are from their similarities, in standard errors that
+    theory gives.
 
-    error : of the mean, at the similarity where it is farthest. spread : the standard deviation of single estimates, as
-    a multiple of sqrt(J (1 - J) / 128), where it is largest.
+    error : of the mean, at the similarity where it is farthest. spread : the standard deviation of
+    single estimates, as a multiple of sqrt(J (1 - J) / 128), where it is largest.
     """
 
     pairs: int
@@ -55,8 +57,10 @@ class Estimates(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """What an index found. found : of the planted pairs. least, most : what theory allows. wrong : listed that are
-    neither planted nor the query itself, listed twice, or queries that did not find themselves."""
+    """What an index found. found : of the planted pairs. least, most : what theory allows. wrong :
+    listed that are neither planted nor the query itself, listed twice, or queries that did not find
+    themselves.
+    """
 
     planted: int
     found: int
@@ -84,7 +88,8 @@ def judge_texts(answers: Answers, parquet: Path, tokens: str) -> Same:
 
 
 def judge_sets(answers: Answers, planted: Planted) -> Estimates:
-    """Compare estimates of the planted pairs, made here from the signatures, with their similarities.
+    """Compare estimates of the planted pairs, made here from the signatures, with their
+    similarities.
 
     The spread may be 1.1 times theory's: of 1,000 pairs its own standard deviation is below 0.03.
     """
@@ -100,7 +105,9 @@ def judge_sets(answers: Answers, planted: Planted) -> Estimates:
 
 
 def judge_index(answers: Answers, planted: Planted) -> Recall:
-    """Compare what all sets found with themselves and the planted pairs: unrelated sets share no band."""
+    """Compare what all sets found with themselves and the planted pairs: unrelated sets share no
+    band.
+    """
     keys = np.sort(answers["query"] << 32 | answers["row"])
     left, right = planted.pairs.T
     both = np.concatenate([left << 32 | right, right << 32 | left])

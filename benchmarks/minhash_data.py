@@ -1,4 +1,6 @@
-"""Sets of tokens of which some pairs are planted with a known Jaccard similarity: made from seeds, kept on disk."""
+"""Sets of tokens of which some pairs are planted with a known Jaccard similarity: made from seeds,
+kept on disk.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ import pyarrow.parquet as pq
 class Planted(NamedTuple):
     """Sets on disk, a row each in the column `tokens`, list<string>.
 
-    pairs : int64 (num_pairs, 2), the smaller row first; sets of different pairs share no token. similarity : float64
-    (num_pairs,), exact.
+    pairs : int64 (num_pairs, 2), the smaller row first; sets of different pairs share no token.
+    similarity : float64 (num_pairs,), exact.
     """
 
     size: int
@@ -26,7 +28,9 @@ class Planted(NamedTuple):
 
 
 def plant(size: int, tokens: int, shared: Sequence[int], num_pairs: int, work: Path) -> Planted:
-    """Return sets of so many tokens, with pairs that share in turn as many of them as `shared` says."""
+    """Return sets of so many tokens, with pairs that share in turn as many of them as `shared`
+    says.
+    """
     sets, truth = work / f"sets-{size}-{tokens}.parquet", work / f"sets-{size}-{tokens}.npz"
     if not truth.exists():
         random = np.random.default_rng([size, tokens])
@@ -36,7 +40,9 @@ def plant(size: int, tokens: int, shared: Sequence[int], num_pairs: int, work: P
         same = np.arange(tokens) < numbers[:, None]
         values[pairs[:, 1]] = np.where(same, values[pairs[:, 0]], values[pairs[:, 1]])
         strings = pa.array(values.reshape(-1)).cast(pa.string())
-        lists = pa.ListArray.from_arrays(np.arange(0, size * tokens + 1, tokens, dtype=np.int32), strings)
+        lists = pa.ListArray.from_arrays(
+            np.arange(0, size * tokens + 1, tokens, dtype=np.int32), strings
+        )
         pq.write_table(pa.table({"tokens": lists}), sets)
         np.savez(truth, pairs=pairs, similarity=numbers / (2 * tokens - numbers))
     kept = np.load(truth)

@@ -14,13 +14,33 @@ _TITLES = {
     "index": "LSH indexes: 128 values, 16 bands of 8; all added, then all queried",
 }
 _HEADS = {
-    "sign_texts": ("tool", "what runs", "threads", "MB/s", "MB a CPU s", "wall, s", "CPU, s", "checked", "repeats"),
+    "sign_texts": (
+        "tool",
+        "what runs",
+        "threads",
+        "MB/s",
+        "MB a CPU s",
+        "wall, s",
+        "CPU, s",
+        "checked",
+        "repeats",
+    ),
     "sign_sets": (
         *("tool", "what runs", "threads", "sets a second", "wall, s", "CPU, s", "error", "spread"),
         *("x Arrow", "x CPU", "x lists", "x CPU", "repeats"),
     ),
     "index": (
-        *("tool", "what runs", "threads", "add, s", "µs a query", "both, s", "CPU, s", "bytes each", "planted found"),
+        *(
+            "tool",
+            "what runs",
+            "threads",
+            "add, s",
+            "µs a query",
+            "both, s",
+            "CPU, s",
+            "bytes each",
+            "planted found",
+        ),
         *("theory", "wrong", "x neardup", "x CPU", "repeats"),
     ),
 }
@@ -28,10 +48,17 @@ Ratios = tuple[float, float]  # of wall time and of CPU seconds
 _ARROW, _LISTS, _INDEX = "sign, Arrow lists", "sign, Python lists", "LSHIndex: add_many, query_many"
 
 
-def write_markdown(folder: Path, results: list[Result], facts: dict[str, str], versions: dict[str, str]) -> None:
+def write_markdown(
+    folder: Path, results: list[Result], facts: dict[str, str], versions: dict[str, str]
+) -> None:
     """Write the page."""
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    lines = ["# Benchmark: MinHash", "", _CAVEATS.read_text().format(**facts, versions=named).rstrip(), ""]
+    lines = [
+        "# Benchmark: MinHash",
+        "",
+        _CAVEATS.read_text().format(**facts, versions=named).rstrip(),
+        "",
+    ]
     asked = [[*words, "yes" if met else "**no**"] for *words, met in _targets(results)]
     lines += ["## Targets", "", *table(("what", "target", "measured", "CPU", "met"), asked, 1), ""]
     for part, title in _TITLES.items():
@@ -56,7 +83,10 @@ def _row(one: Result, results: list[Result]) -> list[str]:
         middle = [f"{one.rate:.1f}", f"{one.size / one.cpu:.1f}", wall, cpu, checked]
     elif one.part == "sign_sets":
         middle = [f"{one.rate:,.0f}", wall, cpu, f"{quality.error:+.1f}", f"{quality.spread:.2f}"]
-        middle += [*_cells(one, _rival(one, results, _ARROW)), *_cells(one, _rival(one, results, _LISTS))]
+        middle += [
+            *_cells(one, _rival(one, results, _ARROW)),
+            *_cells(one, _rival(one, results, _LISTS)),
+        ]
     else:
         facts = one.facts
         middle = [f"{facts['add']:.3f}", f"{1e6 * facts['query'] / one.size:.2f}", wall, cpu]
@@ -90,15 +120,31 @@ def _cells(one: Result, ours: Result | None) -> list[str]:
 def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]:
     """Yield the targets of neardup and the figures measured, in wall time and in CPU seconds."""
     sound = [one for one in results if one.usable]
-    texts = {(one.case.options["tokens"], one.case.threads): one for one in sound if one.part == "sign_texts"}
+    texts = {
+        (one.case.options["tokens"], one.case.threads): one
+        for one in sound
+        if one.part == "sign_texts"
+    }
     for tokens, least in (("words", 150), ("chars", 60)):
         if one := texts.get((tokens, 1)):
-            what, used = f"signatures of texts, {tokens}, one thread", f"{one.size / one.cpu:.0f} MB a CPU second"
+            what, used = (
+                f"signatures of texts, {tokens}, one thread",
+                f"{one.size / one.cpu:.0f} MB a CPU second",
+            )
             yield what, f"{least} MB/s", f"{one.rate:.0f} MB/s", used, one.rate >= least
             if two := texts.get((tokens, 2)):
                 ratio, used = one.wall / two.wall, f"{two.cpu / one.cpu:.2f} times the CPU seconds"
-                yield f"the same, two threads for one ({tokens})", "2 times", f"{ratio:.2f} times", used, ratio >= 1.8
-    for peer, by_how in (("rensa", {_ARROW: 5, _LISTS: 1}), ("datasketch", {_ARROW: 50, _LISTS: 50})):
+                yield (
+                    f"the same, two threads for one ({tokens})",
+                    "2 times",
+                    f"{ratio:.2f} times",
+                    used,
+                    ratio >= 1.8,
+                )
+    for peer, by_how in (
+        ("rensa", {_ARROW: 5, _LISTS: 1}),
+        ("datasketch", {_ARROW: 50, _LISTS: 50}),
+    ):
         for how, least in by_how.items():
             yield from _against(sound, "sign_sets", peer, how, least)
     for peer, least in (("datasketch", 10), ("rensa", 1), ("gaoya", 1)):
@@ -108,7 +154,9 @@ def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]
 def _against(
     sound: list[Result], part: str, tool: str, how: str, least: float
 ) -> Iterator[tuple[str, str, str, str, bool]]:
-    """Compare neardup with the fastest way of a peer, by threads, on the largest input that the peer managed."""
+    """Compare neardup with the fastest way of a peer, by threads, on the largest input that the
+    peer managed.
+    """
     group = [one for one in sound if one.part == part and one.case.tool == tool]
     for threads in (1, 2):
         peers = [one for one in group if one.case.threads == threads]
@@ -117,7 +165,13 @@ def _against(
         if best and ours:
             what = f"{ours.on}, {how}, against {tool}, {best.case.how}; threads: {threads}"
             ratio, used = _ratios(best, ours)
-            yield what, f"{least} times", f"{_times(ratio)} times", f"{_times(used)} times", ratio >= least
+            yield (
+                what,
+                f"{least} times",
+                f"{_times(ratio)} times",
+                f"{_times(used)} times",
+                ratio >= least,
+            )
 
 
 _MEASURES: dict[str, tuple[tuple[str, str, Callable[[Result], float]], ...]] = {
@@ -132,7 +186,8 @@ _MEASURES: dict[str, tuple[tuple[str, str, Callable[[Result], float]], ...]] = {
 
 
 def _losses(results: list[Result]) -> Iterator[str]:
-    """Name every measure in which a peer with sound answers beat a way of neardup, on as many threads.
+    """Name every measure in which a peer with sound answers beat a way of neardup, on as many
+    threads.
 
     One by one is set against datasketch alone, which knows no other way.
     """

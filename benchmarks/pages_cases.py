@@ -9,7 +9,9 @@ PARSED = 200
 
 
 def runs() -> list[Case]:
-    """Return the whole runs of neardup on a crawl. arguments : what follows the file and the output."""
+    """Return the whole runs of neardup on a crawl. arguments : what follows the file and the
+    output.
+    """
     return [
         _run("sign", "--method tags", 2),
         _run("sign", "--method tags", 1),
@@ -34,7 +36,10 @@ def pairs() -> list[Case]:
     calls = ("similarity", "structural_similarity", "style_similarity")
     return [
         Case("neardup", "neardup_pages", "compare(left, right, method=structure())", 1),
-        *(Case("html-similarity", "html_similarity", f"{call}(left, right)", 1, {"call": call}) for call in calls),
+        *(
+            Case("html-similarity", "html_similarity", f"{call}(left, right)", 1, {"call": call})
+            for call in calls
+        ),
     ]
 
 

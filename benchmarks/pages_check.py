@@ -23,7 +23,9 @@ _IDENTICAL, _UNRELATED = 0.9999, 0.3
 
 
 class Fingerprints(NamedTuple):
-    """Of how many pages of known template the fingerprint is that of the template; how many match the plain twin."""
+    """Of how many pages of known template the fingerprint is that of the template; how many match
+    the plain twin.
+    """
 
     pages: int
     equal: int
@@ -36,8 +38,10 @@ class Fingerprints(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """What of a crawl was removed. planted : pages that must go, being as an earlier one; found : of these, those that
-    went. wrong : removed for a page that is of another site, or, by content, has other words."""
+    """What of a crawl was removed. planted : pages that must go, being as an earlier one; found :
+    of these, those that went. wrong : removed for a page that is of another site, or, by content,
+    has other words.
+    """
 
     planted: int
     found: int
@@ -50,7 +54,9 @@ class Removed(NamedTuple):
 
 
 class Similar(NamedTuple):
-    """Mean similarities of pairs of pages: one page twice, two of one site, two of different sites."""
+    """Mean similarities of pairs of pages: one page twice, two of one site, two of different
+    sites.
+    """
 
     identical: float
     one_site: float
@@ -58,7 +64,11 @@ class Similar(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        return self.identical >= _IDENTICAL and self.unrelated < _UNRELATED and self.one_site > self.unrelated
+        return (
+            self.identical >= _IDENTICAL
+            and self.unrelated < _UNRELATED
+            and self.one_site > self.unrelated
+        )
 
 
 class Elements(NamedTuple):
@@ -72,11 +82,19 @@ class Elements(NamedTuple):
         return abs(self.elements / self.start_tags - 1) < 0.1
 
 
-def judge_fingerprints(file: Path, crawl: Crawl, pages: Sequence[Source], *, shingles: bool) -> Fingerprints:
-    """Hold fingerprints against those of the first fetch of each page; of shingles some against the plain twin."""
+def judge_fingerprints(
+    file: Path, crawl: Crawl, pages: Sequence[Source], *, shingles: bool
+) -> Fingerprints:
+    """Hold fingerprints against those of the first fetch of each page; of shingles some against the
+    plain twin.
+    """
     found = pq.read_table(file)["fingerprint"].to_pylist()
     values = np.array([int.from_bytes(one, "big") for one in found], np.uint64)
-    equal = int(np.count_nonzero(values == values[crawl.sources])) if len(values) == len(crawl.sources) else 0
+    equal = (
+        int(np.count_nonzero(values == values[crawl.sources]))
+        if len(values) == len(crawl.sources)
+        else 0
+    )
     checked = range(0, len(pages), len(pages) // _CHECKED) if shingles else range(0)
     same = sum(int(values[row]) == _fingerprint(pages[row].html) for row in checked)
     return Fingerprints(len(crawl.sources), equal, len(checked), same)
@@ -96,7 +114,9 @@ def _fingerprint(html: str) -> int:
 def judge_removed(folder: Path, crawl: Crawl, *, content: bool) -> Removed:
     """Hold what was removed, and for which page, against how the crawl was made."""
     table = pq.read_table(folder / "removed.parquet", columns=["id", "kept_id"])
-    removed, kept = ([_row_of(one, crawl) for one in table[name].to_pylist()] for name in ("id", "kept_id"))
+    removed, kept = (
+        [_row_of(one, crawl) for one in table[name].to_pylist()] for name in ("id", "kept_id")
+    )
     seen: set[Any] = set()
     planted = set()
     for row, key in enumerate(zip(crawl.sources, crawl.words, strict=True)):
@@ -106,9 +126,14 @@ def judge_removed(folder: Path, crawl: Crawl, *, content: bool) -> Removed:
         seen.add(key)
     if content:
         pairs = zip(removed, kept, strict=True)
-        wrong = sum(crawl.sources[one] == crawl.sources[other] and one not in planted for one, other in pairs)
+        wrong = sum(
+            crawl.sources[one] == crawl.sources[other] and one not in planted
+            for one, other in pairs
+        )
     else:
-        wrong = sum(crawl.sites[one] != crawl.sites[other] for one, other in zip(removed, kept, strict=True))
+        wrong = sum(
+            crawl.sites[one] != crawl.sites[other] for one, other in zip(removed, kept, strict=True)
+        )
     return Removed(len(planted), len(planted & set(removed)), len(removed), wrong)
 
 
@@ -121,7 +146,9 @@ def _row_of(url: str, crawl: Crawl) -> int:
 def judge_pairs(answers: npt.NDArray[np.float64], kinds: Sequence[str]) -> Similar:
     """Return the mean similarity of each kind of pair."""
     kind = np.array(kinds)
-    return Similar(*(float(answers[kind == one].mean()) for one in ("identical", "one_site", "unrelated")))
+    return Similar(
+        *(float(answers[kind == one].mean()) for one in ("identical", "one_site", "unrelated"))
+    )
 
 
 def judge_elements(answers: npt.NDArray[np.int64], pages: Sequence[str]) -> Elements:

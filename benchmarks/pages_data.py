@@ -1,7 +1,9 @@
-"""A crawl of web pages that is made from labelled ones: real markup, other words, the same each time it is made.
+"""A crawl of web pages that is made from labelled ones: real markup, other words, the same each
+time it is made.
 
-A page of the sets is fetched again and again: each time with other words in the same template, and every fourth time as
-the time before, but for a time of day. So it is known which pages share a template and which an article.
+A page of the sets is fetched again and again: each time with other words in the same template, and
+every fourth time as the time before, but for a time of day. So it is known which pages share a
+template and which an article.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _SEED = 5
 
 
 class Crawl(NamedTuple):
-    """A WARC file, and for each of its pages in order: which page it is made of, of which site, with which words."""
+    """A WARC file, and for each of its pages in order: which page it is made of, of which site,
+    with which words.
+    """
 
     warc: Path
     num_bytes: int  # of all pages, decoded
@@ -67,7 +71,9 @@ def large_pages(data: Path) -> list[Source]:
     """Return the labelled pages of `LEAST_BYTES` or more, in an order in which sites are mixed."""
     pages = []
     for name in _SETS:
-        for line in pa.input_stream(str(data / f"{name}.jsonl.zst"), compression="zstd").read().splitlines():
+        for line in (
+            pa.input_stream(str(data / f"{name}.jsonl.zst"), compression="zstd").read().splitlines()
+        ):
             row = json.loads(line)
             if len(row["html"].encode()) >= LEAST_BYTES:
                 pages.append(Source(row["html"], f"{name}/{row['site']}"))
@@ -75,7 +81,9 @@ def large_pages(data: Path) -> list[Source]:
 
 
 def _write(file: IO[bytes], pages: list[Source], num_pages: int) -> dict[str, object]:
-    """Write the records of a crawl as Common Crawl does: a gzip member each, requests and metadata among them."""
+    """Write the records of a crawl as Common Crawl does: a gzip member each, requests and metadata
+    among them.
+    """
     vocabulary = sorted({word for page in pages for word in _WORD.findall(page.html)})
     told: dict[str, list[object]] = {"sources": [], "sites": [], "words": []}
     num_bytes = 0
@@ -84,11 +92,17 @@ def _write(file: IO[bytes], pages: list[Source], num_pages: int) -> dict[str, ob
         source, fetch = number % len(pages), number // len(pages)
         page = pages[source]
         words = fetch - (fetch % AGAIN == AGAIN - 1)
-        html = _reworded(page.html, vocabulary, random.Random(f"{_SEED} {source} {words}")) if words else page.html
+        html = (
+            _reworded(page.html, vocabulary, random.Random(f"{_SEED} {source} {words}"))
+            if words
+            else page.html
+        )
         html += f"<!-- {fetch:02}:{source % 60:02} -->"
         charset = "gb18030" if page.site.startswith("zh_news") else "utf-8"
         num_bytes += len(html.encode())
-        file.writelines(_records(f"http://{source}.example/{fetch}", html.encode(charset, "replace"), charset))
+        file.writelines(
+            _records(f"http://{source}.example/{fetch}", html.encode(charset, "replace"), charset)
+        )
         for name, value in (("sources", source), ("sites", page.site), ("words", words)):
             told[name].append(value)
     return {"num_bytes": num_bytes, **told}
@@ -97,12 +111,22 @@ def _write(file: IO[bytes], pages: list[Source], num_pages: int) -> dict[str, ob
 def _reworded(html: str, vocabulary: list[str], draw: random.Random) -> str:
     """Return a page in which all words of four letters or more, in the text, are others."""
     size = len(vocabulary)
-    return _TEXT.sub(lambda text: _WORD.sub(lambda _: vocabulary[int(draw.random() * size)], text[0]), html)
+    return _TEXT.sub(
+        lambda text: _WORD.sub(lambda _: vocabulary[int(draw.random() * size)], text[0]), html
+    )
 
 
 def _records(url: str, body: bytes, charset: str) -> Iterator[bytes]:
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={charset}\r\nContent-Length: {len(body)}\r\n\r\n"
-    yield _member("request", url, b"GET / HTTP/1.1\r\nHost: example\r\n\r\n", "application/http; msgtype=request")
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={charset}\r\nContent-Length: "
+        f"{len(body)}\r\n\r\n"
+    )
+    yield _member(
+        "request",
+        url,
+        b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+        "application/http; msgtype=request",
+    )
     yield _member("response", url, head.encode() + body, "application/http; msgtype=response")
     yield _member("metadata", url, b"fetchTimeMs: 100\r\n", "application/warc-fields")
 

@@ -1,4 +1,6 @@
-"""Write the page of run_pages.py: the targets of neardup, every case, the parts, and where neardup loses."""
+"""Write the page of run_pages.py: the targets of neardup, every case, the parts, and where neardup
+loses.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,31 @@ _PARTS = (
 )
 _FEATURES = (("shingles", ()), ("decay", ("tree",)), ("paths", ("tree",)))
 _HEADS = {
-    "runs": ("command", "threads", "pages/s", "wall, s", "pages a CPU s", "CPU, s", "peak, MB", "answers", "repeats"),
+    "runs": (
+        "command",
+        "threads",
+        "pages/s",
+        "wall, s",
+        "pages a CPU s",
+        "CPU, s",
+        "peak, MB",
+        "answers",
+        "repeats",
+    ),
     "pairs": (
         *("tool", "what runs", "ms a pair", "CPU ms a pair", "identical", "one site", "unrelated"),
         *("x neardup", "x CPU", "repeats"),
     ),
-    "parse": ("tool", "what runs", "pages/s", "pages a CPU s", "elements", "x neardup", "x CPU", "repeats"),
+    "parse": (
+        "tool",
+        "what runs",
+        "pages/s",
+        "pages a CPU s",
+        "elements",
+        "x neardup",
+        "x CPU",
+        "repeats",
+    ),
 }
 _TITLES = {
     "runs": "Whole runs from a WARC file",
@@ -41,7 +62,12 @@ def write_markdown(
 ) -> None:
     """Write the page."""
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    lines = ["# Benchmark: web pages", "", _CAVEATS.read_text().format(**facts, versions=named).rstrip(), ""]
+    lines = [
+        "# Benchmark: web pages",
+        "",
+        _CAVEATS.read_text().format(**facts, versions=named).rstrip(),
+        "",
+    ]
     asked = [[*words, "yes" if met else "**no**"] for *words, met in _targets(results)]
     lines += ["## Targets", "", *table(("what", "target", "measured", "CPU", "met"), asked, 1), ""]
     for part, title in _TITLES.items():
@@ -58,12 +84,21 @@ def write_markdown(
 
 def _row(one: Result, group: list[Result]) -> list[str]:
     """Return the cells of a result: the times of sound answers only."""
-    start = [one.case.how, str(one.case.threads)] if one.part == "runs" else [one.case.tool, one.case.how]
+    start = (
+        [one.case.how, str(one.case.threads)]
+        if one.part == "runs"
+        else [one.case.tool, one.case.how]
+    )
     if not one.usable:
         told = f"{one.state} {one.quality or ''}".strip()
         return [*start, told, *[""] * (len(_HEADS[one.part]) - 3)]
     if one.part == "runs":
-        cells = [f"{one.rate:,.0f}", f"{one.wall:.2f}", f"{one.size / one.cpu:,.0f}", f"{one.cpu:.2f}"]
+        cells = [
+            f"{one.rate:,.0f}",
+            f"{one.wall:.2f}",
+            f"{one.size / one.cpu:,.0f}",
+            f"{one.cpu:.2f}",
+        ]
         return [*start, *cells, f"{one.peak_mb:.0f}", _answers(one), str(len(one.times))]
     if one.part == "pairs":
         cells = [f"{1000 * one.wall / one.size:.1f}", f"{1000 * one.cpu / one.size:.1f}"]
@@ -71,14 +106,21 @@ def _row(one: Result, group: list[Result]) -> list[str]:
     else:
         cells = [f"{one.rate:,.0f}", f"{one.size / one.cpu:,.0f}", f"{one.quality.elements:,}"]
     ours = next((other for other in group if other.case.ours and other.usable), None)
-    ratios = [f"{ratio:.1f}" for ratio in (one.wall / ours.wall, one.cpu / ours.cpu)] if ours else ["", ""]
+    ratios = (
+        [f"{ratio:.1f}" for ratio in (one.wall / ours.wall, one.cpu / ours.cpu)]
+        if ours
+        else ["", ""]
+    )
     return [*start, *cells, *ratios, str(len(one.times))]
 
 
 def _answers(one: Result) -> str:
     found = one.quality
     if one.case.options["command"] == "dedup":
-        return f"found {found.found:,} of {found.planted:,}, wrong {found.wrong:,} of {found.removed:,}"
+        return (
+            f"found {found.found:,} of {found.planted:,}, wrong {found.wrong:,} of "
+            f"{found.removed:,}"
+        )
     twin = f", {found.same} of {found.checked} as the plain twin" if found.checked else ""
     return f"{found.equal:,} of {found.pages:,} as their template{twin}"
 
@@ -89,12 +131,20 @@ def _shares(parts: dict[str, float], num_pages: int) -> list[str]:
     totals = {name: _reading(parts) + parts[name] for name, _ in _FEATURES}
     for name, what in _PARTS:
         users = [features for features, needed in _FEATURES if name != "tree" or "tree" in needed]
-        shares = [f"{100 * parts[name] / totals[one]:.0f} %" if one in users else "" for one, _ in _FEATURES]
+        shares = [
+            f"{100 * parts[name] / totals[one]:.0f} %" if one in users else ""
+            for one, _ in _FEATURES
+        ]
         rows.append([what, f"{1000 * parts[name] / num_pages:.3f}", *shares])
     for features, needed in _FEATURES:
         rest = parts[features] - parts["tags"] - sum(parts[name] for name in needed)
-        shares = [f"{100 * rest / totals[features]:.0f} %" if one == features else "" for one, _ in _FEATURES]
-        rows.append([f"hashing: {features}, weights, votes", f"{1000 * rest / num_pages:.3f}", *shares])
+        shares = [
+            f"{100 * rest / totals[features]:.0f} %" if one == features else ""
+            for one, _ in _FEATURES
+        ]
+        rows.append(
+            [f"hashing: {features}, weights, votes", f"{1000 * rest / num_pages:.3f}", *shares]
+        )
     each = [f"{1000 * totals[one] / num_pages:.3f} ms" for one, _ in _FEATURES]
     rows.append(["all, a page", "", *each])
     heads = ("part, on one thread", "CPU ms a page", *(name for name, _ in _FEATURES))
@@ -111,7 +161,13 @@ def _targets(results: list[Result]) -> Iterator[tuple[str, str, str, str, bool]]
     for one in sound:
         if one.part == "runs" and one.case.options["command"] == "sign" and one.case.threads == 2:
             used = f"{one.size / one.cpu:,.0f} a CPU second"
-            yield f"{one.case.how}, two threads", "1,000 pages/s", f"{one.rate:,.0f} pages/s", used, one.rate >= 1000
+            yield (
+                f"{one.case.how}, two threads",
+                "1,000 pages/s",
+                f"{one.rate:,.0f} pages/s",
+                used,
+                one.rate >= 1000,
+            )
     ours = next((one for one in sound if one.part == "pairs" and one.case.ours), None)
     for one in sound:
         if ours and one.part == "pairs" and not one.case.ours:

@@ -16,7 +16,17 @@ from truth import Quality
 LEAST_FOUND = 0.97
 _CAVEATS = Path(__file__).resolve().parent / "caveats.md"
 _COLUMNS = (
-    *("tool", "version", "confirmed by", "wall, s", "CPU, s", "peak, MB", "x wc -w", "x copy", "x neardup"),
+    *(
+        "tool",
+        "version",
+        "confirmed by",
+        "wall, s",
+        "CPU, s",
+        "peak, MB",
+        "x wc -w",
+        "x copy",
+        "x neardup",
+    ),
     *("found", "found, not Chinese", "removed wrongly", "runs"),
 )
 _SHARES = ("found_share", "wrong_share", "pairs_found_share")
@@ -41,7 +51,9 @@ class Result:
     def sound(self) -> bool:
         """Whether at least 97 % of what had to go went, and nothing else."""
         quality = self.quality.get("all")
-        return quality is not None and (quality.found_share or 0) >= LEAST_FOUND and not quality.wrong
+        return (
+            quality is not None and (quality.found_share or 0) >= LEAST_FOUND and not quality.wrong
+        )
 
     def median(self, name: str) -> float:
         return median(getattr(run, name) for run in self.runs)
@@ -65,7 +77,9 @@ def write_csv(path: Path, results: list[Result], startups: list[Startup], versio
             for metric, value, unit in _metrics(result):
                 writer.writerow((case, result.case.name, result.version, metric, value, unit))
         for startup in startups:
-            writer.writerow(("startup", "neardup", version, startup.name, f"{startup.seconds:.3f}", "s"))
+            writer.writerow(
+                ("startup", "neardup", version, startup.name, f"{startup.seconds:.3f}", "s")
+            )
 
 
 def _metrics(result: Result) -> Iterator[tuple[str, str, str]]:
@@ -84,19 +98,33 @@ def _metrics(result: Result) -> Iterator[tuple[str, str, str]]:
         for name, value in quality._asdict().items():
             if value is not None:
                 share = name in _SHARES
-                yield (f"{name} ({group})", f"{value:.5f}" if share else str(value), "" if share else "documents")
+                yield (
+                    f"{name} ({group})",
+                    f"{value:.5f}" if share else str(value),
+                    "" if share else "documents",
+                )
 
 
 def write_markdown(
-    path: Path, results: list[Result], startups: list[Startup], facts: dict[str, str], notes: list[str]
+    path: Path,
+    results: list[Result],
+    startups: list[Startup],
+    facts: dict[str, str],
+    notes: list[str],
 ) -> None:
-    """Write the page: caveats, settings, one table per corpus, scaling, start-up, where neardup loses."""
+    """Write the page: caveats, settings, one table per corpus, scaling, start-up, where neardup
+    loses.
+    """
     lines = ["# Benchmark: whole processes, same file, same job", "", *_caveats(facts, notes)]
     for mb in sorted({result.corpus.mb for result in results}):
         lines += _table([result for result in results if result.corpus.mb == mb])
     lines += _settings(results)
-    lines += _scaling([result for result in results if result.case.name == "neardup" and not result.failed])
-    lines += _profile([result for result in results if result.case.name == "neardup" and not result.failed])
+    lines += _scaling(
+        [result for result in results if result.case.name == "neardup" and not result.failed]
+    )
+    lines += _profile(
+        [result for result in results if result.case.name == "neardup" and not result.failed]
+    )
     if startups:
         lines += ["## Start and first run (neardup)", "", "| what | seconds |", "| --- | ---: |"]
         lines += [f"| {startup.name} | {startup.seconds:.2f} |" for startup in startups] + [""]
@@ -122,7 +150,10 @@ def _table(results: list[Result]) -> list[str]:
     for result in sorted(results, key=lambda one: wall.get(one.case.name, float("inf"))):
         if result.failed:
             code = result.runs[-1].code if result.runs else "-"
-            lines.append(f"| {result.case.name} | {result.version} | | failed: exit code {code} | | | | | | | | | |")
+            lines.append(
+                f"| {result.case.name} | {result.version} | | failed: exit code {code} | | | "
+                "| | | | | | |"
+            )
             continue
         cells = [
             result.case.name,
@@ -160,13 +191,18 @@ def _percent(result: Result, group: str, name: str) -> str:
 
 
 def _fastest(good: list[Result]) -> list[str]:
-    """Say how neardup's time compares with the fastest peer, and with the fastest that answers as well."""
+    """Say how neardup's time compares with the fastest peer, and with the fastest that answers as
+    well.
+    """
     ours = next((result for result in good if result.case.name == "neardup"), None)
     peers = [result for result in good if result.case.package not in (*YARDSTICKS, "neardup")]
     lines = []
     for who, among in (
         ("Fastest peer", peers),
-        ("Fastest peer that finds 97 % and removes nothing wrongly", [peer for peer in peers if peer.sound]),
+        (
+            "Fastest peer that finds 97 % and removes nothing wrongly",
+            [peer for peer in peers if peer.sound],
+        ),
     ):
         if ours and among:
             best = min(among, key=lambda peer: peer.median("wall_s"))
@@ -193,27 +229,44 @@ def _scaling(ours: list[Result]) -> list[str]:
     for result in sorted(ours, key=lambda one: one.corpus.mb):
         wall, peak = result.median("wall_s"), max(run.peak_mb for run in result.runs)
         size = result.corpus.megabytes
-        lines.append(f"| {size:.0f} | {result.corpus.num_rows:,} | {wall:.2f} | {size / wall:.0f} | {peak:.0f} |")
+        lines.append(
+            f"| {size:.0f} | {result.corpus.num_rows:,} | {wall:.2f} | {size / wall:.0f} | "
+            f"{peak:.0f} |"
+        )
     return [*lines, ""]
 
 
 def _profile(ours: list[Result]) -> list[str]:
-    """Say where neardup's time goes: medians of the stages that its own reports name, and the rest of the process."""
+    """Say where neardup's time goes: medians of the stages that its own reports name, and the rest
+    of the process.
+    """
     lines = []
     for result in sorted(ours, key=lambda one: one.corpus.mb):
         if not result.stages:
             continue
-        lines += [f"## neardup by stage, {result.corpus.megabytes:.0f} MB", "", "| stage | seconds |", "| --- | ---: |"]
+        lines += [
+            f"## neardup by stage, {result.corpus.megabytes:.0f} MB",
+            "",
+            "| stage | seconds |",
+            "| --- | ---: |",
+        ]
         for name in result.stages[0]:
             lines.append(f"| {name} | {median(run[name] for run in result.stages):.2f} |")
-        rest = [took.wall_s - sum(run.values()) for took, run in zip(result.runs, result.stages, strict=True)]
+        rest = [
+            took.wall_s - sum(run.values())
+            for took, run in zip(result.runs, result.stages, strict=True)
+        ]
         lines += [f"| start of Python, imports, exit | {median(rest):.2f} |", ""]
     return lines
 
 
 def _losses(results: list[Result], startups: list[Startup]) -> list[str]:
     """List every measure in which some peer beat neardup on the same corpus, and the first run."""
-    lines = [f"- {one.name}: {one.seconds:.1f} s; the peers compile nothing" for one in startups if "first" in one.name]
+    lines = [
+        f"- {one.name}: {one.seconds:.1f} s; the peers compile nothing"
+        for one in startups
+        if "first" in one.name
+    ]
     for ours in results:
         if ours.case.name != "neardup" or ours.failed:
             continue
@@ -241,7 +294,10 @@ def _compare(ours: Result, other: Result) -> Iterator[str]:
             yield f"{label}: {other.case.name} {theirs:.1f} {unit}, neardup {mine:.1f} {unit}"
     if not (ours.quality and other.quality):
         return
-    for name, label, better in (("found_share", "found", 1), ("wrong_share", "removed wrongly", -1)):
+    for name, label, better in (
+        ("found_share", "found", 1),
+        ("wrong_share", "removed wrongly", -1),
+    ):
         mine, theirs = getattr(ours.quality["all"], name), getattr(other.quality["all"], name)
         if mine is not None and theirs is not None and (theirs - mine) * better > 0:
             yield f"{label}: {other.case.name} {100 * theirs:.2f} %, neardup {100 * mine:.2f} %"

@@ -1,7 +1,8 @@
 """Compare neardup with its peers as whole processes that do the same job from the same file.
 
-Answers come first: the first run of every tool is compared with exact truth (truth.py) before any time is
-shown. Then times, in rounds, so that a slow moment of the machine falls on all tools alike. See README.md.
+Answers come first: the first run of every tool is compared with exact truth (truth.py) before any
+time is shown. Then times, in rounds, so that a slow moment of the machine falls on all tools alike.
+See README.md.
 """
 
 from __future__ import annotations
@@ -28,21 +29,49 @@ _SHARED_SCRIPT = HERE.parent.parent / "shared" / "data" / "make_bulk.py"
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=int, default=500, help="size of the large corpus in MB (default 500)")
-    parser.add_argument("--scale-mb", type=int, default=125, help="neardup's second size (default 125; 0: none)")
-    parser.add_argument("--peer-mb", type=int, default=60, help="size that all peers run on (default 60)")
-    parser.add_argument("--peers", nargs="*", default=DEFAULT_PEERS, help="package or package:bands|estimate|exact")
-    parser.add_argument("--peer-limit-s", type=float, default=600, help="a peer expected to take longer is left out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--mb", type=int, default=500, help="size of the large corpus in MB (default 500)"
+    )
+    parser.add_argument(
+        "--scale-mb", type=int, default=125, help="neardup's second size (default 125; 0: none)"
+    )
+    parser.add_argument(
+        "--peer-mb", type=int, default=60, help="size that all peers run on (default 60)"
+    )
+    parser.add_argument(
+        "--peers", nargs="*", default=DEFAULT_PEERS, help="package or package:bands|estimate|exact"
+    )
+    parser.add_argument(
+        "--peer-limit-s", type=float, default=600, help="a peer expected to take longer is left out"
+    )
     parser.add_argument("--runs", type=int, default=3, help="runs of each case (default 3)")
-    parser.add_argument("--once-above-s", type=float, default=120, help="a case slower than this runs once")
-    parser.add_argument("--sample", type=int, default=2000, help="documents compared with the truth (default 2000)")
-    parser.add_argument("--neardup", default="neardup", help='command of neardup ("": leave it out)')
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="corpora and outputs (default work/)")
-    parser.add_argument("--make-bulk", type=Path, default=_SHARED_SCRIPT, help="path of make_bulk.py")
-    parser.add_argument("--peers-env", type=Path, default=HERE / ".venv-peers", help="environment of the peers")
-    parser.add_argument("--peers-base", default=sys.executable, help="Python 3.12+ that makes this environment")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the results")
+    parser.add_argument(
+        "--once-above-s", type=float, default=120, help="a case slower than this runs once"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=2000, help="documents compared with the truth (default 2000)"
+    )
+    parser.add_argument(
+        "--neardup", default="neardup", help='command of neardup ("": leave it out)'
+    )
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "work", help="corpora and outputs (default work/)"
+    )
+    parser.add_argument(
+        "--make-bulk", type=Path, default=_SHARED_SCRIPT, help="path of make_bulk.py"
+    )
+    parser.add_argument(
+        "--peers-env", type=Path, default=HERE / ".venv-peers", help="environment of the peers"
+    )
+    parser.add_argument(
+        "--peers-base", default=sys.executable, help="Python 3.12+ that makes this environment"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder of the results"
+    )
     return parser.parse_args()
 
 
@@ -53,28 +82,46 @@ class Bench:
         self.args = args
         self.work: Path = args.work.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
-        self.peers_python = peers_python(args.peers_env.absolute(), args.peers_base) if args.peers else sys.executable
+        self.peers_python = (
+            peers_python(args.peers_env.absolute(), args.peers_base)
+            if args.peers
+            else sys.executable
+        )
         self.ours = neardup(args.neardup) if args.neardup else []
         self.peers = [peer(spec, self.peers_python) for spec in args.peers]
         self.versions = versions(self.peers_python, sorted({case.package for case in self.peers}))
         self.versions["pyarrow"] = pyarrow.__version__
         self.versions["wc"] = first_line(["wc", "--version"]).rpartition(" ")[2]
         if self.ours:
-            self.versions["neardup"] = first_line([*shlex.split(args.neardup), "--version"]).rpartition(" ")[2]
+            self.versions["neardup"] = first_line(
+                [*shlex.split(args.neardup), "--version"]
+            ).rpartition(" ")[2]
 
     def corpus(self, mb: int) -> Corpus:
         return build(mb, self.work, self.args.make_bulk)
 
-    def once(self, case: Case, corpus: Corpus, env: dict[str, str] | None = None) -> tuple[Measurement, Path]:
+    def once(
+        self, case: Case, corpus: Corpus, env: dict[str, str] | None = None
+    ) -> tuple[Measurement, Path]:
         """Run a case into an empty folder; return what it took, and the folder."""
-        output = self.work / "outputs" / f"{corpus.mb}-{case.name.replace(':', '-').replace(' ', '')}"
+        output = (
+            self.work / "outputs" / f"{corpus.mb}-{case.name.replace(':', '-').replace(' ', '')}"
+        )
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(exist_ok=True)
         log = output.parent / (output.name + ".log")
         limit = max(4 * self.args.peer_limit_s, 600)
-        took = run(case.arguments(corpus, output), log=log, env={"LC_ALL": "C.UTF-8", **(env or {})}, timeout_s=limit)
+        took = run(
+            case.arguments(corpus, output),
+            log=log,
+            env={"LC_ALL": "C.UTF-8", **(env or {})},
+            timeout_s=limit,
+        )
         if took.code:
-            print(f"{case.name}: exit code {took.code}; the end of {log.name}:\n{log.read_text()[-2000:]}")
+            print(
+                f"{case.name}: exit code {took.code}; the end of "
+                f"{log.name}:\n{log.read_text()[-2000:]}"
+            )
         return took, output
 
     def rounds(self, cases: list[Case], corpus: Corpus) -> list[Result]:
@@ -99,13 +146,20 @@ class Bench:
                         "not Chinese": measure(truth, removed, ~chinese),
                         "Chinese": measure(truth, removed, chinese),
                     }
-                    print(f"{corpus.mb} MB, {result.case.name}: {result.quality['all']}", flush=True)
-                print(f"{corpus.mb} MB, run {number + 1}, {result.case.name}: {took.wall_s:.2f} s", flush=True)
+                    print(
+                        f"{corpus.mb} MB, {result.case.name}: {result.quality['all']}", flush=True
+                    )
+                print(
+                    f"{corpus.mb} MB, run {number + 1}, {result.case.name}: {took.wall_s:.2f} s",
+                    flush=True,
+                )
                 shutil.rmtree(output, ignore_errors=True)
         return results
 
     def startups(self, corpus: Corpus) -> list[Startup]:
-        """Time neardup's help, its import, and its first run with an empty cache against the next."""
+        """Time neardup's help, its import, and its first run with an empty cache against the
+        next.
+        """
         log = self.work / "startup.log"
 
         cache = self.work / "numba-cache"
@@ -142,10 +196,13 @@ def run_all(bench: Bench) -> tuple[list[Result], list[Startup], list[str]]:
         if result.case in bench.peers:
             expected = result.median("wall_s") * args.mb / args.peer_mb
             if result.failed:
-                notes.append(f"{result.case.name} failed on {args.peer_mb} MB and was left out above that.")
+                notes.append(
+                    f"{result.case.name} failed on {args.peer_mb} MB and was left out above that."
+                )
             elif expected > args.peer_limit_s:
                 notes.append(
-                    f"{result.case.name} would take about {expected:.0f} s on {args.mb} MB; it ran on "
+                    f"{result.case.name} would take about {expected:.0f} s on {args.mb} MB; "
+                    "it ran on "
                     f"{args.peer_mb} MB only."
                 )
             else:
@@ -165,7 +222,10 @@ def wrong_answers(results: list[Result]) -> list[str]:
             if result.failed:
                 found.append(f"neardup failed on {result.corpus.mb} MB.")
             elif not result.sound:
-                found.append(f"neardup's answer on {result.corpus.mb} MB is wrong: {result.quality.get('all')}")
+                found.append(
+                    f"neardup's answer on {result.corpus.mb} MB is wrong: "
+                    f"{result.quality.get('all')}"
+                )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Measure how well test items are found in documents, on the corpus of `contamination_corpus.py`; see README.md.
+"""Measure how well test items are found in documents, on the corpus of `contamination_corpus.py`;
+see README.md.
 
     python benchmarks/run_contamination.py                         # neardup and the rules of others
     python benchmarks/run_contamination.py --hits out/hits.parquet  # judge hits that are there
@@ -30,10 +31,14 @@ from environment import HERE, machine
 from measure import run
 
 ASKED = dict.fromkeys(corpus.FORMS[:5], 0.99) | {"first half": 0.95, "separated": 0.99}
-"""The least recall of each form. Beside it: no hard negative, and at most one false hit in 1,000 clean items."""
+"""The least recall of each form. Beside it: no hard negative, and at most one false hit in 1,000
+clean items.
+"""
 _FALSE_PER_1000 = 1.0
 THIN = (1, 2, 3, 5, 6, 10)
-"""In so many documents each text of boilerplate is left, in the last table. Beyond 5, it is recognised."""
+"""In so many documents each text of boilerplate is left, in the last table. Beyond 5, it is
+recognised.
+"""
 _TOKEN = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
 
 
@@ -46,25 +51,33 @@ class Truth:
         table = pq.read_table(folder / "corpus.parquet")
         self.texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
         rows = pq.read_table(folder / "truth.parquet").to_pylist()
-        self.placed = {(row["item_id"], row["document_id"]): row for row in rows if row["form"] != "related"}
-        self.related = {(row["item_id"], row["document_id"]) for row in rows if row["form"] == "related"}
+        self.placed = {
+            (row["item_id"], row["document_id"]): row for row in rows if row["form"] != "related"
+        }
+        self.related = {
+            (row["item_id"], row["document_id"]) for row in rows if row["form"] == "related"
+        }
         self.clean = [name for name, row in self.items.items() if row["role"] == "clean"]
 
-    @cache  # noqa: B019  lives as long as the program
+    @cache  # noqa: B019 - lives as long as the program
     def words(self, document_id: str) -> tuple[list[int], list[int]]:
         """Return where the words of a document begin and end."""
         spans = [match.span() for match in _TOKEN.finditer(self.texts[document_id])]
         return [span[0] for span in spans], [span[1] for span in spans]
 
     def words_between(self, document_id: str, start: int, end: int) -> tuple[int, int]:
-        """Return the numbers of the first word, and of the one after the last, of a span of characters."""
+        """Return the numbers of the first word, and of the one after the last, of a span of
+        characters.
+        """
         starts, ends = self.words(document_id)
         return bisect_right(ends, start), bisect_left(starts, end)
 
 
 @dataclass
 class Score:
-    """The answers of one tool. found, asked, right : by form and kind; the last are spans right to the word."""
+    """The answers of one tool. found, asked, right : by form and kind; the last are spans right to
+    the word.
+    """
 
     name: str
     found: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -109,7 +122,9 @@ def judge(name: str, hits: Iterable[Hit], truth: Truth) -> Score:
             score.missed.append(row)
             continue
         score.found[key] += 1
-        wanted = {truth.words_between(pair[1], row["start"], row[end]) for end in ("end", "question_end")}
+        wanted = {
+            truth.words_between(pair[1], row["start"], row[end]) for end in ("end", "question_end")
+        }
         if any(truth.words_between(pair[1], hit.start, hit.end) in wanted for hit in by_pair[pair]):
             score.right[key] += 1
         else:
@@ -120,7 +135,9 @@ def judge(name: str, hits: Iterable[Hit], truth: Truth) -> Score:
 def read_hits(path: Path) -> list[Hit]:
     """Return the hits that `neardup contamination` wrote."""
     names = ["item_id", "document_id", "start", "end", "containment"]
-    return [Hit(*row.values()) for row in pq.read_table(path, columns=names).select(names).to_pylist()]
+    return [
+        Hit(*row.values()) for row in pq.read_table(path, columns=names).select(names).to_pylist()
+    ]
 
 
 def faults(score: Score, truth: Truth) -> list[str]:
@@ -138,7 +155,14 @@ def faults(score: Score, truth: Truth) -> list[str]:
 
 def markdown(scores: list[Score], truth: Truth) -> str:
     """Return the tables: all tools by form, then neardup by kind."""
-    head = ["", *corpus.FORMS, "spans right", "false hits per 1,000 clean items", "hard negatives", "other documents"]
+    head = [
+        "",
+        *corpus.FORMS,
+        "spans right",
+        "false hits per 1,000 clean items",
+        "hard negatives",
+        "other documents",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for score in scores:
         cells = [score.name, *(f"{100 * score.recall(form):.1f} %" for form in corpus.FORMS)]
@@ -148,7 +172,11 @@ def markdown(scores: list[Score], truth: Truth) -> str:
         cells += [f"{sum(score.hard.values())} of {_hard(truth)}", str(score.strangers)]
         lines.append("| " + " | ".join(cells) + " |")
     first = scores[0]
-    lines += ["", f"{first.name}, by kind of item; in brackets, the spans that are right to the word:", ""]
+    lines += [
+        "",
+        f"{first.name}, by kind of item; in brackets, the spans that are right to the word:",
+        "",
+    ]
     lines += ["| | " + " | ".join(corpus.FORMS) + " |", "|---|" + "---:|" * len(corpus.FORMS)]
     for kind in corpus.KINDS:
         cells = []
@@ -160,7 +188,9 @@ def markdown(scores: list[Score], truth: Truth) -> str:
 
 
 def thin_out(truth: Truth, most: int) -> pa.Table:
-    """Return the corpus with each text of boilerplate in `most` documents; those with a placed item all stay."""
+    """Return the corpus with each text of boilerplate in `most` documents; those with a placed item
+    all stay.
+    """
     boilerplate = [text for common, _ in FAMILIES.values() for text in common]
     placed = {document_id for _, document_id in truth.placed}
     counts = Counter[str]()
@@ -176,8 +206,14 @@ def thin_out(truth: Truth, most: int) -> pa.Table:
 
 
 def measure_thin(truth: Truth, folder: Path, options: list[str]) -> str:
-    """Return a table of the hard negatives that neardup reports while few documents have their boilerplate."""
-    head = ["documents with each text", "hard negatives reported", "of these, `num_documents` shows it"]
+    """Return a table of the hard negatives that neardup reports while few documents have their
+    boilerplate.
+    """
+    head = [
+        "documents with each text",
+        "hard negatives reported",
+        "of these, `num_documents` shows it",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
     for most in THIN:
         thin = folder / f"thin-{most}"
@@ -196,7 +232,15 @@ def measure_thin(truth: Truth, folder: Path, options: list[str]) -> str:
 def search(items: Path, folder: Path, options: list[str]) -> Path:
     """Search the corpus in a folder with neardup; return its hits."""
     out, log = folder / "out", folder / "run.log"
-    command = [sys.executable, "-m", "neardup", "contamination", str(items), "--corpus", str(folder / "corpus.parquet")]
+    command = [
+        sys.executable,
+        "-m",
+        "neardup",
+        "contamination",
+        str(items),
+        "--corpus",
+        str(folder / "corpus.parquet"),
+    ]
     took = run([*command, "-o", str(out), "--overwrite", *options], log=log)
     if took.code:
         sys.exit(log.read_text())
@@ -249,13 +293,25 @@ ASSAY_SCAN = ["scan", "--id-key", "id", "--max-return-records", "1000000"]
 def build_assay_index(
     command: str, items: Path, work: Path, *, min_hits: int, min_coverage: float
 ) -> tuple[Path, Path]:
-    """Build the index of corpus-assay for items with a question and an answer; return its settings and the index."""
+    """Build the index of corpus-assay for items with a question and an answer; return its settings
+    and the index.
+    """
     lines = [json.loads(line) for line in items.read_text("utf-8").split("\n")[:-1]]
     plain, config, index = (work / f"assay-{min_hits}.{end}" for end in ("jsonl", "yaml", "native"))
-    rows = [json.dumps({"question": row["question"], "answer": row["answer"] or ""}) for row in lines]
+    rows = [
+        json.dumps({"question": row["question"], "answer": row["answer"] or ""}) for row in lines
+    ]
     plain.write_text("\n".join(rows) + "\n")
     config.write_text(_ASSAY.format(items=plain, min_hits=min_hits, min_coverage=min_coverage))
-    build = [command, "build-index", "--config", str(config), "--out-index", str(index), "--allow-unpinned"]
+    build = [
+        command,
+        "build-index",
+        "--config",
+        str(config),
+        "--out-index",
+        str(index),
+        "--allow-unpinned",
+    ]
     subprocess.run(build, check=True, capture_output=True)
     return config, index
 
@@ -266,7 +322,10 @@ def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_covera
     config, index = build_assay_index(command, folder / "items.jsonl", folder, **limits)
     out = folder / f"assay-{min_hits}"
     scan = [command, *ASSAY_SCAN, "--config", str(config), "--index", str(index)]
-    took = run([*scan, "--input", str(folder / "corpus.parquet"), "--out-dir", str(out)], log=folder / "scan.log")
+    took = run(
+        [*scan, "--input", str(folder / "corpus.parquet"), "--out-dir", str(out)],
+        log=folder / "scan.log",
+    )
     names, hits = list(truth.items), []
     for path in sorted((out / "contaminated_docs").glob("*.ndjson")):
         for row in map(json.loads, path.read_text("utf-8").split("\n")[:-1]):
@@ -278,11 +337,19 @@ def assay(command: str, truth: Truth, folder: Path, *, min_hits: int, min_covera
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=HERE / "work" / "contamination", help="inputs and outputs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "work" / "contamination", help="inputs and outputs"
+    )
     parser.add_argument("--data", type=Path, default=corpus.SHARED, help="the real texts")
-    parser.add_argument("--hits", type=Path, help="judge these hits of neardup instead of running it")
-    parser.add_argument("--options", nargs="*", default=[], help="more options of neardup contamination")
+    parser.add_argument(
+        "--hits", type=Path, help="judge these hits of neardup instead of running it"
+    )
+    parser.add_argument(
+        "--options", nargs="*", default=[], help="more options of neardup contamination"
+    )
     parser.add_argument("--assay", help="the command corpus-assay, installed with Python 3.12")
     parser.add_argument("--no-peers", action="store_true", help="neardup alone")
     parser.add_argument("--results", type=Path, help="write the tables to this file")
@@ -301,7 +368,10 @@ def main() -> int:
     if not args.no_peers:
         scores += peers(truth)
     if args.assay:
-        scores += [assay(args.assay, truth, args.work, min_hits=n, min_coverage=c) for n, c in ((3, 0.001), (1, 0.0))]
+        scores += [
+            assay(args.assay, truth, args.work, min_hits=n, min_coverage=c)
+            for n, c in ((3, 0.001), (1, 0.0))
+        ]
     tables = markdown(scores, truth)
     if args.hits is None:
         tables += "\nneardup, with each text of boilerplate in few documents:\n\n"
@@ -320,9 +390,14 @@ def show(score: Score, truth: Truth, examples: int) -> None:
     counts = Counter((row["form"], row["kind"]) for row in score.missed)
     for (form, kind), count in counts.most_common():
         print(f"\nmissed: {form}, {kind}: {count}")
-        for row in [row for row in score.missed if (row["form"], row["kind"]) == (form, kind)][:examples]:
+        for row in [row for row in score.missed if (row["form"], row["kind"]) == (form, kind)][
+            :examples
+        ]:
             text = truth.texts[row["document_id"]]
-            print(f"  {row['item_id']} in {row['document_id']}: {text[row['start'] : row['end']][:160]!r}")
+            print(
+                f"  {row['item_id']} in {row['document_id']}: "
+                f"{text[row['start'] : row['end']][:160]!r}"
+            )
     for hit in score.wrong[: 5 * examples]:
         item = truth.items[hit.item_id]
         print(f"\nwrong: {hit.item_id} ({item['role']}) in {hit.document_id}, {hit.score:.2f}")
@@ -331,8 +406,14 @@ def show(score: Score, truth: Truth, examples: int) -> None:
     for row, hit in score.misplaced[: 3 * examples]:
         text = truth.texts[hit.document_id]
         print(f"\nspan: {hit.item_id} in {hit.document_id}, {row['form']}, {row['kind']}")
-        print(f"  expected {row['start']}..{row['question_end']} or ..{row['end']}, got {hit.start}..{hit.end}")
-        print(f"  expected {text[row['start'] : row['end']][:160]!r}\n  got {text[hit.start : hit.end][:160]!r}")
+        print(
+            f"  expected {row['start']}..{row['question_end']} or ..{row['end']}, got "
+            f"{hit.start}..{hit.end}"
+        )
+        print(
+            f"  expected {text[row['start'] : row['end']][:160]!r}\n  got "
+            f"{text[hit.start : hit.end][:160]!r}"
+        )
 
 
 INTRODUCTION = """# Contamination: test items in documents
@@ -356,7 +437,7 @@ document, and says what is asked of neardup. Read this first:
 - **corpus-assay** 0.1.0, with its default of three 13-grams and with one. Its stop words and patterns of boilerplate
   are as installed; it names documents and items, and no places.
 - Machine: {processor}, {cores} cores, {memory}, {system}.
-"""
+"""  # noqa: E501
 
 if __name__ == "__main__":
     sys.exit(main())

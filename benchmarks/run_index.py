@@ -1,6 +1,8 @@
-"""Measure the durable index: adding, queries one by one and in batches, opening, size; and its peers beside it.
+"""Measure the durable index: adding, queries one by one and in batches, opening, size; and its
+peers beside it.
 
-Every case works in a process of its own; its answers are judged before any figure is shown. See README.md.
+Every case works in a process of its own; its answers are judged before any figure is shown. See
+README.md.
 """
 
 from __future__ import annotations
@@ -52,16 +54,35 @@ _ROWS = (
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[100_000, 1_000_000, 10_000_000], help="fingerprints")
-    parser.add_argument("--minhash", nargs="+", type=int, default=[100_000, 1_000_000], help="sets of features")
-    parser.add_argument("--peers", type=int, default=1_000_000, help="fingerprints of the peers; 0 for no peers")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument(
-        "--redis", type=int, default=50_000, help="signatures of datasketch on Redis; 0 to leave it out"
+        "--sizes",
+        nargs="+",
+        type=int,
+        default=[100_000, 1_000_000, 10_000_000],
+        help="fingerprints",
+    )
+    parser.add_argument(
+        "--minhash", nargs="+", type=int, default=[100_000, 1_000_000], help="sets of features"
+    )
+    parser.add_argument(
+        "--peers", type=int, default=1_000_000, help="fingerprints of the peers; 0 for no peers"
+    )
+    parser.add_argument(
+        "--redis",
+        type=int,
+        default=50_000,
+        help="signatures of datasketch on Redis; 0 to leave it out",
     )
     parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and indexes")
-    parser.add_argument("--peers-base", default=sys.executable, help="Python up to 3.12, of the peers' environments")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the results")
+    parser.add_argument(
+        "--peers-base", default=sys.executable, help="Python up to 3.12, of the peers' environments"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder of the results"
+    )
     return parser.parse_args()
 
 
@@ -73,10 +94,19 @@ class Bench:
         self.work = args.work.resolve() / "index"
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def job(self, python: str, script: str, job: str, source: str, options: dict[str, Any]) -> tuple[dict, Any]:
+    def job(
+        self, python: str, script: str, job: str, source: str, options: dict[str, Any]
+    ) -> tuple[dict, Any]:
         """Run a job in a process; return its facts and answers."""
         output = self.work / f"{script}-{job}"
-        command = [python, str(_JOBS / f"{script}.py"), job, source, str(output), json.dumps(options)]
+        command = [
+            python,
+            str(_JOBS / f"{script}.py"),
+            job,
+            source,
+            str(output),
+            json.dumps(options),
+        ]
         took = run(command, log=output.with_suffix(".log"), timeout_s=6 * 3600)
         if took.code:
             sys.exit(output.with_suffix(".log").read_text()[-3000:])
@@ -86,22 +116,34 @@ class Bench:
 
     def keep(self, part: str, size: int, tool: str, facts: dict[str, float]) -> None:
         print(
-            f"{part} {size:,} {tool}: " + ", ".join(f"{name} {value:,.4g}" for name, value in facts.items()), flush=True
+            f"{part} {size:,} {tool}: "
+            + ", ".join(f"{name} {value:,.4g}" for name, value in facts.items()),
+            flush=True,
         )
         self.rows.append((part, size, tool, facts))
 
     def facts(self, part: str, size: int, tool: str = "neardup") -> dict[str, float]:
-        return next((facts for row in self.rows for facts in [row[3]] if row[:3] == (part, size, tool)), {})
+        return next(
+            (facts for row in self.rows for facts in [row[3]] if row[:3] == (part, size, tool)), {}
+        )
 
 
 def judge(answers: Any, planted: Planted, fingerprints: np.ndarray | None) -> None:
-    """Exit unless every planted neighbour was found and, of fingerprints, nothing else is farther than 3 bits."""
+    """Exit unless every planted neighbour was found and, of fingerprints, nothing else is farther
+    than 3 bits.
+    """
     asked = planted.asked.reshape(-1)[:20_000]
     pairs = set(zip(answers["query"].tolist(), answers["row"].tolist(), strict=True))
-    missed = [query for query, row in enumerate(asked.tolist()) if row >= 0 and (query, row) not in pairs]
-    allowed = 0 if fingerprints is not None else 0.01 * np.count_nonzero(asked >= 0)  # recall of MinHash: 0.99
+    missed = [
+        query for query, row in enumerate(asked.tolist()) if row >= 0 and (query, row) not in pairs
+    ]
+    allowed = (
+        0 if fingerprints is not None else 0.01 * np.count_nonzero(asked >= 0)
+    )  # recall of MinHash: 0.99
     if len(missed) > allowed:
-        sys.exit(f"{len(missed)} planted neighbours were not found, such as that of query {missed[0]}.")
+        sys.exit(
+            f"{len(missed)} planted neighbours were not found, such as that of query {missed[0]}."
+        )
     if fingerprints is not None:
         queries = np.load(planted.queries).reshape(-1)[answers["query"]]
         far = np.bitwise_count(queries ^ fingerprints[answers["row"]]) > 3
@@ -112,7 +154,11 @@ def judge(answers: Any, planted: Planted, fingerprints: np.ndarray | None) -> No
 def measure_neardup(bench: Bench) -> None:
     for size in bench.args.sizes:
         planted = plant(size, bench.work)
-        options = {"size": size, "queries": str(planted.queries), "index": str(bench.work / "simhash.index")}
+        options = {
+            "size": size,
+            "queries": str(planted.queries),
+            "index": str(bench.work / "simhash.index"),
+        }
         source = str(planted.fingerprints)
         facts, answers = bench.job(sys.executable, "neardup_index_jobs", "simhash", source, options)
         judge(answers, planted, np.load(planted.fingerprints, mmap_mode="r"))
@@ -120,7 +166,11 @@ def measure_neardup(bench: Bench) -> None:
     for size in bench.args.minhash:
         planted = plant(size, bench.work)
         np.save(bench.work / "asked.npy", planted.asked)
-        options = {"size": size, "asked": str(bench.work / "asked.npy"), "index": str(bench.work / "minhash.index")}
+        options = {
+            "size": size,
+            "asked": str(bench.work / "asked.npy"),
+            "index": str(bench.work / "minhash.index"),
+        }
         facts, answers = bench.job(sys.executable, "neardup_index_jobs", "minhash", "-", options)
         judge(answers, planted, None)
         bench.keep("minhash", size, "neardup", facts)
@@ -131,13 +181,20 @@ def measure_peers(bench: Bench) -> dict[str, str]:
     names: dict[str, str] = {}
     args = bench.args
     if args.peers:
-        python = peers_python(HERE / ".venv-peers-simhash", args.peers_base, HERE / "requirements-simhash.txt")
+        python = peers_python(
+            HERE / ".venv-peers-simhash", args.peers_base, HERE / "requirements-simhash.txt"
+        )
         names |= versions(python, ["faiss-cpu"])
         planted = plant(args.peers, bench.work)
-        for tool, more in (("IndexBinaryMultiHash", {"hashes": [4, 16, 0]}), ("linear scan: IndexBinaryFlat", {})):
+        for tool, more in (
+            ("IndexBinaryMultiHash", {"hashes": [4, 16, 0]}),
+            ("linear scan: IndexBinaryFlat", {}),
+        ):
             ask = 10_000 if more else 200
             options = {"queries": str(planted.queries), "ask": ask, "threads": 1, **more}
-            facts, _ = bench.job(python, "faiss_jobs", "queries", str(planted.fingerprints), options)
+            facts, _ = bench.job(
+                python, "faiss_jobs", "queries", str(planted.fingerprints), options
+            )
             shown = {
                 "batch_per_s": ask / facts["job_s"],
                 "bytes": facts["bytes"] / args.peers,
@@ -145,16 +202,26 @@ def measure_peers(bench: Bench) -> dict[str, str]:
             }
             bench.keep("simhash", args.peers, tool, shown)
     if args.redis and shutil.which("redis-server"):
-        python = peers_python(HERE / ".venv-peers-redis", args.peers_base, HERE / "requirements-redis.txt")
+        python = peers_python(
+            HERE / ".venv-peers-redis", args.peers_base, HERE / "requirements-redis.txt"
+        )
         names |= versions(python, ["datasketch", "redis"])
         with tempfile.TemporaryDirectory() as folder, socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
             free.close()
-            server = subprocess.Popen(["redis-server", "--port", str(port), "--dir", folder], stdout=subprocess.DEVNULL)
+            server = subprocess.Popen(
+                ["redis-server", "--port", str(port), "--dir", folder], stdout=subprocess.DEVNULL
+            )
             try:
                 time.sleep(1)
-                facts, _ = bench.job(python, "datasketch_redis_jobs", "redis", "-", {"size": args.redis, "port": port})
+                facts, _ = bench.job(
+                    python,
+                    "datasketch_redis_jobs",
+                    "redis",
+                    "-",
+                    {"size": args.redis, "port": port},
+                )
             finally:
                 server.terminate()
                 server.wait()
@@ -169,7 +236,9 @@ def write(bench: Bench, names: dict[str, str], load: str) -> None:
     with open(folder / f"{date}-index-{slug(facts)}.csv", "w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["part", "size", "tool", "metric", "value"])
-        writer.writerows((*row[:3], name, value) for row in bench.rows for name, value in row[3].items())
+        writer.writerows(
+            (*row[:3], name, value) for row in bench.rows for name, value in row[3].items()
+        )
     told = ", ".join(f"{name} {version}" for name, version in names.items())
     caveats = (HERE / "index_caveats.md").read_text().format(**facts, versions=told, load=load)
     lines = ["# The durable index", "", caveats]
@@ -182,15 +251,27 @@ def write(bench: Bench, names: dict[str, str], load: str) -> None:
         lines.append("|---|" + "---:|" * len(sizes))
         for name, title_of, shown in _ROWS:
             values = [bench.facts(part, size).get(name) for size in sizes]
-            lines.append(f"| {title_of} | " + " | ".join("" if v is None else shown.format(v) for v in values) + " |")
-        for _, size, tool, facts_of in [row for row in bench.rows if row[0] == part and row[2] != "neardup"]:
+            lines.append(
+                f"| {title_of} | "
+                + " | ".join("" if v is None else shown.format(v) for v in values)
+                + " |"
+            )
+        for _, size, tool, facts_of in [
+            row for row in bench.rows if row[0] == part and row[2] != "neardup"
+        ]:
             told = ", ".join(
-                f"{name} {value:,.3g}" for name, value in facts_of.items() if name not in ("peak_mb", "job_s")
+                f"{name} {value:,.3g}"
+                for name, value in facts_of.items()
+                if name not in ("peak_mb", "job_s")
             )
             lines += ["", f"{tool}, {size:,}: {told}."]
         lines.append("")
     curves = {
-        name: [(row[1], row[3][metric]) for row in bench.rows if row[:1] == ("simhash",) and metric in row[3]]
+        name: [
+            (row[1], row[3][metric])
+            for row in bench.rows
+            if row[:1] == ("simhash",) and metric in row[3]
+        ]
         for name, metric in (
             ("query", "query_p50_us"),
             ("look-up", "find_p50_us"),
@@ -207,7 +288,9 @@ def main() -> None:
     load = f"{os.getloadavg()[0]:.1f}"
     bench = Bench(args)
     measure_neardup(bench)
-    names = versions(sys.executable, ["neardup", "numpy", "numba", "pyarrow"]) | measure_peers(bench)
+    names = versions(sys.executable, ["neardup", "numpy", "numba", "pyarrow"]) | measure_peers(
+        bench
+    )
     write(bench, names, load)
 
 

@@ -1,7 +1,8 @@
-"""Measure MinHash: signatures of texts and of sets of tokens, LSH indexes of signatures; neardup and its peers.
+"""Measure MinHash: signatures of texts and of sets of tokens, LSH indexes of signatures; neardup
+and its peers.
 
-Every case works in a process of its own on the same input; its answers are judged before any time is shown. Tools
-take turns, so that a slow moment of the machine falls on all alike. See README.md.
+Every case works in a process of its own on the same input; its answers are judged before any time
+is shown. Tools take turns, so that a slow moment of the machine falls on all alike. See README.md.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ _FEW_TOKENS, _FEW_SHARED = 9, (8,)  # similarity 0.8, at which 0.95 of the pairs
 def prepare(args: argparse.Namespace) -> Bench:
     """Return the bench with the peers' environment."""
     peers = ["datasketch", "rensa", "gaoya"]
-    python = peers_python(HERE / ".venv-peers-minhash", args.peers_base, HERE / "requirements-minhash.txt")
+    python = peers_python(
+        HERE / ".venv-peers-minhash", args.peers_base, HERE / "requirements-minhash.txt"
+    )
     named = versions(sys.executable, ["neardup"]) | versions(python, peers)
-    return Bench(args, "minhash", {"neardup": sys.executable, **dict.fromkeys(peers, python)}, named)
+    return Bench(
+        args, "minhash", {"neardup": sys.executable, **dict.fromkeys(peers, python)}, named
+    )
 
 
 def measure_texts(bench: Bench) -> None:
@@ -38,9 +43,15 @@ def measure_texts(bench: Bench) -> None:
     for tokens in ("words", "chars"):
         on = f"{tokens}, {corpus.megabytes:.1f} MB of text, {corpus.num_rows:,} documents"
         cases = minhash_cases.texts(tokens)
-        results = [Result("sign_texts", on, corpus.megabytes, case, bench.versions[case.package]) for case in cases]
+        results = [
+            Result("sign_texts", on, corpus.megabytes, case, bench.versions[case.package])
+            for case in cases
+        ]
         bench.rounds(
-            results, corpus.parquet, {}, lambda answers, _, kind=tokens: judge_texts(answers, corpus.parquet, kind)
+            results,
+            corpus.parquet,
+            {},
+            lambda answers, _, kind=tokens: judge_texts(answers, corpus.parquet, kind),
         )
 
 
@@ -48,7 +59,9 @@ def measure_sets(bench: Bench) -> None:
     """Measure signatures of sets of tokens."""
     planted = plant(_NUM_SETS, _NUM_TOKENS, _SHARED, 3000, bench.work)
     on, cases = f"{_NUM_SETS:,} sets of {_NUM_TOKENS} tokens", minhash_cases.sets()
-    results = [Result("sign_sets", on, _NUM_SETS, case, bench.versions[case.package]) for case in cases]
+    results = [
+        Result("sign_sets", on, _NUM_SETS, case, bench.versions[case.package]) for case in cases
+    ]
     options = {"truth": str(planted.sets.with_suffix(".npz"))}
     bench.rounds(results, planted.sets, options, lambda answers, _: judge_sets(answers, planted))
 
@@ -61,9 +74,21 @@ def measure_index(bench: Bench) -> None:
         cases = [case for case in minhash_cases.index() if size <= case.most]
         if not signatures.exists():
             bench.once(cases[0], "signatures", planted.sets, {"output": str(signatures)})
-        results = [Result("index", f"{size:,} signatures", size, one, bench.versions[one.package]) for one in cases]
-        options = {"signatures": str(signatures), "bands": minhash_cases.BANDS, "rows": minhash_cases.ROWS}
-        bench.rounds(results, planted.sets, options, lambda answers, _, planted=planted: judge_index(answers, planted))
+        results = [
+            Result("index", f"{size:,} signatures", size, one, bench.versions[one.package])
+            for one in cases
+        ]
+        options = {
+            "signatures": str(signatures),
+            "bands": minhash_cases.BANDS,
+            "rows": minhash_cases.ROWS,
+        }
+        bench.rounds(
+            results,
+            planted.sets,
+            options,
+            lambda answers, _, planted=planted: judge_index(answers, planted),
+        )
 
 
 def main() -> int:

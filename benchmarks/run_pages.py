@@ -1,7 +1,8 @@
-"""Measure web pages: whole runs from WARC to fingerprints or kept pages, their parts, pairs of pages against a peer.
+"""Measure web pages: whole runs from WARC to fingerprints or kept pages, their parts, pairs of
+pages against a peer.
 
-Answers are judged before any time is shown. Tools take turns, so that a slow moment of the machine falls on all alike.
-See README.md.
+Answers are judged before any time is shown. Tools take turns, so that a slow moment of the machine
+falls on all alike. See README.md.
 """
 
 from __future__ import annotations
@@ -29,21 +30,31 @@ _DATA = HERE.parent.parent / "shared" / "data" / "html_sites"
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument("--data", type=Path, default=_DATA, help="the labelled pages, html_sites")
     parser.add_argument("--pages", type=int, default=NUM_PAGES, help="pages of the crawl")
     parser.add_argument("--runs", type=int, default=3, help="runs of a case")
-    parser.add_argument("--once-above-s", type=float, default=10, help="a case that takes longer runs once")
+    parser.add_argument(
+        "--once-above-s", type=float, default=10, help="a case that takes longer runs once"
+    )
     parser.add_argument("--limit-s", type=float, default=200, help="a process ends after this")
     parser.add_argument("--work", type=Path, default=HERE / "work", help="inputs and outputs")
-    parser.add_argument("--peers-base", default=sys.executable, help="Python of the peers' environment")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the results")
+    parser.add_argument(
+        "--peers-base", default=sys.executable, help="Python of the peers' environment"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder of the results"
+    )
     return parser.parse_args()
 
 
 def prepare(args: argparse.Namespace) -> Bench:
     """Return the bench with the peers' environment."""
-    python = peers_python(HERE / ".venv-peers-pages", args.peers_base, HERE / "requirements-pages.txt")
+    python = peers_python(
+        HERE / ".venv-peers-pages", args.peers_base, HERE / "requirements-pages.txt"
+    )
     named = versions(sys.executable, ["neardup", "resiliparse"])
     named |= versions(python, ["html-similarity", "lxml", "selectolax"])
     peers = dict.fromkeys(("html_similarity", "lxml", "selectolax"), python)
@@ -54,7 +65,8 @@ def measure_runs(bench: Bench, crawl: Crawl) -> None:
     """Measure whole runs of neardup: the time of all of a process, from its start."""
     on = f"{len(crawl.sources):,} pages, {crawl.average_kb:.0f} KB each on average"
     results = [
-        Result("runs", on, len(crawl.sources), case, bench.versions[case.package]) for case in pages_cases.runs()
+        Result("runs", on, len(crawl.sources), case, bench.versions[case.package])
+        for case in pages_cases.runs()
     ]
     _command(bench, results[0], crawl)  # compiles
     pages = large_pages(bench.args.data)
@@ -68,7 +80,10 @@ def measure_runs(bench: Bench, crawl: Crawl) -> None:
                 continue
             result.times.append((took.wall_s, took.cpu_s))
             if number == 0:
-                features, content = result.case.options["arguments"][2:], "content" in result.case.options["arguments"]
+                features, content = (
+                    result.case.options["arguments"][2:],
+                    "content" in result.case.options["arguments"],
+                )
                 is_dedup = result.case.options["command"] == "dedup"
                 result.quality = (
                     judge_removed(output, crawl, content=content)
@@ -83,10 +98,22 @@ def _command(bench: Bench, result: Result, crawl: Crawl) -> tuple[Measurement, P
     """Run the command line of a case; return what it took and where its output is."""
     options = result.case.options
     output = bench.work / ("kept" if options["command"] == "dedup" else "fingerprints.parquet")
-    command = [sys.executable, "-m", "neardup", options["command"], str(crawl.warc), "-o", str(output), "--overwrite"]
+    command = [
+        sys.executable,
+        "-m",
+        "neardup",
+        options["command"],
+        str(crawl.warc),
+        "-o",
+        str(output),
+        "--overwrite",
+    ]
     command += [*options["arguments"], "--threads", str(result.case.threads)]
     took = run(command, log=bench.work / "run.log", timeout_s=bench.args.limit_s)
-    print(f"{result.case.name}: {took.wall_s:.2f} s, {took.cpu_s:.2f} CPU s, {took.peak_mb:.0f} MB", flush=True)
+    print(
+        f"{result.case.name}: {took.wall_s:.2f} s, {took.cpu_s:.2f} CPU s, {took.peak_mb:.0f} MB",
+        flush=True,
+    )
     return took, output
 
 
@@ -106,16 +133,27 @@ def measure_pairs(bench: Bench) -> None:
     for turn, place in enumerate(places):
         kind = ("identical", "one_site", "unrelated")[turn % 3]
         page = pages[place]
-        others = [one for one in pages if (one.site == page.site) == (kind == "one_site") and one is not page]
-        other = page if kind == "identical" or not others else others[int(draw.integers(len(others)))]
+        others = [
+            one
+            for one in pages
+            if (one.site == page.site) == (kind == "one_site") and one is not page
+        ]
+        other = (
+            page if kind == "identical" or not others else others[int(draw.integers(len(others)))]
+        )
         rows.append((page.html, other.html, kind if other is not page else "identical"))
     left, right, kinds = zip(*rows, strict=True)
     source = bench.work / "pairs.parquet"
     pq.write_table(pa.table({"left": left, "right": right}), source)
     average = sum(map(len, left + right)) / (2000 * len(rows))
     on = f"{len(rows)} pairs of pages, {average:.0f} KB each page on average"
-    results = [Result("pairs", on, len(rows), case, bench.versions[case.package]) for case in pages_cases.pairs()]
-    bench.rounds(results, source, {}, lambda answers, _: judge_pairs(answers["similarities"], kinds))
+    results = [
+        Result("pairs", on, len(rows), case, bench.versions[case.package])
+        for case in pages_cases.pairs()
+    ]
+    bench.rounds(
+        results, source, {}, lambda answers, _: judge_pairs(answers["similarities"], kinds)
+    )
 
 
 def measure_parsers(bench: Bench) -> None:
@@ -123,8 +161,14 @@ def measure_parsers(bench: Bench) -> None:
     pages = [page.html for page in large_pages(bench.args.data)[: pages_cases.PARSED]]
     source = bench.work / "parsed.parquet"
     pq.write_table(pa.table({"html": pages}), source)
-    on = f"{len(pages)} pages, {sum(len(page.encode()) for page in pages) / len(pages) / 1000:.0f} KB each on average"
-    results = [Result("parse", on, len(pages), case, bench.versions[case.package]) for case in pages_cases.parsers()]
+    on = (
+        f"{len(pages)} pages, {sum(len(page.encode()) for page in pages) / len(pages) / 1000:.0f} "
+        "KB each on average"
+    )
+    results = [
+        Result("parse", on, len(pages), case, bench.versions[case.package])
+        for case in pages_cases.parsers()
+    ]
     bench.rounds(results, source, {}, lambda answers, _: judge_elements(answers["elements"], pages))
 
 
@@ -137,7 +181,11 @@ def main() -> int:
     parts = measure_parts(bench, crawl)
     measure_pairs(bench)
     measure_parsers(bench)
-    facts = machine() | {"load": load, "later": f"{os.getloadavg()[0]:.1f}", "average": f"{crawl.average_kb:.0f}"}
+    facts = machine() | {
+        "load": load,
+        "later": f"{os.getloadavg()[0]:.1f}",
+        "average": f"{crawl.average_kb:.0f}",
+    }
     facts |= {"pages": f"{args.pages:,}", "megabytes": f"{crawl.warc.stat().st_size / 1e6:.0f}"}
     args.results.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.date.today().isoformat()}-pages-{slug(facts)}.csv"

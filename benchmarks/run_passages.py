@@ -1,10 +1,13 @@
-"""Cut repeated passages from English, Chinese and code; check the answer by a suffix array; say what each step took.
+"""Cut repeated passages from English, Chinese and code; check the answer by a suffix array; say
+what each step took.
 
-    python benchmarks/run_passages.py [FILE.parquet ...] [--data FOLDER] [--worst 10 100] [--results FILE]
+    python benchmarks/run_passages.py [FILE.parquet ...] [--data FOLDER] [--worst 10 100] [--results
+    FILE]
 
-The suffix array of the text that is kept shows whether two equal stretches remain, and each row is compared with its
-source. It needs pydivsufsort (benchmarks/requirements-passages.txt); without it, only rows are checked. Times are those
-of the processor, of all threads, so that other work on the machine matters less. Exit code 1 if an answer is wrong.
+The suffix array of the text that is kept shows whether two equal stretches remain, and each row is
+compared with its source. It needs pydivsufsort (benchmarks/requirements-passages.txt); without it,
+only rows are checked. Times are those of the processor, of all threads, so that other work on the
+machine matters less. Exit code 1 if an answer is wrong.
 """
 
 from __future__ import annotations
@@ -36,8 +39,16 @@ try:
 except ImportError:
     divsufsort = None
 
-SETS = {"English": ("en_terms", "en_doc_versions", "en_licenses", "en_bible"), "Chinese": ("zh_laws", "zh_poetry")}
-STAGES = {"read": "first reading", "propose": "second reading", "decide": "decision", "write": "writing"}
+SETS = {
+    "English": ("en_terms", "en_doc_versions", "en_licenses", "en_bible"),
+    "Chinese": ("zh_laws", "zh_poetry"),
+}
+STAGES = {
+    "read": "first reading",
+    "propose": "second reading",
+    "decide": "decision",
+    "write": "writing",
+}
 _SEPARATOR = 255  # in no text
 
 
@@ -48,7 +59,10 @@ def _random_letters(size: int, letters: str) -> str:
 
 def _common_text(size: int) -> list[str]:
     """Return documents of 350 random letters around the same 150."""
-    text, common = _random_letters(size * 350 // 500, "abcdefghijklmnopqrstuvwxyz "), _random_letters(150, "0123456789")
+    text, common = (
+        _random_letters(size * 350 // 500, "abcdefghijklmnopqrstuvwxyz "),
+        _random_letters(150, "0123456789"),
+    )
     return [text[i : i + 175] + common + text[i + 175 : i + 350] for i in range(0, len(text), 350)]
 
 
@@ -57,14 +71,18 @@ WORST = {
     "one document of one letter": lambda size: ["a" * size],
     "one document of one Chinese character": lambda size: ["的" * (size // 3)],
     "one document, a period of 7": lambda size: ["abcdefg" * (size // 7)],
-    "copies of a page of 600 letters": lambda size: [_random_letters(600, "abcdefghij ")] * (size // 600),
+    "copies of a page of 600 letters": lambda size: (
+        [_random_letters(600, "abcdefghij ")] * (size // 600)
+    ),
     "random, of two letters": lambda size: [_random_letters(size, "ab")],
     "150 common letters in many contexts": _common_text,
 }
 
 
 class InOrder:
-    """Measures the step of a run that only one thread can do, because each decision depends on those before it."""
+    """Measures the step of a run that only one thread can do, because each decision depends on
+    those before it.
+    """
 
     def __init__(self) -> None:
         self.seconds, self.resolve = 0.0, kernels.passages.resolve
@@ -80,7 +98,9 @@ IN_ORDER = kernels.passages.resolve = InOrder()
 
 
 class Clock:
-    """Measures the stages of a run, and what its scratch files take at the end of one; a `Progress`."""
+    """Measures the stages of a run, and what its scratch files take at the end of one; a
+    `Progress`.
+    """
 
     def __init__(self, scratch: Path) -> None:
         self.seconds: dict[str, float] = {}
@@ -127,7 +147,11 @@ def code() -> Iterator[str]:
 
 def write_text(name: str, data: Path, size: int, folder: Path) -> Path:
     """Write so many bytes of a kind of text to Parquet; less if there is less."""
-    texts = (row["text"] for one in SETS[name] for row in corpus.read_set(one, data)) if name in SETS else code()
+    texts = (
+        (row["text"] for one in SETS[name] for row in corpus.read_set(one, data))
+        if name in SETS
+        else code()
+    )
     chosen: list[str] = []
     for text in texts:
         chosen.append(text)
@@ -143,7 +167,12 @@ def measure(path: Path, folder: Path, min_length: int, *, check: bool) -> Score:
     """Cut the passages of a file."""
     out = folder / "out"
     clock, begun = Clock(folder / "out.partial" / "scratch"), process_time()
-    options: dict[str, Any] = {"output": out, "overwrite": True, "progress": clock, "max_document_bytes": 1 << 31}
+    options: dict[str, Any] = {
+        "output": out,
+        "overwrite": True,
+        "progress": clock,
+        "max_document_bytes": 1 << 31,
+    }
     result = neardup.remove_passages(path, min_length=min_length, cut_at="character", **options)
     total = process_time() - begun
     seconds, faults = None, []
@@ -158,7 +187,11 @@ def measure(path: Path, folder: Path, min_length: int, *, check: bool) -> Score:
             faults += [f"{repeated} stretches remain twice"] * (repeated > 0)
     report = result.report
     counts = report["counts"]
-    sizes = report["source_bytes"], result.passages.num_rows, counts["characters"] / max(1, counts["characters_read"])
+    sizes = (
+        report["source_bytes"],
+        result.passages.num_rows,
+        counts["characters"] / max(1, counts["characters_read"]),
+    )
     in_order = IN_ORDER.seconds - clock.in_order
     stages = total, clock.seconds, in_order
     return Score(path.stem, counts["read"], *sizes, *stages, clock.scratch_bytes, seconds, faults)
@@ -180,7 +213,9 @@ def wrong_rows(texts: list[bytes], cuts: np.ndarray, passages: pa.Table) -> list
 
 
 def suffix_array(text: bytes) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the suffixes of a text in order, the length of the prefix of each and the next one, and the time taken."""
+    """Return the suffixes of a text in order, the length of the prefix of each and the next one,
+    and the time taken.
+    """
     begun = process_time()
     array = np.frombuffer(bytearray(text), np.uint8)
     suffixes = divsufsort(array)
@@ -191,8 +226,8 @@ def suffix_array(text: bytes) -> tuple[np.ndarray, np.ndarray, float]:
 def repeats(texts: list[bytes], cuts: np.ndarray, min_length: int) -> int:
     """Return how many stretches of characters occur twice in kept text without an overlap.
 
-    The suffixes that begin with the same `min_length` characters are neighbours. They overlap if all begin within the
-    first of them.
+    The suffixes that begin with the same `min_length` characters are neighbours. They overlap if
+    all begin within the first of them.
     """
     parts, first = [], np.searchsorted(cuts[:, 0], np.arange(len(texts) + 1))
     for row, text in enumerate(texts):
@@ -201,7 +236,8 @@ def repeats(texts: list[bytes], cuts: np.ndarray, min_length: int) -> int:
     joined = bytes([_SEPARATOR]).join(parts)
     suffixes, common, _ = suffix_array(joined)
     kept = np.frombuffer(joined, np.uint8)
-    # Of each character, the byte behind the min_length characters from it on; the text's size if they do not exist.
+    # Of each character, the byte behind the min_length characters from it on; the text's size if
+    # they do not exist.
     leads = np.flatnonzero(kept & 0xC0 != 0x80)
     stops = np.append(leads[min_length:], np.full(min(min_length, len(leads)), len(kept)))
     separators = np.append(np.flatnonzero(kept == _SEPARATOR), len(kept))
@@ -219,7 +255,15 @@ def repeats(texts: list[bytes], cuts: np.ndarray, min_length: int) -> int:
 
 def markdown(scores: list[Score]) -> str:
     """Return the table."""
-    head = ["text", "documents", "MB", "cut", "passages", *(f"{name}, s" for name in STAGES.values()), "all, s"]
+    head = [
+        "text",
+        "documents",
+        "MB",
+        "cut",
+        "passages",
+        *(f"{name}, s" for name in STAGES.values()),
+        "all, s",
+    ]
     head += ["in order", "MB/s", "scratch, x text", "suffix array, s", "wrong"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for score in scores:
@@ -229,7 +273,10 @@ def markdown(scores: list[Score]) -> str:
         cells += [f"{score.total:.2f}", f"{100 * score.in_order / score.total:.1f} %"]
         cells += [f"{score.text_bytes / 1e6 / score.total:.0f}"]
         cells += [f"{score.scratch_bytes / score.text_bytes:.2f}"]
-        cells += ["" if score.suffix_array is None else f"{score.suffix_array:.1f}", str(len(score.faults))]
+        cells += [
+            "" if score.suffix_array is None else f"{score.suffix_array:.1f}",
+            str(len(score.faults)),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -242,7 +289,9 @@ def measure_worst(sizes: list[float], folder: Path, min_length: int) -> str:
         cells = []
         for size in sizes:
             path = folder / "worst.parquet"
-            pq.write_table(pa.table({"text": pa.array(make(int(size * 1e6)), pa.large_string())}), path)
+            pq.write_table(
+                pa.table({"text": pa.array(make(int(size * 1e6)), pa.large_string())}), path
+            )
             score = measure(path, folder, min_length, check=False)
             cells.append(f"{score.text_bytes / 1e6 / score.total:.0f}")
         cells.append(f"{100 * score.cut:.1f} %")
@@ -252,7 +301,9 @@ def measure_worst(sizes: list[float], folder: Path, min_length: int) -> str:
 
 
 def measure_kernels(path: Path, min_length: int) -> str:
-    """Return what the compiled steps take with the text of a file in memory, on one thread, the second time."""
+    """Return what the compiled steps take with the text of a file in memory, on one thread, the
+    second time.
+    """
     column = pq.read_table(path, columns=["text"])["text"].cast(pa.large_string())
     texts = pa.concat_arrays(column.chunks)
     batches = [texts.slice(first, 500) for first in range(0, len(texts), 500)]
@@ -277,7 +328,8 @@ def measure_kernels(path: Path, min_length: int) -> str:
     return (
         f"The compiled steps alone, {column.nbytes / 1e6:.0f} MB of text in memory, one thread: "
         f"anchors {anchors:.2f} s, "
-        f"counting, anchors again and selection {selection:.2f} s, decision {decision:.2f} s: {speed:.0f} MB/s; "
+        f"counting, anchors again and selection {selection:.2f} s, decision {decision:.2f} s: "
+        f"{speed:.0f} MB/s; "
         f"{len(found.documents):,} passages.\n"
     )
 
@@ -287,27 +339,44 @@ def joined(selected: list[Selected]) -> tuple[Any, np.ndarray, np.ndarray]:
     first, columns = np.zeros(3, np.int64), []
     for each in selected:
         documents, text_bytes, anchors = first
-        columns.append((each.pieces + np.array([documents, 0, 0, 0, anchors, 0]), each.places + text_bytes))
+        columns.append(
+            (each.pieces + np.array([documents, 0, 0, 0, anchors, 0]), each.places + text_bytes)
+        )
         first += [len(each.characters), len(each.text), len(each.places)]
     rows = np.ascontiguousarray(np.concatenate([pieces for pieces, _ in columns]).T)
     owners, lengths, offsets, before, up_to, bounded = rows
     text = np.concatenate([each.text for each in selected])
     characters = np.concatenate([each.characters for each in selected])
     pieces = kernels.passages.Pieces(
-        text, offsets_from_lengths(lengths), owners, offsets, before, up_to, bounded.astype(np.uint8), characters
+        text,
+        offsets_from_lengths(lengths),
+        owners,
+        offsets,
+        before,
+        up_to,
+        bounded.astype(np.uint8),
+        characters,
     )
     places = np.concatenate([places for _, places in columns])
     return pieces, places, np.concatenate([each.hashes for each in selected])
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, help="more Parquet files, which are measured and not checked")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="more Parquet files, which are measured and not checked"
+    )
     parser.add_argument("--data", type=Path, default=corpus.SHARED, help="the real texts")
     parser.add_argument("--mb", type=float, default=100, help="of each kind of text")
     parser.add_argument("--min-length", type=int, default=200)
-    parser.add_argument("--worst", type=float, nargs="*", default=[], help="MB of the least favourable texts")
-    parser.add_argument("--kernels", type=Path, help="a Parquet file whose texts are kept in memory")
+    parser.add_argument(
+        "--worst", type=float, nargs="*", default=[], help="MB of the least favourable texts"
+    )
+    parser.add_argument(
+        "--kernels", type=Path, help="a Parquet file whose texts are kept in memory"
+    )
     parser.add_argument("--results", type=Path, help="write the page to this file")
     return parser.parse_args()
 
@@ -326,7 +395,10 @@ def main() -> int:
         more = [measure_kernels(args.kernels, args.min_length)] if args.kernels else []
         more += [measure_worst(args.worst, folder, args.min_length)] if args.worst else []
     facts = machine()
-    place = f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, {facts['system']}."
+    place = (
+        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['memory']}, "
+        f"{facts['system']}."
+    )
     caveats = Path(__file__).with_name("passages_caveats.md").read_text("utf-8")
     page = f"{caveats}- {place}\n\n" + "\n".join([markdown(scores), *more])
     print(page)

@@ -1,12 +1,14 @@
-"""Measure how much of a run only a few threads can share: a forecast for machines with more processors than this one.
+"""Measure how much of a run only a few threads can share: a forecast for machines with more
+processors than this one.
 
     python run_processors.py FILE ... [--threads 16] [--job dedup] [--runs 3]
 
-A run with more threads than processors is sampled every two milliseconds: how many threads of its processes could run
-at that moment (states R and D of /proc), and how much processor time passed since the sample before. Time in which n
-threads could run takes max(n, 1) / min(n, p) as long on p processors as its processor time on n, so the samples of a
-stage add up to its time on any number of processors (Amdahl 1967), as far as memory and disk keep pace. Where the
-machine has 4 processors or more, the same run is also timed on 1, 2, 4, ... of them.
+A run with more threads than processors is sampled every two milliseconds: how many threads of its
+processes could run at that moment (states R and D of /proc), and how much processor time passed
+since the sample before. Time in which n threads could run takes max(n, 1) / min(n, p) as long on p
+processors as its processor time on n, so the samples of a stage add up to its time on any number of
+processors (Amdahl 1967), as far as memory and disk keep pace. Where the machine has 4 processors or
+more, the same run is also timed on 1, 2, 4, ... of them.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ else:
     neardup.sign(files, output=output + ".parquet", **options)
 """
 
-Samples = dict[str, collections.Counter[int]]  # nanoseconds of processor time, by stage and number of threads
+Samples = dict[
+    str, collections.Counter[int]
+]  # nanoseconds of processor time, by stage and number of threads
 
 
 def measure(job: str, files: list[str], threads: int) -> Samples:
@@ -65,7 +69,9 @@ def measure(job: str, files: list[str], threads: int) -> Samples:
         stages = ["start"]
         assert process.stdout is not None
         lines = process.stdout
-        follower = threading.Thread(target=lambda: stages.extend(line.strip() for line in lines), daemon=True)
+        follower = threading.Thread(
+            target=lambda: stages.extend(line.strip() for line in lines), daemon=True
+        )
         follower.start()
         samples: Samples = collections.defaultdict(collections.Counter)
         used: dict[int, int] = {}  # nanoseconds of processor time, by process
@@ -74,7 +80,9 @@ def measure(job: str, files: list[str], threads: int) -> Samples:
                 used |= dict.fromkeys(_children(process.pid) - set(used), 0)
             looks = {process_id: _look(process_id) for process_id in (process.pid, *used)}
             running = sum(threads for threads, _ in looks.values())
-            samples[stages[-1]][running] += sum(max(0, now - used.get(key, 0)) for key, (_, now) in looks.items())
+            samples[stages[-1]][running] += sum(
+                max(0, now - used.get(key, 0)) for key, (_, now) in looks.items()
+            )
             used = {key: max(now, used.get(key, 0)) for key, (_, now) in looks.items()}
             if process.poll() is not None:
                 break
@@ -96,14 +104,18 @@ def _children(parent: int) -> set[int]:
 
 
 def _look(process_id: int) -> tuple[int, int]:
-    """Return how many threads of a process could run, and its processor time so far in nanoseconds."""
+    """Return how many threads of a process could run, and its processor time so far in
+    nanoseconds.
+    """
     running = 0
     tasks = f"/proc/{process_id}/task"
     try:
         for name in os.listdir(tasks):
             with open(f"{tasks}/{name}/stat", "rb") as file:
                 running += file.read().rpartition(b")")[2].split(None, 1)[0] in (b"R", b"D")
-        return running, time.clock_gettime_ns(~process_id << 3 | 2)  # the clock of clock_getcpuclockid
+        return running, time.clock_gettime_ns(
+            ~process_id << 3 | 2
+        )  # the clock of clock_getcpuclockid
     except OSError:
         return 0, 0  # a thread, or the process, has just ended
 
@@ -114,7 +126,9 @@ def forecast(counts: collections.Counter[int], processors: int) -> float:
 
 
 def render(samples: Samples) -> str:
-    """Return the table of the stages: processor time, the share of one thread at most, seconds by processors."""
+    """Return the table of the stages: processor time, the share of one thread at most, seconds by
+    processors.
+    """
     total: collections.Counter[int] = collections.Counter()
     for counts in samples.values():
         total.update(counts)
@@ -124,7 +138,11 @@ def render(samples: Samples) -> str:
         used = forecast(counts, 1)
         serial = (counts[0] + counts[1]) / 1e9
         share = serial / max(1e-9, forecast(total, 1))
-        cells = [f"{used:.2f}", f"{share:.1%}", *(f"{forecast(counts, number):.2f}" for number in _PROCESSORS)]
+        cells = [
+            f"{used:.2f}",
+            f"{share:.1%}",
+            *(f"{forecast(counts, number):.2f}" for number in _PROCESSORS),
+        ]
         lines.append(f"| {stage} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -137,7 +155,10 @@ def time_pinned(job: str, files: list[str], processors: int) -> float:
     began = time.perf_counter()
     try:
         subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, preexec_fn=lambda: os.sched_setaffinity(0, chosen)
+            command,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            preexec_fn=lambda: os.sched_setaffinity(0, chosen),
         )
         return time.perf_counter() - began
     finally:
@@ -145,7 +166,9 @@ def time_pinned(job: str, files: list[str], processors: int) -> float:
 
 
 def main() -> None:
-    """Print the table of the run whose processor time is the median, and what this machine measures itself."""
+    """Print the table of the run whose processor time is the median, and what this machine measures
+    itself.
+    """
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--job", choices=["dedup", "pairs", "cluster", "sign"], default="dedup")
@@ -153,13 +176,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     measure(arguments.job, arguments.files[:1], arguments.threads)  # compiles the kernels
-    runs = [measure(arguments.job, arguments.files, arguments.threads) for _ in range(arguments.runs)]
+    runs = [
+        measure(arguments.job, arguments.files, arguments.threads) for _ in range(arguments.runs)
+    ]
     used = [sum(forecast(counts, 1) for counts in samples.values()) for samples in runs]
     print(f"{arguments.job}, {arguments.threads} threads; seconds on so many processors:\n")
     print(render(runs[used.index(statistics.median_low(used))]))
     available = len(os.sched_getaffinity(0))
     for number in (number for number in _PROCESSORS if 4 <= available >= number):
-        seconds = statistics.median(time_pinned(arguments.job, arguments.files, number) for _ in range(arguments.runs))
+        seconds = statistics.median(
+            time_pinned(arguments.job, arguments.files, number) for _ in range(arguments.runs)
+        )
         print(f"\nmeasured on {number} processors: {seconds:.2f} s")
 
 

@@ -1,11 +1,14 @@
-"""Measure runs at scale: gigabytes of text, a hundred million short documents, a billion fingerprints.
+"""Measure runs at scale: gigabytes of text, a hundred million short documents, a billion
+fingerprints.
 
-    python run_scale.py --text FILE ... --gigabytes 30 --documents 100000000 --fingerprints 1000000000 --alike
+    python run_scale.py --text FILE ... --gigabytes 30 --documents 100000000 --fingerprints
+    1000000000 --alike
 
-Each case is made from real text with known near-duplicates (scale_corpus.py), run in a process of its own that measures
-each stage (scale_job.py), and judged before it is measured (scale_check.py). Then the same run is killed in the middle
-and resumed, and the result compared row for row. Rows of a case replace those in results/scale.csv, from which
-results/scale.md is made; so cases can be run one by one.
+Each case is made from real text with known near-duplicates (scale_corpus.py), run in a process of
+its own that measures each stage (scale_job.py), and judged before it is measured (scale_check.py).
+Then the same run is killed in the middle and resumed, and the result compared row for row. Rows of
+a case replace those in results/scale.csv, from which results/scale.md is made; so cases can be run
+one by one.
 """
 
 from __future__ import annotations
@@ -32,11 +35,15 @@ _CORES = 2
 
 
 def run_job(work: Path, arguments: list[str], kill_after_s: float | None = None) -> dict[str, Any]:
-    """Run scale_job.py and return its report with the wall time; kill it after some seconds if asked."""
+    """Run scale_job.py and return its report with the wall time; kill it after some seconds if
+    asked.
+    """
     report = work / "job.json"
     report.unlink(missing_ok=True)
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, str(HERE / "scale_job.py"), str(report), *arguments])
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "scale_job.py"), str(report), *arguments]
+    )
     try:
         code = process.wait(kill_after_s)
     except subprocess.TimeoutExpired:
@@ -50,11 +57,17 @@ def run_job(work: Path, arguments: list[str], kill_after_s: float | None = None)
 
 
 def _load(layout: Layout) -> scale_report.Case:
-    name = f"{layout.num_documents:,} short documents" if layout.short else f"{layout.num_documents:,} long documents"
+    name = (
+        f"{layout.num_documents:,} short documents"
+        if layout.short
+        else f"{layout.num_documents:,} long documents"
+    )
     return scale_report.Case(name)
 
 
-def _deduplicate(corpus: Path, out: Path, resume: str, kill_after_s: float | None = None) -> dict[str, Any]:
+def _deduplicate(
+    corpus: Path, out: Path, resume: str, kill_after_s: float | None = None
+) -> dict[str, Any]:
     arguments = ["dedup", str(out), resume, str(corpus / "part-*.parquet")]
     return run_job(corpus, arguments, kill_after_s)
 
@@ -76,7 +89,11 @@ def measure_documents(work: Path, args: argparse.Namespace, layout: Layout) -> s
     case, began = _load(layout), time.perf_counter()
     facts = make(corpus, args.text, layout, _CORES)
     case.add("made in", time.perf_counter() - began, "s")
-    base, whole, again = _base_bytes(work, args), work / f"out-{corpus.name}", work / f"out-{corpus.name}-resumed"
+    base, whole, again = (
+        _base_bytes(work, args),
+        work / f"out-{corpus.name}",
+        work / f"out-{corpus.name}-resumed",
+    )
     for folder in (whole, again):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(f"{folder}.partial", ignore_errors=True)
@@ -94,7 +111,11 @@ def measure_documents(work: Path, args: argparse.Namespace, layout: Layout) -> s
         resumed = _deduplicate(corpus, again, "resume")
         case.add("killed after", args.kill_at * took["wall_s"], "s")
         case.add("resumed in", resumed["wall_s"], "s")
-        case.add("same result", float(same_removals(whole / "removed.parquet", again / "removed.parquet")), "bool")
+        case.add(
+            "same result",
+            float(same_removals(whole / "removed.parquet", again / "removed.parquet")),
+            "bool",
+        )
         shutil.rmtree(again)
         scale_report.save(args.results, case)
     shutil.rmtree(whole)
@@ -111,13 +132,17 @@ def measure_fingerprints(work: Path, args: argparse.Namespace, count: int) -> No
     left, right = (found[name].cast("int64").to_numpy() for name in ("left_id", "right_id"))
     keys = left * np.int64(count) + right if count < 3_000_000_000 else left
     missed = ~np.isin(planted[:, 0] * np.int64(count) + planted[:, 1], keys)
-    scale_report.add_join(case, took, len(left), len(planted), int(missed.sum()), path.stat().st_size)
+    scale_report.add_join(
+        case, took, len(left), len(planted), int(missed.sum()), path.stat().st_size
+    )
     scale_report.save(args.results, case)
     out.unlink()
 
 
 def measure_alike(work: Path, args: argparse.Namespace) -> None:
-    """Run growing numbers of near-identical documents: one template with fillings, and copies of one document."""
+    """Run growing numbers of near-identical documents: one template with fillings, and copies of
+    one document.
+    """
     for count in args.alike:
         case, corpus = scale_report.Case(f"{count:,} documents alike"), work / f"alike-{count}"
         write_templates(corpus, args.text, count)
@@ -134,26 +159,57 @@ def measure_alike(work: Path, args: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", type=Path, nargs="+", required=True, help="files of real text, column `text`")
-    parser.add_argument("--gigabytes", type=float, nargs="*", default=[], help="corpora of long documents")
-    parser.add_argument("--documents", type=int, nargs="*", default=[], help="corpora of short documents")
-    parser.add_argument("--fingerprints", type=int, nargs="*", default=[], help="numbers of fingerprints to join")
-    parser.add_argument("--alike", type=int, nargs="*", default=[], help="numbers of near-identical documents")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--text", type=Path, nargs="+", required=True, help="files of real text, column `text`"
+    )
+    parser.add_argument(
+        "--gigabytes", type=float, nargs="*", default=[], help="corpora of long documents"
+    )
+    parser.add_argument(
+        "--documents", type=int, nargs="*", default=[], help="corpora of short documents"
+    )
+    parser.add_argument(
+        "--fingerprints", type=int, nargs="*", default=[], help="numbers of fingerprints to join"
+    )
+    parser.add_argument(
+        "--alike", type=int, nargs="*", default=[], help="numbers of near-identical documents"
+    )
     parser.add_argument("--files", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--sample", type=int, default=10_000, help="removals and planted pairs to judge")
-    parser.add_argument("--rows-per-band", type=int, default=5, help="of the default bands, for the expected recall")
-    parser.add_argument("--kill", action=argparse.BooleanOptionalAction, default=True, help="kill a run, and resume it")
-    parser.add_argument("--kill-at", type=float, default=0.3, help="share of the time of the whole run")
-    parser.add_argument("--work", type=Path, default=HERE / "work" / "scale", help="corpora and outputs")
+    parser.add_argument(
+        "--sample", type=int, default=10_000, help="removals and planted pairs to judge"
+    )
+    parser.add_argument(
+        "--rows-per-band", type=int, default=5, help="of the default bands, for the expected recall"
+    )
+    parser.add_argument(
+        "--kill",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="kill a run, and resume it",
+    )
+    parser.add_argument(
+        "--kill-at", type=float, default=0.3, help="share of the time of the whole run"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "work" / "scale", help="corpora and outputs"
+    )
     parser.add_argument("--results", type=Path, default=HERE / "results")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     failed = False
     for layout in [
-        *(layout_of(seed=args.seed, files=args.files, gigabytes=size, documents=None) for size in args.gigabytes),
-        *(layout_of(seed=args.seed, files=args.files, gigabytes=None, documents=size) for size in args.documents),
+        *(
+            layout_of(seed=args.seed, files=args.files, gigabytes=size, documents=None)
+            for size in args.gigabytes
+        ),
+        *(
+            layout_of(seed=args.seed, files=args.files, gigabytes=None, documents=size)
+            for size in args.documents
+        ),
     ]:
         case = measure_documents(args.work, args, layout)
         failed |= case.values.get("wrong removals", 0) > 0 or case.values.get("same result", 1) == 0

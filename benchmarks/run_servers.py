@@ -1,7 +1,9 @@
-"""Measure the stores of an index on PostgreSQL and on Redis: how fast they write and find, and bytes for each document.
+"""Measure the stores of an index on PostgreSQL and on Redis: how fast they write and find, and
+bytes for each document.
 
-Run: python benchmarks/run_servers.py redis simhash 500000. It starts a server of its own, as the tests do. The keys are
-random; each query looks up a document that is there, and is counted as missed if it is not found.
+Run: python benchmarks/run_servers.py redis simhash 500000. It starts a server of its own, as the
+tests do. The keys are random; each query looks up a document that is there, and is counted as
+missed if it is not found.
 """
 
 from __future__ import annotations
@@ -23,18 +25,30 @@ from neardup.stores.addresses import create_store
 from neardup.stores.base import Changes, Store, StoreSettings
 
 SCHEMA = indexed_schema((SIMILARITY, DISTANCE, EXACT))
-SERVERS = {"postgres": (servers.Postgres, servers.postgres_program), "redis": (servers.Redis, servers.redis_program)}
+SERVERS = {
+    "postgres": (servers.Postgres, servers.postgres_program),
+    "redis": (servers.Redis, servers.redis_program),
+}
 BATCH_ROWS, LIMIT = 10_000, 1_000
 
 
-def make_keys(kind: str, size: int, rng: np.random.Generator) -> tuple[Layout, np.ndarray, np.ndarray]:
+def make_keys(
+    kind: str, size: int, rng: np.random.Generator
+) -> tuple[Layout, np.ndarray, np.ndarray]:
     """Return the layout, the keys of documents in its tables, and their sketches as bytes."""
     if kind == "minhash":
         keys = rng.integers(0, 2**64, (size, 12), np.uint64)
         return Layout((64,) * 12, 0), keys, rng.integers(0, 256, (size, 192), np.uint8)
     fingerprints = rng.integers(0, 2**64, size, np.uint64)
-    turned = [fingerprints << np.uint64(16 * i) | fingerprints >> np.uint64(64 - 16 * i) for i in range(1, 4)]
-    return Layout((16,) * 4, 3), np.stack([fingerprints, *turned], 1), fingerprints.view(np.uint8).reshape(size, 8)
+    turned = [
+        fingerprints << np.uint64(16 * i) | fingerprints >> np.uint64(64 - 16 * i)
+        for i in range(1, 4)
+    ]
+    return (
+        Layout((16,) * 4, 3),
+        np.stack([fingerprints, *turned], 1),
+        fingerprints.view(np.uint8).reshape(size, 8),
+    )
 
 
 def make_documents(first: int, sketches: np.ndarray, rng: np.random.Generator) -> pa.Table:
@@ -51,13 +65,18 @@ def make_documents(first: int, sketches: np.ndarray, rng: np.random.Generator) -
         "first_seen": np.full(size, 10**15),
         "last_seen": np.full(size, 10**15),
     }
-    return pa.table([pa.array(known.get(field.name, [None] * size), field.type) for field in SCHEMA], schema=SCHEMA)
+    return pa.table(
+        [pa.array(known.get(field.name, [None] * size), field.type) for field in SCHEMA],
+        schema=SCHEMA,
+    )
 
 
 def make_entries(keys: np.ndarray) -> Entries:
     size, tables = keys.shape
     return Entries(
-        np.repeat(np.arange(size), tables), np.tile(np.arange(tables, dtype=np.uint16), size), keys.reshape(-1)
+        np.repeat(np.arange(size), tables),
+        np.tile(np.arange(tables, dtype=np.uint16), size),
+        keys.reshape(-1),
     )
 
 
@@ -74,8 +93,12 @@ def write(store: Store, keys: np.ndarray, sketches: np.ndarray, rng: np.random.G
     return len(keys) / spent
 
 
-def query(store: Store, keys: np.ndarray, size: int, times: int, rng: np.random.Generator) -> tuple[float, float, int]:
-    """Look documents up, so many at once; return how many a second, the median in microseconds, and how many missed."""
+def query(
+    store: Store, keys: np.ndarray, size: int, times: int, rng: np.random.Generator
+) -> tuple[float, float, int]:
+    """Look documents up, so many at once; return how many a second, the median in microseconds, and
+    how many missed.
+    """
     spent, missed = [], 0
     for _ in range(times):
         rows = rng.integers(0, len(keys), size)
@@ -103,9 +126,15 @@ def main() -> None:
         print(f"documents written a second: {write(store, keys, sketches, rng):,.0f}")
         for size, times in ((1, 2_000), (100, 60)):
             rate, median, missed = query(store, keys, size, times, rng)
-            print(f"queries a second, {size} at once: {rate:,.0f}; median {median:,.0f} microseconds; missed {missed}")
+            print(
+                f"queries a second, {size} at once: {rate:,.0f}; median {median:,.0f} "
+                f"microseconds; missed {missed}"
+            )
         sizes = {name: value for name, value in store.describe().items() if name.endswith("bytes")}
-        print("bytes a document:", {name: round(value / options.documents) for name, value in sizes.items()})
+        print(
+            "bytes a document:",
+            {name: round(value / options.documents) for name, value in sizes.items()},
+        )
         print("damage:", store.verify() or "none")
         store.close()
 

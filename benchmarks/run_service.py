@@ -1,8 +1,9 @@
-"""Measure the HTTP service: single check-and-add requests at a rate, on a large index, on one processor.
+"""Measure the HTTP service: single check-and-add requests at a rate, on a large index, on one
+processor.
 
-`run_service.py --documents 1000000 --rate 3000 --load-seconds 60` makes an index of random texts, starts the
-service on the first processor, and sends documents one by one from the others. The decisions are compared with those of
-the sieve in the order of arrival before any figure is shown.
+`run_service.py --documents 1000000 --rate 3000 --load-seconds 60` makes an index of random texts,
+starts the service on the first processor, and sends documents one by one from the others. The
+decisions are compared with those of the sieve in the order of arrival before any figure is shown.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def main() -> None:
         path = Path(folder) / "an.index"
         begun = time.perf_counter()
         fill(path, METHODS[arguments.method], arguments.documents)
-        print(f"an index of {arguments.documents:,} documents made in {time.perf_counter() - begun:.0f} s")
+        print(
+            f"an index of {arguments.documents:,} documents made in "
+            f"{time.perf_counter() - begun:.0f} s"
+        )
         process, url = start(path)
         load = Load(url, sent, arguments.rate, arguments.connections)
         figures = measure(load, url, process.pid)
@@ -51,7 +55,9 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=1_000_000, help="in the index before")
     parser.add_argument("--rate", type=float, default=3000, help="requests a second")
     parser.add_argument("--load-seconds", type=float, default=60)
@@ -73,7 +79,8 @@ def fill(path: Path, method: Any, number: int) -> None:
 
 
 def start(path: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """Start the service on the first processor; leave the others to this process, which reads its log.
+    """Start the service on the first processor; leave the others to this process, which reads its
+    log.
 
     A log in a file would be written to the disk that is measured.
     """
@@ -129,23 +136,36 @@ def measure(load: Load, url: str, process: int) -> dict[str, float]:
 def anonymous_mb(process: int) -> float:
     """Return the memory of a process that is no mapped file, in MB."""
     status = Path(f"/proc/{process}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1]) / 1024
+    return (
+        int(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1])
+        / 1024
+    )
 
 
 def metrics(client: Client) -> dict[str, float]:
     """Return the values of /metrics by name."""
     page = client._send("GET", "/metrics", None)[2].decode()
-    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in page.splitlines() if line[0] != "#"}
+    return {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in page.splitlines()
+        if line[0] != "#"
+    }
 
 
 def check(path: Path, method: Any, sent: list[str], answers: dict[str, dict[str, Any]]) -> None:
     """Compare the answers with the sieve in the order of arrival.
 
-    The words of the documents that were there before are others, so that they remove none of those sent.
+    The words of the documents that were there before are others, so that they remove none of those
+    sent.
     """
     assert len(answers) == len(sent), "answers are missing"
     with neardup.Index.open(path, read_only=True) as index:
-        order = [id for table in index.documents() for id in table["id"].to_pylist() if not id.startswith("#")]
+        order = [
+            id
+            for table in index.documents()
+            for id in table["id"].to_pylist()
+            if not id.startswith("#")
+        ]
     assert len(order) == len(sent), "documents are missing"
     with neardup.Index.create("memory:", method=method) as sieve:
         found = sieve.add_many_if_new([sent[int(id)] for id in order])

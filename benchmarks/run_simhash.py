@@ -1,7 +1,8 @@
-"""Measure SimHash: fingerprints of texts, all pairs of fingerprints, queries of an index; neardup and its peers.
+"""Measure SimHash: fingerprints of texts, all pairs of fingerprints, queries of an index; neardup
+and its peers.
 
-Every case works in a process of its own on the same input; its answers are judged before any time is shown. Tools
-take turns, so that a slow moment of the machine falls on all alike. See README.md.
+Every case works in a process of its own on the same input; its answers are judged before any time
+is shown. Tools take turns, so that a slow moment of the machine falls on all alike. See README.md.
 """
 
 from __future__ import annotations
@@ -30,8 +31,13 @@ def measure_texts(bench: Bench) -> None:
             source = bench.work / "words.parquet"
             bench.once(cases[0], "words", corpus.parquet, {"output": str(source)})
         on = f"{corpus.megabytes:.1f} MB of text, {corpus.num_rows:,} documents"
-        results = [Result("texts", on, corpus.megabytes, case, bench.versions[case.package]) for case in cases]
-        bench.rounds(results, source, {}, lambda answers, _, source=source: judge_texts(answers, source))
+        results = [
+            Result("texts", on, corpus.megabytes, case, bench.versions[case.package])
+            for case in cases
+        ]
+        bench.rounds(
+            results, source, {}, lambda answers, _, source=source: judge_texts(answers, source)
+        )
 
 
 def measure_fingerprints(bench: Bench) -> None:
@@ -55,7 +61,9 @@ def measure_fingerprints(bench: Bench) -> None:
 def prepare(args: argparse.Namespace) -> Bench:
     """Return the bench with the peers' environments."""
     first, second = (
-        peers_python(HERE / f".venv-peers-{name}", args.peers_base, HERE / f"requirements-{name}.txt")
+        peers_python(
+            HERE / f".venv-peers-{name}", args.peers_base, HERE / f"requirements-{name}.txt"
+        )
         for name in ("simhash", "simhash-pybind")
     )
     pythons = {"neardup": sys.executable, "faiss": first, "simhash": first, "pybind": second}

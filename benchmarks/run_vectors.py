@@ -1,10 +1,13 @@
-"""Compare the removal of near-duplicate vectors by neardup, faiss and semhash: first the answers, then the times.
+"""Compare the removal of near-duplicate vectors by neardup, faiss and semhash: first the answers,
+then the times.
 
-    python run_vectors.py --peers-python PYTHON [--rows 100000] [--dimensions 256] [--tools neardup faiss-flat ...]
+    python run_vectors.py --peers-python PYTHON [--rows 100000] [--dimensions 256] [--tools neardup
+    faiss-flat ...]
 
-The vectors are random, and the last tenth of them are each near to one of the first: their cosines are even from 0.85
-to 0.99, so that some two thirds reach the threshold 0.9. Other pairs of random vectors of 256 numbers never do. So the
-right answer is known, and is computed without any of the tools. requirements-vectors.txt names the peers.
+The vectors are random, and the last tenth of them are each near to one of the first: their cosines
+are even from 0.85 to 0.99, so that some two thirds reach the threshold 0.9. Other pairs of random
+vectors of 256 numbers never do. So the right answer is known, and is computed without any of the
+tools. requirements-vectors.txt names the peers.
 """
 
 from __future__ import annotations
@@ -18,12 +21,22 @@ import measure
 import numpy as np
 import vector_jobs
 
-_TOOLS = ("neardup", "faiss-flat", "faiss-ivf:1024:1", "faiss-ivf:1024:8", "faiss-ivf:1024:32", "semhash")
-_MARGIN = 1e-6  # pairs so close to the threshold may be decided either way: faiss and semhash add up 32-bit floats
+_TOOLS = (
+    "neardup",
+    "faiss-flat",
+    "faiss-ivf:1024:1",
+    "faiss-ivf:1024:8",
+    "faiss-ivf:1024:32",
+    "semhash",
+)
+# pairs so close to the threshold may be decided either way: faiss and semhash add up 32-bit floats
+_MARGIN = 1e-6
 
 
 def make(rows, dimensions, seed=0):
-    """Return vectors of length 1, and the exact cosines of row rows - n + i with row i, n a tenth of the rows."""
+    """Return vectors of length 1, and the exact cosines of row rows - n + i with row i, n a tenth
+    of the rows.
+    """
     random, near = np.random.default_rng(seed), rows // 10
     vectors = random.standard_normal((rows, dimensions), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -38,7 +51,9 @@ def make(rows, dimensions, seed=0):
 
 
 def check(removed, rows, cosines):
-    """Return the share of the pairs to find of which one row was removed, and the number of rows removed wrongly."""
+    """Return the share of the pairs to find of which one row was removed, and the number of rows
+    removed wrongly.
+    """
     gone = np.zeros(rows, bool)
     gone[removed] = True
     near = len(cosines)
@@ -50,7 +65,9 @@ def check(removed, rows, cosines):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers-python", default=sys.executable)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--dimensions", type=int, default=256)

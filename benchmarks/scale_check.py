@@ -1,6 +1,8 @@
-"""Judge a run over a made corpus: every removal that is sampled must be right, and planted duplicates be found.
+"""Judge a run over a made corpus: every removal that is sampled must be right, and planted
+duplicates be found.
 
-Similarities are those of the texts: the Jaccard similarity of sets of word 5-grams, without any code of neardup.
+Similarities are those of the texts: the Jaccard similarity of sets of word 5-grams, without any
+code of neardup.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ _DERIVED = [KINDS.index(kind) for kind in ("copy", "edit", "excerpt")]
 class Quality(NamedTuple):
     """The judgement of a run.
 
-    audited, wrong : removals sampled, and those whose similarity is below the threshold, differs from the reported one,
-    or whose kept document is not kept. planted, found : sampled pairs at or above the threshold that are no exact
-    copies, and those whose later document is removed. expected : the share of these that the bands promise. copies,
-    copies_found : the same for equal texts.
+    audited, wrong : removals sampled, and those whose similarity is below the threshold, differs
+    from the reported one, or whose kept document is not kept. planted, found : sampled pairs at or
+    above the threshold that are no exact copies, and those whose later document is removed.
+    expected : the share of these that the bands promise. copies, copies_found : the same for equal
+    texts.
     """
 
     audited: int
@@ -43,8 +46,12 @@ class Quality(NamedTuple):
         return self.found / max(1, self.planted)
 
 
-def judge(corpus: Path, layout: Layout, removed_file: Path, bands: tuple[int, int], sample: int = 10_000) -> Quality:
-    """Return the quality of the removals in a file, from samples. bands : their number, and the rows of each."""
+def judge(
+    corpus: Path, layout: Layout, removed_file: Path, bands: tuple[int, int], sample: int = 10_000
+) -> Quality:
+    """Return the quality of the removals in a file, from samples. bands : their number, and the
+    rows of each.
+    """
     removed = pq.read_table(removed_file, columns=["id", "kept_id", "similarity"])
     ids, kept_ids = (removed[name].cast(pa.int64()).to_numpy() for name in ("id", "kept_id"))
     is_removed = np.zeros(layout.num_documents, np.bool_)
@@ -54,10 +61,16 @@ def judge(corpus: Path, layout: Layout, removed_file: Path, bands: tuple[int, in
     derived, sources = _planted(corpus, random, sample)
     free = ~is_removed[sources]
     derived, sources = derived[free], sources[free]
-    sets = _shingles_of(corpus, layout, np.unique(np.concatenate([ids[rows], kept_ids[rows], derived, sources])))
+    sets = _shingles_of(
+        corpus, layout, np.unique(np.concatenate([ids[rows], kept_ids[rows], derived, sources]))
+    )
     reported = removed["similarity"].to_numpy()[rows]
     audited = _similarities(sets, ids[rows], kept_ids[rows])
-    wrong = (audited < THRESHOLD - 1e-9) | (np.abs(audited - reported) > 1e-6) | is_removed[kept_ids[rows]]
+    wrong = (
+        (audited < THRESHOLD - 1e-9)
+        | (np.abs(audited - reported) > 1e-6)
+        | is_removed[kept_ids[rows]]
+    )
     similarity = _similarities(sets, derived, sources)
     near, equal = (similarity >= THRESHOLD) & (similarity < 1.0), similarity == 1.0
     num_bands, rows_per_band = bands
@@ -88,7 +101,9 @@ def _planted(
     return np.concatenate(derived), np.concatenate(sources)
 
 
-def _shingles_of(corpus: Path, layout: Layout, ids: npt.NDArray[np.int64]) -> dict[int, frozenset[int]]:
+def _shingles_of(
+    corpus: Path, layout: Layout, ids: npt.NDArray[np.int64]
+) -> dict[int, frozenset[int]]:
     """Return the hashes of the word 5-grams of documents, whose batches are made again."""
     pieces, sets = load_pieces(corpus / "pieces.arrow"), {}
     batches = ids // layout.batch
@@ -96,7 +111,9 @@ def _shingles_of(corpus: Path, layout: Layout, ids: npt.NDArray[np.int64]) -> di
         chosen = ids[batches == batch]
         texts = to_texts(pieces, make_batch(layout, pieces, int(batch)).lists)
         for document, text in zip(
-            chosen.tolist(), texts.take(pa.array(chosen - batch * layout.batch)).to_pylist(), strict=True
+            chosen.tolist(),
+            texts.take(pa.array(chosen - batch * layout.batch)).to_pylist(),
+            strict=True,
         ):
             sets[document] = frozenset(map(hash, shingles(_normalise(text))))
     return sets
@@ -111,8 +128,12 @@ def _normalise(text: str) -> str:
 def _similarities(
     sets: dict[int, frozenset[int]], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    pairs = ((sets[one], sets[other]) for one, other in zip(left.tolist(), right.tolist(), strict=True))
-    return np.array([len(one & other) / max(1, len(one | other)) for one, other in pairs], np.float64)
+    pairs = (
+        (sets[one], sets[other]) for one, other in zip(left.tolist(), right.tolist(), strict=True)
+    )
+    return np.array(
+        [len(one & other) / max(1, len(one | other)) for one, other in pairs], np.float64
+    )
 
 
 def same_removals(one: Path, other: Path) -> bool:

@@ -1,23 +1,24 @@
-"""Make corpora of any size from real text, with known near-duplicates; the truth is written beside them.
+"""Make corpora of any size from real text, with known near-duplicates; the truth is written beside
+them.
 
     python scale_corpus.py OUT --text FILE ... --gigabytes 30 --files 32
     python scale_corpus.py OUT --text FILE ... --documents 100000000 --files 32
 
-A document is a list of pieces of real text. Long documents (about 4 KB) are sentences drawn at random from all texts,
-so two unrelated documents share a sentence by chance, as real ones do. Short ones (about 100 bytes) are two runs of
-eight words and two words. Some documents derive from others:
+A document is a list of pieces of real text. Long documents (about 4 KB) are sentences drawn at
+random from all texts, so two unrelated documents share a sentence by chance, as real ones do. Short
+ones (about 100 bytes) are two runs of eight words and two words. Some documents derive from others:
 
 copy         an exact copy of an earlier document.
-edit         an earlier document in which consecutive pieces are replaced, so that a known share of it is left.
+edit         an earlier document in which consecutive pieces are replaced: a known share of it is left.
 excerpt      the first half of an earlier document.
-template     the pieces of a template, two of them filled in anew; a few templates have most of the documents.
+template     the pieces of a template, two of them filled in anew; a few templates have most documents.
 boilerplate  an original with the same five sentences before it as a thousand others.
 
-A batch is made from (seed, number of the batch) alone. So any batch can be made again: files are written in parallel,
-a copy may derive from any earlier batch, and memory does not depend on the size. `truth-NNN.parquet` has a row for
-each document: id, kind, source_id (the document or template from which it derives, or -1). Similarities are known from
-the texts themselves: see scale_check.py.
-"""
+A batch is made from (seed, number of the batch) alone. So any batch can be made again: files are
+written in parallel, a copy may derive from any earlier batch, and memory does not depend on the
+size. `truth-NNN.parquet` has a row for each document: id, kind, source_id (the document or template
+from which it derives, or -1). Similarities are known from the texts themselves: see scale_check.py.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """The make of a corpus. short : documents of two runs of words and two words, instead of sentences."""
+    """The make of a corpus. short : documents of two runs of words and two words, instead of
+    sentences.
+    """
 
     seed: int
     short: bool
@@ -91,7 +94,9 @@ class Lists(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The documents of a batch. kind : int8, a place in KINDS; source : int64, id of a document or template, or -1."""
+    """The documents of a batch. kind : int8, a place in KINDS; source : int64, id of a document or
+    template, or -1.
+    """
 
     kind: npt.NDArray[np.int8]
     source: Ints
@@ -99,7 +104,9 @@ class Batch(NamedTuple):
 
 
 def read_pieces(files: Iterable[Path], *, short: bool) -> Pieces:
-    """Return the distinct sentences, or runs of words and words, of files of texts: Parquet, or JSON lines."""
+    """Return the distinct sentences, or runs of words and words, of files of texts: Parquet, or
+    JSON lines.
+    """
     long_pieces: dict[str, None] = {}
     words: dict[str, None] = {}
     for path in files:
@@ -108,21 +115,38 @@ def read_pieces(files: Iterable[Path], *, short: bool) -> Pieces:
             if short:
                 cut = (text or "").split()
                 words.update(dict.fromkeys(word for word in cut[:200] if 3 <= len(word) <= 12))
-                runs = (" ".join(cut[first : first + _RUN_WORDS]) for first in range(0, len(cut) - 7, _RUN_WORDS))
-                long_pieces.update(dict.fromkeys(run for run in runs if 24 <= len(run.encode()) <= 80))
+                runs = (
+                    " ".join(cut[first : first + _RUN_WORDS])
+                    for first in range(0, len(cut) - 7, _RUN_WORDS)
+                )
+                long_pieces.update(
+                    dict.fromkeys(run for run in runs if 24 <= len(run.encode()) <= 80)
+                )
             else:
-                sentences = (piece for piece in _SENTENCE.split(text or "") if 30 <= len(piece.encode()) <= 300)
+                sentences = (
+                    piece
+                    for piece in _SENTENCE.split(text or "")
+                    if 30 <= len(piece.encode()) <= 300
+                )
                 long_pieces.update(dict.fromkeys(sentences))
     if len(long_pieces) < 100:
-        raise SystemExit(f"The texts have {len(long_pieces)} pieces: 100 or more are needed. Pass more with --text.")
-    kept = [[f"{piece} " for piece in some if not _has_marks(piece)] for some in (long_pieces, words)]
+        raise SystemExit(
+            f"The texts have {len(long_pieces)} pieces: 100 or more are needed. Pass more "
+            "with --text."
+        )
+    kept = [
+        [f"{piece} " for piece in some if not _has_marks(piece)] for some in (long_pieces, words)
+    ]
     return Pieces(pa.array(kept[0] + kept[1], pa.large_string()), len(kept[0]))
 
 
 def _has_marks(piece: str) -> bool:
-    """Return whether a piece has marks or invisible characters, which the words of scale_check.py do not know."""
+    """Return whether a piece has marks or invisible characters, which the words of scale_check.py
+    do not know.
+    """
     return not piece.isascii() and any(
-        unicodedata.category(character)[0] in "MC" for character in unicodedata.normalize("NFKC", piece)
+        unicodedata.category(character)[0] in "MC"
+        for character in unicodedata.normalize("NFKC", piece)
     )
 
 
@@ -186,10 +210,14 @@ def _take_templates(
     lengths: Ints,
     lists: list[Ints],
 ) -> None:
-    """Let the documents of templates begin as the template does. A few templates have most of them."""
+    """Let the documents of templates begin as the template does. A few templates have most of
+    them.
+    """
     filled = np.flatnonzero(kind == KINDS.index("template"))
     random = np.random.default_rng([layout.seed, len(filled), 2])
-    _, templates = originals(layout._replace(seed=layout.seed + 1, num_documents=1 << 40), pieces, 0)
+    _, templates = originals(
+        layout._replace(seed=layout.seed + 1, num_documents=1 << 40), pieces, 0
+    )
     source[filled] = np.minimum(random.zipf(1.3, len(filled)), _NUM_TEMPLATES) - 1
     starts[filled] = sum(map(len, lists)) + templates.offsets[source[filled]]
     lengths[filled] = np.diff(templates.offsets)[source[filled]]
@@ -197,16 +225,25 @@ def _take_templates(
 
 
 def _edit(
-    layout: Layout, pieces: Pieces, random: np.random.Generator, kind: npt.NDArray[np.int8], place: Ints, lists: Lists
+    layout: Layout,
+    pieces: Pieces,
+    random: np.random.Generator,
+    kind: npt.NDArray[np.int8],
+    place: Ints,
+    lists: Lists,
 ) -> None:
-    """Replace consecutive pieces of edited documents, and two of those made from templates, in place."""
+    """Replace consecutive pieces of edited documents, and two of those made from templates, in
+    place.
+    """
     lengths, size = np.diff(lists.offsets), len(kind)
     low = pieces.num_long if layout.short else 0
     high = len(pieces.texts) if layout.short else pieces.num_long
     left = np.asarray(_LEFT)[random.integers(0, len(_LEFT), size)]
     edited = kind == KINDS.index("edit")
     if layout.short:
-        counts = np.where(edited, random.integers(1, 3, size), np.where(kind == KINDS.index("template"), 1, 0))
+        counts = np.where(
+            edited, random.integers(1, 3, size), np.where(kind == KINDS.index("template"), 1, 0)
+        )
         first = lengths - counts
     else:
         counts = np.where(edited, np.maximum(1, (lengths * (1 - left)).round().astype(np.int64)), 0)
@@ -232,14 +269,20 @@ def _put_boilerplates(
     if layout.short:
         lists.pieces[lists.offsets[sharing]] = source[sharing] % pieces.num_long
         return
-    shared = np.random.default_rng([layout.seed, 3]).integers(0, pieces.num_long, (_NUM_BOILERPLATES, _BOILERPLATE))
+    shared = np.random.default_rng([layout.seed, 3]).integers(
+        0, pieces.num_long, (_NUM_BOILERPLATES, _BOILERPLATE)
+    )
     lists.pieces[place < 0] = shared[source[sharing]].reshape(-1)
 
 
 def to_texts(pieces: Pieces, lists: Lists) -> pa.Array:
-    """Return the text of each list of pieces: the pieces, which end with a space, without another copy."""
+    """Return the text of each list of pieces: the pieces, which end with a space, without another
+    copy.
+    """
     cells = pieces.texts.take(pa.array(lists.pieces))
-    starts = np.frombuffer(cells.buffers()[1], np.int64)[cells.offset : cells.offset + len(cells) + 1]
+    starts = np.frombuffer(cells.buffers()[1], np.int64)[
+        cells.offset : cells.offset + len(cells) + 1
+    ]
     offsets = pa.py_buffer(starts[lists.offsets])
     return pa.LargeStringArray.from_buffers(len(lists.offsets) - 1, offsets, cells.buffers()[2])
 
@@ -262,7 +305,9 @@ def _write_file(layout: Layout, pieces_file: Path, out: Path, number: int) -> di
             ids = pa.array(np.arange(len(made.kind)) + batch * layout.batch)
             text = to_texts(pieces, made.lists)
             texts.write_table(pa.table([ids, text], schema=schema))
-            truth.write_table(pa.table([ids, pa.array(made.kind), pa.array(made.source)], schema=truth_schema))
+            truth.write_table(
+                pa.table([ids, pa.array(made.kind), pa.array(made.source)], schema=truth_schema)
+            )
             counts += np.bincount(made.kind, minlength=len(KINDS))
             num_bytes += pc.sum(pc.binary_length(text)).as_py()
             rows += len(made.kind)
@@ -278,7 +323,9 @@ def load_pieces(path: Path) -> Pieces:
 
 
 def make(out: Path, texts: list[Path], layout: Layout, processes: int) -> dict[str, Any]:
-    """Write the corpus, unless it is there; return its facts: documents, bytes of text, documents of each kind."""
+    """Write the corpus, unless it is there; return its facts: documents, bytes of text, documents
+    of each kind.
+    """
     facts_file = out / "facts.json"
     if not facts_file.exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -289,12 +336,22 @@ def make(out: Path, texts: list[Path], layout: Layout, processes: int) -> dict[s
             writer.write_table(pa.table([pieces.texts], schema=schema))
         with ProcessPoolExecutor(processes) as pool:
             count = layout.num_files
-            parts = list(pool.map(_write_file, [layout] * count, [pieces_file] * count, [out] * count, range(count)))
+            parts = list(
+                pool.map(
+                    _write_file,
+                    [layout] * count,
+                    [pieces_file] * count,
+                    [out] * count,
+                    range(count),
+                )
+            )
         facts = {
             "documents": sum(part["documents"] for part in parts),
             "bytes": sum(part["bytes"] for part in parts),
             "disk": sum(path.stat().st_size for path in out.glob("part-*.parquet")),
-            "kinds": dict(zip(KINDS, np.sum([part["kinds"] for part in parts], axis=0).tolist(), strict=True)),
+            "kinds": dict(
+                zip(KINDS, np.sum([part["kinds"] for part in parts], axis=0).tolist(), strict=True)
+            ),
             **layout._asdict(),
         }
         facts_file.write_text(json.dumps(facts))
@@ -303,7 +360,9 @@ def make(out: Path, texts: list[Path], layout: Layout, processes: int) -> dict[s
 
 
 def layout_of(*, seed: int, files: int, gigabytes: float | None, documents: int | None) -> Layout:
-    """Return the layout of long documents of so many gigabytes of text, or of so many short documents."""
+    """Return the layout of long documents of so many gigabytes of text, or of so many short
+    documents.
+    """
     if documents is not None:
         return Layout(seed, True, documents, files)
     assert gigabytes is not None
@@ -314,7 +373,9 @@ MEAN_BYTES = 4000  # of a long document, roughly: it depends on the texts
 
 
 def write_templates(out: Path, texts: list[Path], num_documents: int, seed: int = 1) -> Path:
-    """Write near-identical documents: half are one template with fillings, half exact copies of one document."""
+    """Write near-identical documents: half are one template with fillings, half exact copies of one
+    document.
+    """
     path = out / f"alike-{num_documents}.parquet"
     if path.exists():
         return path
@@ -337,7 +398,8 @@ def write_templates(out: Path, texts: list[Path], num_documents: int, seed: int 
 
 
 def write_fingerprints(out: Path, count: int, seed: int = 1) -> tuple[Path, Ints]:
-    """Write random fingerprints with ids, a ten-thousandth of them planted neighbours; return the planted pairs.
+    """Write random fingerprints with ids, a ten-thousandth of them planted neighbours; return the
+    planted pairs.
 
     A planted fingerprint is in the batch after that of its neighbour, 1 to 3 bits away.
     """
@@ -350,7 +412,11 @@ def write_fingerprints(out: Path, count: int, seed: int = 1) -> tuple[Path, Ints
     if not path.exists():
         encodings = {"id": "DELTA_BINARY_PACKED", "fingerprint": "PLAIN"}
         writer = pq.ParquetWriter(
-            f"{path}.tmp", schema, compression="none", use_dictionary=False, column_encoding=encodings
+            f"{path}.tmp",
+            schema,
+            compression="none",
+            use_dictionary=False,
+            column_encoding=encodings,
         )
     for first in range(0, count, batch):
         random = np.random.default_rng([seed, first])
@@ -374,10 +440,16 @@ def write_fingerprints(out: Path, count: int, seed: int = 1) -> tuple[Path, Ints
 
 def main() -> None:
     """Make a corpus from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
-    parser.add_argument("--text", type=Path, nargs="+", required=True, help="files of real text, column `text`")
-    parser.add_argument("--gigabytes", type=float, help="long documents, of so many gigabytes of text")
+    parser.add_argument(
+        "--text", type=Path, nargs="+", required=True, help="files of real text, column `text`"
+    )
+    parser.add_argument(
+        "--gigabytes", type=float, help="long documents, of so many gigabytes of text"
+    )
     parser.add_argument("--documents", type=int, help="so many short documents")
     parser.add_argument("--files", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
@@ -385,7 +457,9 @@ def main() -> None:
     args = parser.parse_args()
     if (args.gigabytes is None) == (args.documents is None):
         parser.error("Pass either --gigabytes or --documents.")
-    layout = layout_of(seed=args.seed, files=args.files, gigabytes=args.gigabytes, documents=args.documents)
+    layout = layout_of(
+        seed=args.seed, files=args.files, gigabytes=args.gigabytes, documents=args.documents
+    )
     print(json.dumps(make(args.out, args.text, layout, args.processes)))
 
 

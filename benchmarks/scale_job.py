@@ -1,4 +1,5 @@
-"""One run at scale in a process of its own: what each stage takes in time, memory and disk, as JSON.
+"""One run at scale in a process of its own: what each stage takes in time, memory and disk, as
+JSON.
 
 python scale_job.py REPORT.json dedup OUT RESUME INPUT ...
 python scale_job.py REPORT.json pairs OUT INPUT
@@ -19,8 +20,8 @@ import neardup
 class Meter:
     """Progress of a run that measures each stage.
 
-    wall_s, cpu_s : of the stage. peak_bytes : the greatest memory of the process during the stage, pages of mapped
-    files included. disk_bytes : of the scratch files at its end.
+    wall_s, cpu_s : of the stage. peak_bytes : the greatest memory of the process during the stage,
+    pages of mapped files included. disk_bytes : of the scratch files at its end.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,7 +79,13 @@ def main() -> None:
         )
     else:
         result = neardup.find_pairs(
-            arguments[0], method="simhash", output=out, overwrite=True, tables=False, threads=2, progress=meter
+            arguments[0],
+            method="simhash",
+            output=out,
+            overwrite=True,
+            tables=False,
+            threads=2,
+            progress=meter,
         )
     meter.end("end", 0.0)
     usage = os.times()

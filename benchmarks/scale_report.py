@@ -1,4 +1,6 @@
-"""Keep the figures of runs at scale in results/scale.csv, and write results/scale.md and its plot from them."""
+"""Keep the figures of runs at scale in results/scale.csv, and write results/scale.md and its plot
+from them.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,14 @@ def add_stages(case: Case, took: dict[str, Any]) -> None:
     case.add("peak disk", max(stage["disk_bytes"] for stage in took["stages"]), "B")
     for stage in took["stages"]:
         for metric in ("wall_s", "cpu_s", "peak_bytes", "disk_bytes"):
-            case.add(f"{stage['stage']}: {metric}", stage[metric], "s" if metric.endswith("_s") else "B")
+            case.add(
+                f"{stage['stage']}: {metric}", stage[metric], "s" if metric.endswith("_s") else "B"
+            )
 
 
-def add_run(case: Case, facts: dict[str, Any], took: dict[str, Any], base_bytes: int, quality: Quality) -> None:
+def add_run(
+    case: Case, facts: dict[str, Any], took: dict[str, Any], base_bytes: int, quality: Quality
+) -> None:
     """Add the figures of a run over documents."""
     documents, gigabytes = facts["documents"], facts["bytes"] / 1e9
     add_stages(case, took)
@@ -62,7 +68,9 @@ def add_run(case: Case, facts: dict[str, Any], took: dict[str, Any], base_bytes:
     case.add("copies found", quality.copies_found / max(1, quality.copies), "share")
 
 
-def add_join(case: Case, took: dict[str, Any], pairs: int, planted: int, missed: int, file_bytes: int) -> None:
+def add_join(
+    case: Case, took: dict[str, Any], pairs: int, planted: int, missed: int, file_bytes: int
+) -> None:
     """Add the figures of a join of fingerprints."""
     add_stages(case, took)
     case.add("fingerprints", took["report"]["counts"]["fingerprints"], "")
@@ -109,22 +117,37 @@ def write(results: Path, facts: dict[str, str]) -> None:
     lines = ["# Benchmark: scale", "", _CAVEATS.read_text().format(**facts).strip(), ""]
     lines += _runs(runs) + _stages({**runs, **joins}) + _joins(joins)
     if alike:
-        lines += ["## Near-identical documents", "", "![growth](scale-growth.svg)", "", *_alike(alike)]
+        lines += [
+            "## Near-identical documents",
+            "",
+            "![growth](scale-growth.svg)",
+            "",
+            *_alike(alike),
+        ]
         points = {
             label: [(values["documents"], values[metric]) for values in alike.values()]
-            for label, metric in (("pairs measured", "pairs measured"), ("milliseconds of processor", "milliseconds"))
+            for label, metric in (
+                ("pairs measured", "pairs measured"),
+                ("milliseconds of processor", "milliseconds"),
+            )
             for values in alike.values()
             if values.setdefault("milliseconds", 1000 * values["processor seconds"])
         }
         plot = simhash_plot.growth(
-            points, title="Near-identical documents", x_label="documents", y_label="pairs, milliseconds"
+            points,
+            title="Near-identical documents",
+            x_label="documents",
+            y_label="pairs, milliseconds",
         )
         (results / "scale-growth.svg").write_text(plot)
     (results / "scale.md").write_text("\n".join(lines).rstrip() + "\n")
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in [header, ["---", *["---:"] * (len(header) - 1)], *rows]] + [""]
+    return [
+        "| " + " | ".join(row) + " |"
+        for row in [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    ] + [""]
 
 
 def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
@@ -153,7 +176,11 @@ def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
             f"{v['recall by plan']:.2%}",
             f"{v['planted pairs']:,.0f}",
             f"{v['copies found']:.2%}",
-            "not tried" if "same result" not in v else "same rows" if v["same result"] else "**differs**",
+            "not tried"
+            if "same result" not in v
+            else "same rows"
+            if v["same result"]
+            else "**differs**",
             f"{v['resumed in']:,.0f}" if "resumed in" in v else "",
         ]
         for name, v in runs.items()
@@ -193,19 +220,38 @@ def _runs(runs: dict[str, dict[str, float]]) -> list[str]:
 
 
 def _per_document(values: dict[str, float]) -> str:
-    """Return the memory of a document; of few documents it would be that of the batches in flight."""
-    return f"{values['memory per document']:.0f}" if values["documents"] >= _ENOUGH_DOCUMENTS else ""
+    """Return the memory of a document; of few documents it would be that of the batches in
+    flight.
+    """
+    return (
+        f"{values['memory per document']:.0f}" if values["documents"] >= _ENOUGH_DOCUMENTS else ""
+    )
 
 
 def _stages(cases: dict[str, dict[str, float]]) -> list[str]:
     rows = []
     for name, values in cases.items():
-        for stage in [metric.removesuffix(": wall_s") for metric in values if metric.endswith(": wall_s")]:
+        for stage in [
+            metric.removesuffix(": wall_s") for metric in values if metric.endswith(": wall_s")
+        ]:
             wall, cpu, peak, disk = (
-                values[f"{stage}: {metric}"] for metric in ("wall_s", "cpu_s", "peak_bytes", "disk_bytes")
+                values[f"{stage}: {metric}"]
+                for metric in ("wall_s", "cpu_s", "peak_bytes", "disk_bytes")
             )
-            rows.append([f"{name}: {stage}", f"{wall:,.1f}", f"{cpu:,.1f}", f"{peak / 1e9:.2f}", f"{disk / 1e9:.2f}"])
-    return ["## By stage", "", *_table(["case: stage", "wall, s", "CPU, s", "memory, GB", "scratch, GB"], rows)]
+            rows.append(
+                [
+                    f"{name}: {stage}",
+                    f"{wall:,.1f}",
+                    f"{cpu:,.1f}",
+                    f"{peak / 1e9:.2f}",
+                    f"{disk / 1e9:.2f}",
+                ]
+            )
+    return [
+        "## By stage",
+        "",
+        *_table(["case: stage", "wall, s", "CPU, s", "memory, GB", "scratch, GB"], rows),
+    ]
 
 
 def _joins(joins: dict[str, dict[str, float]]) -> list[str]:
@@ -222,7 +268,16 @@ def _joins(joins: dict[str, dict[str, float]]) -> list[str]:
         ]
         for name, v in joins.items()
     ]
-    header = ["case", "load", "wall, s", "CPU, s", "peak memory, GB", "file, GB", "pairs", "planted pairs missed"]
+    header = [
+        "case",
+        "load",
+        "wall, s",
+        "CPU, s",
+        "peak memory, GB",
+        "file, GB",
+        "pairs",
+        "planted pairs missed",
+    ]
     return ["## All pairs within distance 3", "", *_table(header, rows)] if rows else []
 
 

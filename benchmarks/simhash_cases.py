@@ -12,7 +12,8 @@ _PACKAGES = {
     **{"neardup_pages": "neardup", "html_similarity": "html-similarity"},
 }
 SAMPLE_MB = 12  # what peers fingerprint
-# Hashes, bits of each, bits flipped in a query: of those tried (see README.md) the fastest whose recall is 1.
+# Hashes, bits of each, bits flipped in a query: of those tried (see README.md) the fastest whose
+# recall is 1.
 _HASHES_JOIN = {10**5: (2, 24, 1), 10**6: (4, 16, 0)}
 _HASHES_QUERY = {10**5: (2, 20, 1), 10**6: (2, 24, 1)}
 _HASHES_LARGE = (2, 28, 1)
@@ -22,8 +23,8 @@ _HASHES_LARGE = (2, 28, 1)
 class Case:
     """A tool with its settings.
 
-    script : of fingerprint_jobs, by which its environment is known. how : as shown. most : the most fingerprints that
-    it gets, of a peer those that it manages in about two minutes.
+    script : of fingerprint_jobs, by which its environment is known. how : as shown. most : the most
+    fingerprints that it gets, of a peer those that it manages in about two minutes.
     """
 
     tool: str
@@ -52,14 +53,28 @@ class Case:
 
 def texts(megabytes: int) -> list[Case]:
     """Return who fingerprints so much text: the peers a sample."""
-    cases = [Case("neardup", "neardup", "fingerprint(table of texts)", threads) for threads in (2, 1)]
+    cases = [
+        Case("neardup", "neardup", "fingerprint(table of texts)", threads) for threads in (2, 1)
+    ]
     if megabytes != SAMPLE_MB:
         return cases
     for threads in (2, 1):
         cases += [
-            Case("simhash", "simhash", "Simhash(text): runs of 4 characters", threads, {"form": "text"}),
+            Case(
+                "simhash",
+                "simhash",
+                "Simhash(text): runs of 4 characters",
+                threads,
+                {"form": "text"},
+            ),
             Case("simhash", "simhash", "Simhash(words)", threads, {"form": "listed"}),
-            Case("simhash", "simhash", "Simhash(Counter(words)), xxh3 for MD5", threads, {"form": "counted"}),
+            Case(
+                "simhash",
+                "simhash",
+                "Simhash(Counter(words)), xxh3 for MD5",
+                threads,
+                {"form": "counted"},
+            ),
             Case("simhash-pybind", "pybind", "compute(hashes of words), xxh3 for MD5", threads),
         ]
     return cases
@@ -80,7 +95,9 @@ def pairs(size: int) -> list[Case]:
 
 
 def queries(size: int) -> list[Case]:
-    """Return who answers queries among so many fingerprints. ask : of a batch, where all would take too long."""
+    """Return who answers queries among so many fingerprints. ask : of a batch, where all would take
+    too long.
+    """
     multi_hash = _multi_hash(_HASHES_QUERY.get(size, _HASHES_LARGE))
     return [
         Case("neardup", "neardup", "HammingIndex.query_many", 2),

@@ -25,8 +25,9 @@ Answers = Mapping[str, npt.NDArray[Any]]
 
 
 class Quality(NamedTuple):
-    """How good answers are. expected, found : those that must be there, and of these, those that are; listed : all
-    that were given; wrong : those that must not be."""
+    """How good answers are. expected, found : those that must be there, and of these, those that
+    are; listed : all that were given; wrong : those that must not be.
+    """
 
     expected: int
     found: int
@@ -39,7 +40,9 @@ class Quality(NamedTuple):
 
 
 def judge_texts(answers: Answers, parquet: Path) -> Quality:
-    """Compare some fingerprints with those of a plain vote: the peers' job made it, that of neardup is made here."""
+    """Compare some fingerprints with those of a plain vote: the peers' job made it, that of neardup
+    is made here.
+    """
     fingerprints = answers["fingerprints"]
     if "plain" in answers:
         equal = fingerprints[answers["rows"]] == answers["plain"]
@@ -60,8 +63,8 @@ def judge_texts(answers: Answers, parquet: Path) -> Quality:
 def judge_pairs(answers: Answers, planted: Planted) -> Quality:
     """Compare pairs with those that must be found.
 
-    Wrong is a pair that is too far, is a row with itself, or is listed twice; also, where `planted` does not hold all
-    pairs, a number beyond what random bits have, by five standard deviations.
+    Wrong is a pair that is too far, is a row with itself, or is listed twice; also, where `planted`
+    does not hold all pairs, a number beyond what random bits have, by five standard deviations.
     """
     fingerprints = np.load(planted.fingerprints, mmap_mode="r")
     left, right = answers["left"], answers["right"]
@@ -70,11 +73,14 @@ def judge_pairs(answers: Answers, planted: Planted) -> Quality:
     wrong += np.count_nonzero(left == right) + np.count_nonzero(keys[1:] == keys[:-1])
     found = np.count_nonzero(np.isin(planted.pairs[:, 0] << 32 | planted.pairs[:, 1], keys))
     most = len(planted.pairs) + planted.by_chance + 5 * math.sqrt(planted.by_chance)
-    return Quality(len(planted.pairs), int(found), len(keys), int(max(wrong, math.ceil(len(keys) - most))))
+    return Quality(
+        len(planted.pairs), int(found), len(keys), int(max(wrong, math.ceil(len(keys) - most)))
+    )
 
 
 def judge_queries(answers: Answers, planted: Planted, num_queries: int) -> Quality:
-    """Compare what the first batch found with the rows its queries were made from, and some queries with brute force.
+    """Compare what the first batch found with the rows its queries were made from, and some queries
+    with brute force.
 
     Wrong is a match that is too far or is listed twice.
     """
@@ -86,7 +92,10 @@ def judge_queries(answers: Answers, planted: Planted, num_queries: int) -> Quali
     asked = planted.asked[0, :num_queries]
     must = {(int(one), int(asked[one])) for one in np.flatnonzero(asked >= 0)}
     for one in range(_NUM_QUERIES):
-        must |= {(one, int(near)) for near in np.flatnonzero(np.bitwise_count(fingerprints ^ queries[one]) <= NEAR)}
+        must |= {
+            (one, int(near))
+            for near in np.flatnonzero(np.bitwise_count(fingerprints ^ queries[one]) <= NEAR)
+        }
     expected = np.array(sorted(must), np.int64)
     found = np.count_nonzero(np.isin(expected[:, 0] << 32 | expected[:, 1], keys))
     return Quality(len(expected), int(found), len(keys), int(wrong))

@@ -1,4 +1,6 @@
-"""Fingerprints with planted neighbours, their truth, and queries: made from seeds, kept in the work folder."""
+"""Fingerprints with planted neighbours, their truth, and queries: made from seeds, kept in the work
+folder.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ _WITHIN = 1 + 64 + 2016 + 41664  # fingerprints of 64 bits within distance 3 of 
 class Planted(NamedTuple):
     """Fingerprints and queries on disk.
 
-    pairs : int64 (num_pairs, 2), the smaller row first: all pairs within the distance up to 100,000 fingerprints,
-    above that those planted. asked : int64 (batches, queries), the row a query was made from, -1 for random bits.
+    pairs : int64 (num_pairs, 2), the smaller row first: all pairs within the distance up to 100,000
+    fingerprints, above that those planted. asked : int64 (batches, queries), the row a query was
+    made from, -1 for random bits.
     """
 
     size: int
@@ -30,13 +33,21 @@ class Planted(NamedTuple):
     @property
     def by_chance(self) -> float:
         """How many pairs random bits are expected to have beside those in `pairs`."""
-        return 0.0 if self.size <= _BRUTE_FORCE else self.size * (self.size - 1) / 2 * _WITHIN / 2.0**64
+        return (
+            0.0
+            if self.size <= _BRUTE_FORCE
+            else self.size * (self.size - 1) / 2 * _WITHIN / 2.0**64
+        )
 
 
 def plant(size: int, work: Path) -> Planted:
-    """Return random fingerprints, 2 % of them planted neighbours, and batches of queries, half of them near one."""
+    """Return random fingerprints, 2 % of them planted neighbours, and batches of queries, half of
+    them near one.
+    """
     stem = work / f"fingerprints-{size}"
-    fingerprints_file, queries_file, truth_file = (stem.with_suffix(end) for end in (".npy", ".queries.npy", ".npz"))
+    fingerprints_file, queries_file, truth_file = (
+        stem.with_suffix(end) for end in (".npy", ".queries.npy", ".npz")
+    )
     if not truth_file.exists():
         random = np.random.default_rng(size)
         fingerprints = random.integers(0, 2**64, size, dtype=np.uint64)
@@ -54,8 +65,12 @@ def plant(size: int, work: Path) -> Planted:
     return Planted(size, fingerprints_file, queries_file, truth["pairs"], truth["asked"])
 
 
-def _flip(fingerprints: npt.NDArray[np.uint64], random: np.random.Generator) -> npt.NDArray[np.uint64]:
-    """Return fingerprints with one to three bits changed: each some way after the one before, so never the same."""
+def _flip(
+    fingerprints: npt.NDArray[np.uint64], random: np.random.Generator
+) -> npt.NDArray[np.uint64]:
+    """Return fingerprints with one to three bits changed: each some way after the one before, so
+    never the same.
+    """
     changed, numbers = fingerprints.copy(), random.integers(1, NEAR + 1, len(fingerprints))
     bits = random.integers(0, 64, len(changed), dtype=np.uint64)
     for place in range(NEAR):

@@ -1,24 +1,27 @@
 """Measure a result against exact Jaccard similarity, computed without any of neardup's code.
 
-A seeded sample of documents is compared with ALL documents of the corpus: the Jaccard similarity of their
-sets of word 5-grams (words as in `peers/words.py`), through an inverted index of the sample's shingle hashes.
-A *partner* of a document is another with similarity >= the threshold. For a tool's set of removed rows:
+A seeded sample of documents is compared with ALL documents of the corpus: the Jaccard similarity of
+their sets of word 5-grams (words as in `peers/words.py`), through an inverted index of the sample's
+shingle hashes. A *partner* of a document is another with similarity >= the threshold. For a tool's
+set of removed rows:
 
 right removal      a sampled document is removed, and some partner of it is kept.
 wrong removal      a sampled document is removed, and no partner of it is kept: its content is lost.
-miss               a sampled document is kept, and an EARLIER partner is kept too. A pair left in counts once,
-                   at its later document, so it does not matter which of the two a tool prefers to keep.
+miss               a sampled document is kept, and an EARLIER partner is kept too. A pair left in counts
+                   once, at its later document: which of the two a tool prefers to
+                   keep.
 found share        right / (right + misses); None when both are 0.
 wrong share        wrong / (right + wrong); None when nothing sampled was removed.
-pairs found share  of all pairs (sampled document, partner), those of which at least one is removed. Its
-                   denominator is the same for all tools. A tool that removes too much does well here, and
-                   badly in wrong share.
+pairs found share  of all pairs (sampled document, partner), those of which at least one is removed.
+                   Its denominator is the same for all tools. A tool that removes too much does well
+                   here, and badly in wrong share.
 
-The definitions look only at what is kept. A tool that merges chains A~B~C into one cluster loses nothing in
-the found share; it pays where the chain takes away a document that resembles no kept one: its real cost.
+The definitions look only at what is kept. A tool that merges chains A~B~C into one cluster loses
+nothing in the found share; it pays where the chain takes away a document that resembles no kept
+one: its real cost.
 
     python truth.py bulk.parquet removed.parquet [--sample 2000]
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -80,7 +83,9 @@ class _Shingler:
     def hashes(self, text: str) -> np.ndarray:
         """Return the sorted distinct 64-bit shingle hashes of a text."""
         tokens = words(text)
-        numbers = np.fromiter(map(self._numbers.__getitem__, tokens), dtype=np.uint64, count=len(tokens))
+        numbers = np.fromiter(
+            map(self._numbers.__getitem__, tokens), dtype=np.uint64, count=len(tokens)
+        )
         if len(numbers) == 0:
             return numbers
         scattered = _mix(numbers)
@@ -98,7 +103,9 @@ def _texts(path: Path) -> Iterator[str]:
             yield text.as_py() or ""
 
 
-def find_partners(path: Path, *, threshold: float = 0.8, sample: int = 2000, seed: int = 1) -> Truth:
+def find_partners(
+    path: Path, *, threshold: float = 0.8, sample: int = 2000, seed: int = 1
+) -> Truth:
     """Return all pairs of a sampled document with any other document that reach the threshold."""
     num_rows = pq.ParquetFile(path).metadata.num_rows
     chosen = np.sort(np.random.default_rng(seed).permutation(num_rows)[:sample])
@@ -120,10 +127,12 @@ def find_partners(path: Path, *, threshold: float = 0.8, sample: int = 2000, see
         lengths = stops[places] - starts[places]
         if not len(places):
             continue
-        # The owners of all hit shingles, one after the other: ranges of `owners`, without a loop over
-        # shingles.
+        # The owners of all hit shingles, one after the other: ranges of `owners`, without a loop
+        # over shingles.
         steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        common = np.bincount(owners[np.repeat(starts[places], lengths) + steps], minlength=len(sets))
+        common = np.bincount(
+            owners[np.repeat(starts[places], lengths) + steps], minlength=len(sets)
+        )
         similarity = common / np.maximum(sizes + len(own) - common, 1)
         partners = np.flatnonzero((similarity >= threshold - 1e-12) & (chosen != row))
         lefts.append(chosen[partners])
@@ -138,14 +147,18 @@ def load_or_find(path: Path, cache: Path, **settings: float | int) -> Truth:
     """Return `find_partners(path, **settings)`, from `cache` (an .npz) when it is there."""
     if cache.exists():
         with np.load(cache, allow_pickle=False) as stored:
-            return Truth(*(stored[name] for name in Truth._fields[:-1]), num_rows=int(stored["num_rows"]))
+            return Truth(
+                *(stored[name] for name in Truth._fields[:-1]), num_rows=int(stored["num_rows"])
+            )
     truth = find_partners(path, **settings)  # type: ignore[arg-type]
     np.savez_compressed(cache, **truth._asdict())
     return truth
 
 
 def measure(truth: Truth, removed_rows: np.ndarray, among: np.ndarray | None = None) -> Quality:
-    """Return the quality of a set of removed rows, over the sampled documents in the mask `among`."""
+    """Return the quality of a set of removed rows, over the sampled documents in the mask
+    `among`.
+    """
     kept = np.ones(truth.num_rows, dtype=bool)
     kept[removed_rows] = False
     among = np.ones(truth.num_rows, dtype=bool) if among is None else among
@@ -183,7 +196,9 @@ def removed_rows(path: Path) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path)
     parser.add_argument("removed", type=Path, nargs="+")
     parser.add_argument("--threshold", type=float, default=0.8)

@@ -2,7 +2,8 @@
 
     python vector_jobs.py TOOL VECTORS.npy REMOVED.npy
 
-TOOL is neardup, faiss-flat, faiss-ivf:CELLS:PROBES, or semhash. Vectors have a length of 1; the threshold is 0.9.
+TOOL is neardup, faiss-flat, faiss-ivf:CELLS:PROBES, or semhash. Vectors have a length of 1; the
+threshold is 0.9.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def by_faiss(vectors, cells, probes):
     for start in range(0, len(vectors), _AT_ONCE):
         limits, _, found = index.range_search(vectors[start : start + _AT_ONCE], THRESHOLD)
         for query in range(len(limits) - 1):
-            earlier = [row for row in found[limits[query] : limits[query + 1]] if row < start + query]
+            earlier = [
+                row for row in found[limits[query] : limits[query + 1]] if row < start + query
+            ]
             removed[start + query] = any(not removed[row] for row in earlier)
     return np.flatnonzero(removed)
 

@@ -1,6 +1,7 @@
 """Which earlier text is each new text similar to?
 
-Signatures arrive one by one. The index stores new ones, and returns the similar documents of the others.
+Signatures arrive one by one. The index stores new ones, and returns the similar documents of the
+others.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""How similar are sets, and how many distinct elements do they have, from signatures of 2 kB or less?"""
+"""How similar are sets, and how many distinct elements do they have, from signatures of 2 kB or
+less?
+"""
 
 import tempfile
 from pathlib import Path
@@ -21,7 +23,10 @@ for (day, basket), estimate in zip(baskets.items(), estimates, strict=True):
     print(f"  {day}  {estimate:.2f}  {exact:.2f}")
 
 week = signatures.union()
-print(f"distinct things in the week: about {week.cardinality()[0]:.0f} of {len(set().union(*baskets.values()))}")
+print(
+    f"distinct things in the week: about {week.cardinality()[0]:.0f} of "
+    f"{len(set().union(*baskets.values()))}"
+)
 
 # Weighted sets: their signatures estimate the weighted Jaccard similarity, sum(min) / sum(max).
 weighted = [{"bread": 2, "milk": 6}, {"bread": 2, "milk": 3, "jam": 1}]
@@ -30,8 +35,13 @@ print(f"weighted: {monday.similarity(tuesday)[0]:.2f}, exactly {(2 + 3) / (2 + 6
 
 # Four bits per hash take an eighth of the space and are nearly as accurate.
 packed = signatures.pack(4)
-print(f"{signatures.values.nbytes} bytes, packed {packed.nbytes}: {packed[0].similarity(packed).round(2)}")
+print(
+    f"{signatures.values.nbytes} bytes, packed {packed.nbytes}: "
+    f"{packed[0].similarity(packed).round(2)}"
+)
 
 with tempfile.TemporaryDirectory() as folder:
     signatures.save(Path(folder) / "baskets.parquet", ids=list(baskets))
-    print(len(neardup.Signatures.open(Path(folder) / "baskets.parquet")), "signatures saved and read")
+    print(
+        len(neardup.Signatures.open(Path(folder) / "baskets.parquet")), "signatures saved and read"
+    )

@@ -25,10 +25,16 @@ def main() -> None:
         passage = " ".join(texts[row["id"]][row["start"] : row["end"]].split())
         if passage[:40] not in shown and len(shown) < 5:
             shown.add(passage[:40])
-            print(f"\n{row['occurrences']} times, kept in {row['kept_id']} from character {row['kept_start']} on:")
+            print(
+                f"\n{row['occurrences']} times, kept in {row['kept_id']} from character "
+                f"{row['kept_start']} on:"
+            )
             print(f"  {passage[:200]}")
     kept = result.kept
-    print(f"\n{kept.num_rows} of {source.num_rows} documents are left, the others were made of passages only")
+    print(
+        f"\n{kept.num_rows} of {source.num_rows} documents are left, the others were made of "
+        "passages only"
+    )
 
 
 if __name__ == "__main__":

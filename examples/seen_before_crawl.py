@@ -15,7 +15,9 @@ with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "pages.index"
     with neardup.Index.create(path, method="content", storage="text") as index:
         # Monday's crawl, from its WARC file. Its documents belong to a named import.
-        answers = index.add_many_if_new(DATA / "crawl.warc.gz", payload_column=["url", "date"], import_name="monday")
+        answers = index.add_many_if_new(
+            DATA / "crawl.warc.gz", payload_column=["url", "date"], import_name="monday"
+        )
         print(f"Monday: {len(answers)} pages, {len(index)} different ones")
 
         # Tuesday's pages are staged as they are fetched, and enter the index together.
@@ -25,7 +27,13 @@ with tempfile.TemporaryDirectory() as folder:
         for answer in index.commit_import("tuesday").to_pylist():
             name = Path(answer["id"]).name
             earlier = json.loads(answer["payload"]) if answer["payload"] else {}
-            print(f"  {name}: " + ("new" if answer["kept"] else f"{answer['similarity']:.0%} of {earlier['url']}"))
+            print(
+                f"  {name}: "
+                + ("new" if answer["kept"] else f"{answer['similarity']:.0%} of {earlier['url']}")
+            )
 
         # Forget a failed crawl as a whole.
-        print(f"Without Monday: {index.remove_import('monday')} documents forgotten, {len(index)} pages left")
+        print(
+            f"Without Monday: {index.remove_import('monday')} documents forgotten, "
+            f"{len(index)} pages left"
+        )

@@ -1,6 +1,7 @@
 """Texts arrive continuously: was this one, or a similar one, seen before?
 
-An index in a folder stores all earlier texts; every document is on disk when its answer is returned.
+An index in a folder stores all earlier texts; every document is on disk when its answer is
+returned.
 """
 
 import json
@@ -32,12 +33,20 @@ with tempfile.TemporaryDirectory() as folder:
     with neardup.Index.open(path) as index:
         found = []
         for text in read("terms-new.jsonl.zst"):
-            answer = index.add_if_new(text["text"], id=text["id"], payload=f"https://news.example.org/{text['id']}")
+            answer = index.add_if_new(
+                text["text"], id=text["id"], payload=f"https://news.example.org/{text['id']}"
+            )
             if not answer.kept:
                 found.append(answer)
-        print(f"{len(found)} texts of today were seen before; the index has {len(index)} different ones")
+        print(
+            f"{len(found)} texts of today were seen before; the index has {len(index)} "
+            "different ones"
+        )
         for answer in found[:3]:
-            print(f"  {answer.id} is {answer.similarity:.1%} of {answer.kept_id}, first seen {answer.first_seen:%A}")
+            print(
+                f"  {answer.id} is {answer.similarity:.1%} of {answer.kept_id}, first seen "
+                f"{answer.first_seen:%A}"
+            )
 
         # Send an interrupted stream again: each text gets the same answer, and nothing changes.
         again = index.add_if_new(text["text"], id=text["id"])

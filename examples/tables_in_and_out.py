@@ -1,6 +1,7 @@
 """Can I pass a polars, pandas or duckdb table, and use the result in the same library?
 
-Any table with Arrow's PyCapsule interface is accepted; `kept` is a pyarrow table, which all of them can read.
+Any table with Arrow's PyCapsule interface is accepted; `kept` is a pyarrow table, which all of them
+can read.
 """
 
 from pathlib import Path

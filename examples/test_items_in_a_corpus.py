@@ -1,7 +1,7 @@
 """Does my training corpus contain questions of the test set?
 
-Four questions are looked for in the terms of service of examples/data: one is quoted in a text, one with other words,
-and one has only an introduction in common with many texts.
+Four questions are looked for in the terms of service of examples/data: one is quoted in a text, one
+with other words, and one has only an introduction in common with many texts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,22 @@ import neardup
 
 DATA = Path(__file__).parent / "data"
 QUESTIONS = [
-    "Which planet of the solar system has the shortest year, and how many days of the Earth does it last?",
-    "A farmer has seventeen sheep, and all but nine of them die in the winter: how many sheep are left?",
-    "By using this website you agree to be bound by these terms. Who wrote the first program for a computer?",
-    "What is the name of the longest river that flows only through one country of the European Union?",
+    (
+        "Which planet of the solar system has the shortest year, and how many days of the Earth "
+        "does it last?"
+    ),
+    (
+        "A farmer has seventeen sheep, and all but nine of them die in the winter: how many sheep "
+        "are left?"
+    ),
+    (
+        "By using this website you agree to be bound by these terms. Who wrote the first program "
+        "for a computer?"
+    ),
+    (
+        "What is the name of the longest river that flows only through one country of the "
+        "European Union?"
+    ),
 ]
 
 
@@ -38,7 +50,10 @@ def main() -> None:
     print(found)
     for hit in found.hits.to_pylist():
         text = texts["text"][hit["row"]].as_py()
-        print(f"\nquestion {hit['item_id']} in {hit['document_id']}, containment {hit['containment']:.2f}")
+        print(
+            f"\nquestion {hit['item_id']} in {hit['document_id']}, containment "
+            f"{hit['containment']:.2f}"
+        )
         print(f"  {text[hit['start'] : hit['end']]}")
         if hit["missing"]:
             print(f"  without: {hit['missing']}")

@@ -8,7 +8,10 @@ CRAWL = Path(__file__).parent / "data" / "crawl.warc.gz"
 
 # The structure: start tags with their classes, regardless of the text.
 templates = neardup.cluster(CRAWL, method=neardup.method("structure"))
-print(f"{templates.documents.num_rows} pages, {templates.clusters.num_rows} templates with two pages or more:")
+print(
+    f"{templates.documents.num_rows} pages, {templates.clusters.num_rows} templates with two "
+    "pages or more:"
+)
 for cluster in templates.clusters.to_pylist():
     print(f"  {cluster['size']} like {cluster['first_id']}: {cluster['name']}")
 

@@ -1,6 +1,7 @@
 """Can I keep the longest or the newest of several near-duplicates, instead of the first?
 
-`keep` sets the order in which documents are processed. It changes which documents are kept, and slightly how many.
+`keep` sets the order in which documents are processed. It changes which documents are kept, and
+slightly how many.
 """
 
 from pathlib import Path
@@ -20,4 +21,7 @@ for keep in ("first", "longest", "max:date"):  # max: and min: take a column of 
     kept = neardup.dedup(terms, keep=keep).kept
     length = pc.mean(pc.utf8_length(kept["text"])).as_py()
     recent = sum(str(date) >= "2025" for date in kept["date"].to_pylist())
-    print(f"{keep:8}  {kept.num_rows} kept, {length:,.0f} characters on average, {recent} from 2025 or later")
+    print(
+        f"{keep:8}  {kept.num_rows} kept, {length:,.0f} characters on average, {recent} from "
+        "2025 or later"
+    )

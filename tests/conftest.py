@@ -24,7 +24,7 @@ import neardup
 from reference.browser import Browser
 from reference.places import SHARED_DATA, TESTS
 from reference.service import METHOD, RunningService
-from servers import postgres_server, redis_server, server  # noqa: F401  fixtures of all tests
+from servers import postgres_server, redis_server, server  # noqa: F401 - fixtures of all tests
 from spark_session import spark  # noqa: F401
 
 for profile, max_examples in (("quick", 10), ("thorough", 30)):
@@ -41,17 +41,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="the slow tests too, more examples of each property, and the larger data of ../shared where it is",
+        help=(
+            "the slow tests too, more examples of each property, and the larger data of ../shared "
+            "where it is"
+        ),
     )
     parser.addoption(
-        "--passed", help="a JUnit file: what passed there is left out, unless --thorough gives it more to do"
+        "--passed",
+        help="a JUnit file: what passed there is left out, unless --thorough gives it more to do",
     )
-    parser.addoption("--examples", type=int, help="how many examples of each property, instead of those of the profile")
-    parser.addoption("--load-seconds", default="10", help="how long the test of the service under load takes")
+    parser.addoption(
+        "--examples",
+        type=int,
+        help="how many examples of each property, instead of those of the profile",
+    )
+    parser.addoption(
+        "--load-seconds", default="10", help="how long the test of the service under load takes"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.set_threshold(20_000, 10, 10)  # of the time of compiling, a tenth goes to collections that find nothing
+    gc.set_threshold(
+        20_000, 10, 10
+    )  # of the time of compiling, a tenth goes to collections that find nothing
     settings.load_profile("thorough" if config.getoption("--thorough") else "quick")
     if config.getoption("--examples"):
         settings.register_profile("chosen", settings(), max_examples=config.getoption("--examples"))
@@ -80,13 +92,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--thorough"):
         names = [item.path.relative_to(TESTS).with_suffix("").as_posix() for item in items]
         order = {name: LONG.index(name) if name in LONG else len(LONG) for name in names}
-        items[:] = [item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: order[pair[0]])]
+        items[:] = [
+            item
+            for _, item in sorted(zip(names, items, strict=True), key=lambda pair: order[pair[0]])
+        ]
     if config.getoption("-m"):
         return
     names = ["timing"] if config.getoption("--thorough") else ["timing", "slow"]
     passed = _passed(config.getoption("--passed")) if config.getoption("--passed") else ()
     left_out = [
-        any(map(item.get_closest_marker, names)) or (item.nodeid in passed and not _gains(item)) for item in items
+        any(map(item.get_closest_marker, names)) or (item.nodeid in passed and not _gains(item))
+        for item in items
     ]
     config.hook.pytest_deselected(items=list(compress(items, left_out)))
     items[:] = [item for item, is_left_out in zip(items, left_out, strict=True) if not is_left_out]
@@ -95,7 +111,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _passed(file: str) -> set[str]:
     """Return the tests that passed in a run."""
     cases = [case for case in ElementTree.parse(file).iter("testcase") if not len(case)]
-    return {f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case in cases}
+    return {
+        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}" for case in cases
+    }
 
 
 def _gains(item: pytest.Item) -> bool:
@@ -105,7 +123,9 @@ def _gains(item: pytest.Item) -> bool:
 
 @pytest.fixture(autouse=True)
 def _silence_overflow_of_interpreted_kernels():
-    """Without the compiler, NumPy warns where the arithmetic modulo 2^64 wraps around, as it should."""
+    """Without the compiler, NumPy warns where the arithmetic modulo 2^64 wraps around, as it
+    should.
+    """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"):
         yield
     else:
@@ -124,21 +144,27 @@ def _read_lines(path: Path) -> list[bytes]:
 
 @cache
 def _records(name: str, large: bool) -> list[dict]:
-    """Return the records of a set, those of one cluster side by side, clusters in a fixed random order."""
+    """Return the records of a set, those of one cluster side by side, clusters in a fixed random
+    order.
+    """
     folder = SHARED_DATA / name
     files = sorted([*folder.glob("*.gz"), *folder.glob("*.zst")]) if large else []
     files = files or [TESTS / "data" / f"{name}.jsonl.gz"]
     records = [json.loads(line) for file in files for line in _read_lines(file)]
     clusters: dict[str, list[dict]] = {}
     for record in records:
-        clusters.setdefault(str(record["cluster"]) if record["cluster"] else record["id"], []).append(record)
+        clusters.setdefault(
+            str(record["cluster"]) if record["cluster"] else record["id"], []
+        ).append(record)
     names = sorted(clusters)
     random.Random(name).shuffle(names)
     return [record for cluster in names for record in clusters[cluster]]
 
 
 def _texts(name: str, max_bytes: int, large: bool) -> list[str]:
-    """Return texts of a set up to about so many bytes, mixed, so that the members of a cluster stand apart."""
+    """Return texts of a set up to about so many bytes, mixed, so that the members of a cluster
+    stand apart.
+    """
     texts, size = [], 0
     for record in _records(name, large):
         length = len(record["text"].encode())
@@ -154,7 +180,9 @@ def _texts(name: str, max_bytes: int, large: bool) -> list[str]:
 
 @pytest.fixture(scope="session")
 def real_texts(pytestconfig: pytest.Config):
-    """Return a function (set, max_bytes) -> texts: of tests/data; in thorough runs of ../shared/data if it is there."""
+    """Return a function (set, max_bytes) -> texts: of tests/data; in thorough runs of
+    ../shared/data if it is there.
+    """
     return partial(_texts, large=pytestconfig.getoption("--thorough"))
 
 
@@ -166,7 +194,9 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """Return a service without tokens; its index stores texts, and has the documents of all tests before."""
+    """Return a service without tokens; its index stores texts, and has the documents of all tests
+    before.
+    """
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     path = tmp_path_factory.mktemp("service") / "news.index"
     neardup.Index.create(path, method=METHOD, storage="text").close()
@@ -178,7 +208,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Return a browser for the pages that are written; skip the test where there is none."""
-    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
+    found = filter(
+        None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))
+    )
     program = next(found, None)
     if program is None:
         pytest.skip("no Chromium on the path: install chromium to test the page in a browser")

@@ -1,4 +1,6 @@
-"""PostgreSQL and Redis (or Valkey), started for the tests on free ports of the loopback interface."""
+"""PostgreSQL and Redis (or Valkey), started for the tests on free ports of the loopback
+interface.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ import pytest
 
 
 def _open_folder() -> str | None:
-    """Return a folder for temporary files that any user may enter: a server does not run as root."""
+    """Return a folder for temporary files that any user may enter: a server does not run as
+    root.
+    """
     for folder in map(Path, (tempfile.gettempdir(), "/var/tmp", "/tmp")):
         if all(part.stat().st_mode & stat.S_IXOTH for part in (folder, *folder.parents)):
             return str(folder)
@@ -28,7 +32,8 @@ def _open_folder() -> str | None:
 
 
 class Server(ABC):
-    """A server with its files in a temporary folder. It can be killed and started again with the same files.
+    """A server with its files in a temporary folder. It can be killed and started again with the
+    same files.
 
     port : of 127.0.0.1. log : the lines it has written.
     """
@@ -82,7 +87,9 @@ class Server(ABC):
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Stop all processes of the server in the block; they keep their connections."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        )
         processes = [self.process.pid, *map(int, children)]
         try:
             _signal(processes, signal.SIGSTOP)
@@ -110,7 +117,8 @@ class Server(ABC):
 
 
 class Postgres(Server):
-    """A PostgreSQL cluster with one superuser, `neardup`, without a password, and `limited`, with the password `right`.
+    """A PostgreSQL cluster with one superuser, `neardup`, without a password, and `limited`, with
+    the password `right`.
 
     As root, its processes run as an unprivileged user, since PostgreSQL refuses root.
     """
@@ -122,7 +130,14 @@ class Postgres(Server):
         super().__init__(program)
         if os.geteuid() == 0:
             shutil.chown(self.folder, _unprivileged(), None)
-        command = [program.with_name("initdb"), "-D", self.folder / "data", "-U", "neardup", "--auth=trust"]
+        command = [
+            program.with_name("initdb"),
+            "-D",
+            self.folder / "data",
+            "-U",
+            "neardup",
+            "--auth=trust",
+        ]
         made = subprocess.run(
             [*command, "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions"],
             capture_output=True,
@@ -133,7 +148,8 @@ class Postgres(Server):
         assert made.returncode == 0, made.stderr
         rules = self.folder / "data" / "pg_hba.conf"
         rules.write_text(
-            "local all all trust\nhost all limited 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
+            "local all all trust\nhost all limited 127.0.0.1/32 scram-sha-256\nhost all all "
+            "127.0.0.1/32 trust\n"
         )
 
     def command(self) -> list[str]:
@@ -154,7 +170,9 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """A Redis or Valkey server that appends every command to a file and syncs it, unless arguments say otherwise."""
+    """A Redis or Valkey server that appends every command to a file and syncs it, unless arguments
+    say otherwise.
+    """
 
     ready = "Ready to accept connections"
     stop = signal.SIGTERM
@@ -164,7 +182,16 @@ class Redis(Server):
         self.arguments = arguments or ("--appendonly", "yes", "--appendfsync", "always")
 
     def command(self) -> list[str]:
-        place = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder), "--save", ""]
+        place = [
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--dir",
+            str(self.folder),
+            "--save",
+            "",
+        ]
         return [str(self.program), *place, *self.arguments]
 
     def address(self, index: str = "index", database: int = 0) -> str:
@@ -172,7 +199,9 @@ class Redis(Server):
 
 
 class S3(Server):
-    """A server with the interface of Amazon S3; it keeps its objects in memory, and accepts any key."""
+    """A server with the interface of Amazon S3; it keeps its objects in memory, and accepts any
+    key.
+    """
 
     ready = "Running on"
     stop = signal.SIGTERM
@@ -208,7 +237,10 @@ def s3_program() -> Path:
 def postgres_program() -> Path:
     """Return the newest server program of PostgreSQL; skip the test if there is none."""
     found = shutil.which("postgres")
-    versions = {int(path.parent.parent.name): path for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin/postgres")}
+    versions = {
+        int(path.parent.parent.name): path
+        for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin/postgres")
+    }
     if found is None and not versions:
         pytest.skip("no PostgreSQL server: install postgresql to test the store")
     pytest.importorskip("psycopg", reason="no psycopg: install neardup[postgres] to test the store")

@@ -21,11 +21,16 @@ IGNORED = "ignore:PySpark does not yet fully support pandas:FutureWarning"
 def require_spark() -> None:
     """Skip the module where Spark cannot run."""
     if shutil.which("java") is None:
-        pytest.skip("no Java on the path: install openjdk-17-jre-headless to test Spark", allow_module_level=True)
+        pytest.skip(
+            "no Java on the path: install openjdk-17-jre-headless to test Spark",
+            allow_module_level=True,
+        )
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        pytest.skip("no pyspark: pip install 'pyspark[sql]>=4,<5' to test Spark", allow_module_level=True)
+        pytest.skip(
+            "no pyspark: pip install 'pyspark[sql]>=4,<5' to test Spark", allow_module_level=True
+        )
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +48,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.shuffle.partitions", "3")
-            # A quarter of the time of small jobs is generated code and plans that adapt. Tests of a cluster have both.
+            # A quarter of the time of small jobs is generated code and plans that adapt. Tests of a
+            # cluster have both.
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -58,7 +64,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def frame_of(spark: Any, texts: list[str | None], num_partitions: int, first_id: int = 0) -> Any:
     """Return a DataFrame of id and text, whose rows are spread over partitions in no order."""
     table = pa.table(
-        {"id": pa.array(range(first_id, first_id + len(texts)), pa.int64()), "text": pa.array(texts, pa.string())}
+        {
+            "id": pa.array(range(first_id, first_id + len(texts)), pa.int64()),
+            "text": pa.array(texts, pa.string()),
+        }
     )
     return spark.createDataFrame(table).repartition(num_partitions, "text")
 
@@ -74,4 +83,6 @@ def removed_locally(found: neardup.Deduplication, method: Any) -> list[tuple]:
     """Return the same of the local engine; ids are numbers."""
     names = [measure.name for measure in method_of(method).measures]
     rows = found.removed.select(["id", "kept_id", *names]).to_pylist()
-    return sorted((int(row["id"]), int(row["kept_id"]), *(row[name] for name in names)) for row in rows)
+    return sorted(
+        (int(row["id"]), int(row["kept_id"]), *(row[name] for name in names)) for row in rows
+    )

@@ -10,7 +10,10 @@ import pytest
 
 from reference.places import REPOSITORY, SHARED_DATA
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the texts of ../shared")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the texts of ../shared"),
+]
 PER_FORM = 10
 
 
@@ -36,7 +39,11 @@ def test_each_form_has_as_many_items_each_in_one_document() -> None:
     _, items, texts, truth = built()
     placed = [row for row in truth if row["form"] != "related"]
     assert Counter(row["form"] for row in placed) == dict.fromkeys(built()[0].FORMS, PER_FORM)
-    assert len({row["item_id"] for row in placed}) == len(placed) == len({row["document_id"] for row in placed})
+    assert (
+        len({row["item_id"] for row in placed})
+        == len(placed)
+        == len({row["document_id"] for row in placed})
+    )
     assert all(row["item_id"] in items and row["document_id"] in texts for row in truth)
 
 
@@ -79,7 +86,10 @@ def test_the_texts_of_each_family_are_in_forty_documents() -> None:
     whole = [" ".join(words(text)) for text in texts.values()]
     for family, (common, _) in corpus.FAMILIES.items():
         assert any(item.role == family for item in items.values())
-        assert sum(any(" ".join(words(one)) in text for one in common) for text in whole) >= corpus.HARD_DOCUMENTS
+        assert (
+            sum(any(" ".join(words(one)) in text for one in common) for text in whole)
+            >= corpus.HARD_DOCUMENTS
+        )
 
 
 def test_true_hits_are_judged_right_and_others_wrong(tmp_path) -> None:
@@ -91,16 +101,25 @@ def test_true_hits_are_judged_right_and_others_wrong(tmp_path) -> None:
     corpus.write(tmp_path, list(items.values()), documents, truth)
     known = run_contamination.Truth(tmp_path)
     placed = [row for row in truth if row["form"] != "related"]
-    hits = [Hit(row["item_id"], row["document_id"], row["start"], row["question_end"], 1.0) for row in placed]
+    hits = [
+        Hit(row["item_id"], row["document_id"], row["start"], row["question_end"], 1.0)
+        for row in placed
+    ]
     perfect = run_contamination.judge("all", hits, known)
     assert run_contamination.faults(perfect, known) == []
     assert perfect.right == perfect.found == perfect.asked
 
-    moved = run_contamination.judge("moved", [hit._replace(end=hit.end + 40) for hit in hits[1:]], known)
+    moved = run_contamination.judge(
+        "moved", [hit._replace(end=hit.end + 40) for hit in hits[1:]], known
+    )
     assert sum(moved.found.values()) == len(hits) - 1
     assert moved.right.total() < len(hits) / 4
 
-    wrong = [Hit(item.id, placed[0]["document_id"], 0, 9, 1.0) for item in items.values() if item.role != "planted"]
+    wrong = [
+        Hit(item.id, placed[0]["document_id"], 0, 9, 1.0)
+        for item in items.values()
+        if item.role != "planted"
+    ]
     score = run_contamination.judge("wrong", wrong, known)
     assert len(score.false_items) == len(known.clean)
     assert sum(score.hard.values()) == sum(item.role in corpus.FAMILIES for item in items.values())

@@ -1,4 +1,6 @@
-"""The pages say what is so: their code runs, their commands are known, what they list is all there is."""
+"""The pages say what is so: their code runs, their commands are known, what they list is all there
+is.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def blocks_of(page: Path, language: str) -> list[Block]:
     """Return the fenced blocks of a page in one language."""
     text = page.read_text(encoding="utf-8")
     found = re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    every = [Block(page, text.count("\n", 0, match.start(2)) + 1, match[1], match[2]) for match in found]
+    every = [
+        Block(page, text.count("\n", 0, match.start(2)) + 1, match[1], match[2]) for match in found
+    ]
     return [block for block in every if block.language == language]
 
 
@@ -95,7 +99,9 @@ def with_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "python")], ids=name_of)
-def test_python_blocks_of_a_page_run_in_order_and_print_what_they_say(page: Path, with_examples: Path) -> None:
+def test_python_blocks_of_a_page_run_in_order_and_print_what_they_say(
+    page: Path, with_examples: Path
+) -> None:
     """A comment behind `print(...)`, or on lines of their own after it, is what it prints."""
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks_of(page, "python"):
@@ -103,7 +109,9 @@ def test_python_blocks_of_a_page_run_in_order_and_print_what_they_say(page: Path
         printed = StringIO()
         with redirect_stdout(printed), patch.dict(METHODS):  # a page adds one
             exec(compile(code, str(page), "exec", dont_inherit=True), names)
-        assert printed.getvalue().splitlines() == expected_output(block), f"{name_of(page)}, line {block.line}"
+        assert printed.getvalue().splitlines() == expected_output(block), (
+            f"{name_of(page)}, line {block.line}"
+        )
 
 
 def expected_output(block: Block) -> list[str]:
@@ -151,7 +159,9 @@ def test_commands_of_a_page_run_in_order(page: Path, with_examples: Path) -> Non
         assert done.exit_code == 0, f"{where}\n{done.output}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "console")], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks_of(page, "console")], ids=name_of
+)
 def test_consoles_of_a_page_show_what_the_commands_print(page: Path, with_examples: Path) -> None:
     """A line of dots stands for the rest of an output. `echo "text" > file` writes the file."""
     for block in (*blocks_of(page, "sh"), *blocks_of(page, "console")):
@@ -166,13 +176,19 @@ def test_consoles_of_a_page_show_what_the_commands_print(page: Path, with_exampl
             if expected[-1:] == ["..."]:
                 printed = [*printed[: len(expected) - 1], "..."]
             if shown:
-                assert [line.rstrip() for line in printed] == expected, f"{name_of(page)}, line {block.line}"
+                assert [line.rstrip() for line in printed] == expected, (
+                    f"{name_of(page)}, line {block.line}"
+                )
 
 
 def console_of(block: Block) -> Iterator[tuple[list[str], str]]:
-    """Yield the commands of neardup and echo in a block, with the output that a console shows below each."""
+    """Yield the commands of neardup and echo in a block, with the output that a console shows below
+    each.
+    """
     text = (
-        re.sub(r"^neardup", "$ neardup", block.content, flags=re.MULTILINE) if block.language == "sh" else block.content
+        re.sub(r"^neardup", "$ neardup", block.content, flags=re.MULTILINE)
+        if block.language == "sh"
+        else block.content
     )
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         line, shown = part.split("\n", 1)
@@ -220,7 +236,9 @@ def test_the_examples_in_docstrings_are_right(name: str) -> None:
     for package, modules_of_it in NEED.items():
         if name.startswith(modules_of_it):
             pytest.importorskip(package, reason=f"no {package}: install it to test {modules_of_it}")
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    result = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert result.failed == 0
 
 
@@ -232,7 +250,11 @@ def test_pages_that_are_made_from_the_code_are_up_to_date(page: str) -> None:
     tool = REPOSITORY / "tools" / MADE_PAGES[page]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "src"), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        [sys.executable, str(tool), "--check"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(tool), "--check"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -268,7 +290,16 @@ MEASURES = (SIMILARITY, DISTANCE, EXACT)
         passages_schema(),
         groups_schema(),
     ],
-    ids=["removed", "pairs", "clusters", "cluster summary", "answers", "hits", "passages", "groups"],
+    ids=[
+        "removed",
+        "pairs",
+        "clusters",
+        "cluster summary",
+        "answers",
+        "hits",
+        "passages",
+        "groups",
+    ],
 )
 def test_every_column_is_documented_with_its_type_and_meaning(schema) -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")
@@ -281,7 +312,14 @@ def test_every_key_of_the_report_is_documented() -> None:
     page = (DOCS / "file-formats.md").read_text(encoding="utf-8")
     section = page.split("### report.json\n", 1)[1].split("\n### ", 1)[0]
     report = neardup.dedup(["a b c d e f g", "a b c d e f g!", "x"], audit_sample=2).report
-    keys = {*report, *report["counts"], *report["inputs"][0], *report["audit"], *report["bound"], *report["scheme"]}
+    keys = {
+        *report,
+        *report["counts"],
+        *report["inputs"][0],
+        *report["audit"],
+        *report["bound"],
+        *report["scheme"],
+    }
     keys -= {"name"}
     for key in sorted(keys):
         assert f"`{key}`" in section or key in ("version",), key
@@ -297,7 +335,9 @@ def test_the_readme_is_short_and_names_its_two_commands() -> None:
 def test_the_changelog_and_the_citation_know_the_version() -> None:
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## \[{re.escape(neardup.__version__)}\]", changelog, re.MULTILINE)
-    assert f"version: {neardup.__version__}\n" in (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {neardup.__version__}\n" in (REPOSITORY / "CITATION.cff").read_text(
+        encoding="utf-8"
+    )
 
 
 # Links
@@ -306,19 +346,25 @@ def test_the_changelog_and_the_citation_know_the_version() -> None:
 def anchors_of(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as forges make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if target.startswith(("http://", "https://")):
             continue
         path, _, anchor = target.partition("#")
         linked = (page.parent / path).resolve() if path else page
         assert linked.exists(), target
-        assert REPOSITORY.resolve() in [linked, *linked.parents], f"{target} leads out of the repository"
+        assert REPOSITORY.resolve() in [linked, *linked.parents], (
+            f"{target} leads out of the repository"
+        )
         assert not anchor or anchor in anchors_of(linked), target
 
 
@@ -329,7 +375,9 @@ def test_the_functions_of_the_walks_are_there() -> None:
     for module, name in named:
         source = (Path(neardup.__file__).parent / f"{module}.py").read_text(encoding="utf-8")
         for part in name.split("."):
-            assert re.search(rf"^ *(async )?(def|class) {part}\b", source, re.MULTILINE), f"{module}.py: {name}"
+            assert re.search(rf"^ *(async )?(def|class) {part}\b", source, re.MULTILINE), (
+                f"{module}.py: {name}"
+            )
 
 
 def test_every_page_is_reached_from_an_index() -> None:
@@ -341,5 +389,7 @@ def test_every_page_is_reached_from_an_index() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pages_name_no_place_on_one_machine(page: Path) -> None:
-    found = re.search(r"(?<![\w.])/(home|root|work|Users|tmp|opt)/", page.read_text(encoding="utf-8"))
+    found = re.search(
+        r"(?<![\w.])/(home|root|work|Users|tmp|opt)/", page.read_text(encoding="utf-8")
+    )
     assert found is None, found

@@ -1,7 +1,9 @@
-"""A collection has one answer, however it is laid out in files, named, encoded, compressed, batched and read.
+"""A collection has one answer, however it is laid out in files, named, encoded, compressed, batched
+and read.
 
-Other properties vary the texts. This one varies the doors through which they come in: each corpus is written in several
-layouts, and the whole outputs must equal those of the same documents in one table.
+Other properties vary the texts. This one varies the doors through which they come in: each corpus
+is written in several layouts, and the whole outputs must equal those of the same documents in one
+table.
 """
 
 from __future__ import annotations
@@ -27,19 +29,43 @@ import neardup
 from neardup.errors import InputError
 from reference import corpora
 
-NAMES = ("a", "a b", "é漢", "x:y", "line\u2028end", "next\x85line", "[ab]*?", "%41#1", "+1", "-dash", "quo'te\"s")
+NAMES = (
+    "a",
+    "a b",
+    "é漢",
+    "x:y",
+    "line\u2028end",
+    "next\x85line",
+    "[ab]*?",
+    "%41#1",
+    "+1",
+    "-dash",
+    "quo'te\"s",
+)
 LARGE = 2**53  # above it, float64 does not have all integers
-SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string()), ("site", pa.string()), ("score", pa.int64())])
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("text", pa.string()), ("site", pa.string()), ("score", pa.int64())]
+)
 
 Rows = list[dict[str, Any]]
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> Rows:
-    """Return documents with ids of some length, values of a site, and scores of which no two are equal."""
+    """Return documents with ids of some length, values of a site, and scores of which no two are
+    equal.
+    """
     texts = draw(corpora.corpora())
-    numbers = draw(st.lists(st.integers(-4, 2 * len(texts)), min_size=len(texts), max_size=len(texts), unique=True))
-    sites = draw(st.lists(st.sampled_from(["a", "b", "", "é漢 " * 20]), min_size=len(texts), max_size=len(texts)))
+    numbers = draw(
+        st.lists(
+            st.integers(-4, 2 * len(texts)), min_size=len(texts), max_size=len(texts), unique=True
+        )
+    )
+    sites = draw(
+        st.lists(
+            st.sampled_from(["a", "b", "", "é漢 " * 20]), min_size=len(texts), max_size=len(texts)
+        )
+    )
     tail = "x" * draw(st.sampled_from([0, 1, 300]))
     rows = zip(texts, sites, numbers, strict=True)
     return [
@@ -49,7 +75,9 @@ def documents(draw: st.DrawFn) -> Rows:
 
 
 class Layout(NamedTuple):
-    """A way to lay documents out. order : of the documents; cuts : where the files begin; how : writes each file."""
+    """A way to lay documents out. order : of the documents; cuts : where the files begin; how :
+    writes each file.
+    """
 
     order: list[int]
     cuts: list[int]
@@ -74,7 +102,9 @@ def layouts(draw: st.DrawFn, count: int) -> Layout:
         order=draw(st.permutations(range(count))),
         cuts=cuts,
         names=draw(st.lists(st.sampled_from(NAMES), min_size=num_files, max_size=num_files)),
-        how=draw(st.lists(st.sampled_from(sorted(WRITERS)), min_size=num_files, max_size=num_files)),
+        how=draw(
+            st.lists(st.sampled_from(sorted(WRITERS)), min_size=num_files, max_size=num_files)
+        ),
         by_folder=draw(st.booleans()),
         is_read_only=draw(st.booleans()),
         options=options,
@@ -114,7 +144,9 @@ def floats(rows: Rows, path: Path) -> None:
         writer.write_table(table)
 
 
-def lines(rows: Rows, path: Path, *, end: str = "\n", mark: str = "", is_ascii: bool = False) -> None:
+def lines(
+    rows: Rows, path: Path, *, end: str = "\n", mark: str = "", is_ascii: bool = False
+) -> None:
     text = end.join(json.dumps(row, ensure_ascii=is_ascii) for row in rows)
     data = (mark + text).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
@@ -122,7 +154,9 @@ def lines(rows: Rows, path: Path, *, end: str = "\n", mark: str = "", is_ascii: 
 
 def delimited(rows: Rows, path: Path, *, end: str = "\n", mark: str = "") -> None:
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, SCHEMA.names, delimiter="\t" if ".tsv" in path.name else ",", lineterminator=end)
+    writer = csv.DictWriter(
+        buffer, SCHEMA.names, delimiter="\t" if ".tsv" in path.name else ",", lineterminator=end
+    )
     writer.writeheader()
     writer.writerows(rows)
     data = (mark + buffer.getvalue()).encode()
@@ -131,13 +165,22 @@ def delimited(rows: Rows, path: Path, *, end: str = "\n", mark: str = "") -> Non
 
 Write = Callable[[Rows, Path], None]
 WRITERS: dict[str, tuple[str, Write]] = {
-    "parquet": (".parquet", lambda rows, path: parquet(rows, path, row_group_size=2, compression="zstd")),
-    "plain parquet": (".parquet", lambda rows, path: parquet(rows, path, use_dictionary=False, compression="none")),
+    "parquet": (
+        ".parquet",
+        lambda rows, path: parquet(rows, path, row_group_size=2, compression="zstd"),
+    ),
+    "plain parquet": (
+        ".parquet",
+        lambda rows, path: parquet(rows, path, use_dictionary=False, compression="none"),
+    ),
     "decimals": (".parquet", decimals),
     "unsigned": (".arrow", unsigned),
     "floats": (".arrow", floats),
     "lines": (".jsonl", lines),
-    "marked lines": (".jsonl", lambda rows, path: lines(rows, path, end="\r\n", mark="\ufeff", is_ascii=True)),
+    "marked lines": (
+        ".jsonl",
+        lambda rows, path: lines(rows, path, end="\r\n", mark="\ufeff", is_ascii=True),
+    ),
     "gzip": (".jsonl.gz", lines),
     "csv": (".csv", lambda rows, path: delimited(rows, path, end="\r\n", mark="\ufeff")),
     "tsv": (".tsv", delimited),
@@ -168,7 +211,9 @@ def answer_of(result: neardup.Deduplication) -> dict[str, Any]:
     """Return the whole output of a run, besides the places of the documents and the time."""
     columns = ["id", "kept_id", "similarity", "exact"]
     removed = result.removed.select(columns).sort_by("id").to_pylist()
-    return {"removed": removed} | {name: result.report[name] for name in ("counts", "by_value", "recall", "warnings")}
+    return {"removed": removed} | {
+        name: result.report[name] for name in ("counts", "by_value", "recall", "warnings")
+    }
 
 
 @given(data=st.data())

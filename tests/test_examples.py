@@ -19,7 +19,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_example_runs_from_any_folder(script: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(EXAMPLES.parent / "src"), "PYTHONIOENCODING": "utf-8"}
+    environment = os.environ | {
+        "PYTHONPATH": str(EXAMPLES.parent / "src"),
+        "PYTHONIOENCODING": "utf-8",
+    }
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=tmp_path,
@@ -47,18 +50,24 @@ def test_the_sample_collections_are_small_and_described() -> None:
     assert sum(path.stat().st_size for path in files) < 2_000_000
     page = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
     for path in files:
-        assert path.name in page or (path.name.startswith("firefox-terms-") and "firefox-terms-*" in page)
+        assert path.name in page or (
+            path.name.startswith("firefox-terms-") and "firefox-terms-*" in page
+        )
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_what_it_showed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs_and_shows_what_it_showed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Printed text is the same; how a table looks is a matter of pandas."""
     nbformat = pytest.importorskip("nbformat", reason="no nbformat: pip install nbclient ipykernel")
     nbclient = pytest.importorskip("nbclient", reason="no nbclient: pip install nbclient ipykernel")
     monkeypatch.setenv("PYTHONPATH", str(EXAMPLES.parent / "src"))
     stored = nbformat.read(path, as_version=4)
     notebook = nbformat.read(path, as_version=4)
-    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}})
+    client = nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         client.execute()

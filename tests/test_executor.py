@@ -1,4 +1,6 @@
-"""Iterators that threads run ahead yield their items in order, in bounded memory, and end with their caller."""
+"""Iterators that threads run ahead yield their items in order, in bounded memory, and end with
+their caller.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,27 @@ def running() -> set[threading.Thread]:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7, 64])
-@given(counts=st.lists(st.integers(0, 9), max_size=20), size=st.sampled_from([0, MIB, 20 * MIB, 1 << 30]))
+@given(
+    counts=st.lists(st.integers(0, 9), max_size=20),
+    size=st.sampled_from([0, MIB, 20 * MIB, 1 << 30]),
+)
 def test_items_come_in_order(threads, counts, size):
     streams = [partial(numbers, *pair) for pair in enumerate(counts)]
     items = chain_ahead(streams, threads, bytes_of=lambda _: size)
-    assert list(items) == [(place, number) for place, count in enumerate(counts) for number in range(count)]
+    assert list(items) == [
+        (place, number) for place, count in enumerate(counts) for number in range(count)
+    ]
     assert not running()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_an_error_comes_after_what_is_before_it(threads):
     found: list[tuple[int, int]] = []
-    items = chain_ahead([partial(numbers, 0, 3), partial(failing, 1, 2), partial(numbers, 2, 3)], threads, bytes_of=len)
+    items = chain_ahead(
+        [partial(numbers, 0, 3), partial(failing, 1, 2), partial(numbers, 2, 3)],
+        threads,
+        bytes_of=len,
+    )
     with pytest.raises(ValueError, match="no more"):
         found.extend(items)
     assert found == [*numbers(0, 3), *numbers(1, 2)]
@@ -89,7 +100,9 @@ def test_no_more_waits_than_the_bytes_ahead(threads, monkeypatch):
 
 
 @given(st.lists(st.integers(0, 5)), st.integers(1, 6))
-def test_a_list_of_several_items_has_at_most_the_rows_that_are_allowed(rows: list[int], most: int) -> None:
+def test_a_list_of_several_items_has_at_most_the_rows_that_are_allowed(
+    rows: list[int], most: int
+) -> None:
     groups = list(group_small(rows, lambda _: 1, rows_of=lambda item: item, most_rows=most))
     assert [item for group in groups for item in group] == rows
     assert all(len(group) == 1 or sum(group) <= most for group in groups)

@@ -1,4 +1,6 @@
-"""What was once read wrongly, in silence, or to a traceback: each is read as it was meant, or refused with a reason."""
+"""What was once read wrongly, in silence, or to a traceback: each is read as it was meant, or
+refused with a reason.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def run(*arguments: str, stdin: bytes = b"") -> Result:
 
 
 def dedup_in_a_process(*arguments: str) -> dict[str, Any]:
-    """Run the command in a process of its own, which has its own peak of memory; return its report."""
+    """Run the command in a process of its own, which has its own peak of memory; return its
+    report.
+    """
     source, output, *options = arguments
     command = [sys.executable, "-m", "neardup", "dedup", source, "-o", output, "--quiet", *options]
     subprocess.run(command, check=False, capture_output=True)
@@ -77,7 +81,9 @@ def test_delimited_standard_input_is_asked_for_and_then_read_by_row(data, name):
     assert counts("lines")["read"] == 5
 
 
-@pytest.mark.parametrize("data", [b"one line, with a comma\nanother line\nthird\n", b"a\nb\nc\n", b"only, one\n"])
+@pytest.mark.parametrize(
+    "data", [b"one line, with a comma\nanother line\nthird\n", b"a\nb\nc\n", b"only, one\n"]
+)
 def test_lines_of_prose_on_standard_input_are_documents(data):
     assert run("dedup", "-", "-o", "out", stdin=data).exit_code == 0
     assert counts()["read"] == data.count(b"\n")
@@ -90,7 +96,9 @@ def test_a_named_format_holds_whatever_the_suffix():
     assert counts()["read"] == 3
     Path("data.dat.gz").write_bytes(gzip.compress(CSV))
     assert neardup.dedup("data.dat.gz", in_format="csv").report["counts"]["read"] == 3
-    with pytest.raises(neardup.SettingError, match=r"in_format must be one of 'parquet', .*got 'excel'"):
+    with pytest.raises(
+        neardup.SettingError, match=r"in_format must be one of 'parquet', .*got 'excel'"
+    ):
         neardup.dedup("data.dat", in_format="excel")
 
 
@@ -99,14 +107,26 @@ def damaged_files() -> Iterator[tuple[str, bytes, str]]:
     yield "random.parquet", np.random.default_rng(1).bytes(1000), "the Parquet file cannot be read"
     yield "empty.parquet", b"", "the Parquet file cannot be read"
     yield "random.arrow", b"ARROW1" + bytes(100), "the Arrow file cannot be read"
-    yield "array.json", json.dumps([{"text": "a b"}], indent=1).encode(), "it is a JSON array, not JSON lines"
+    yield (
+        "array.json",
+        json.dumps([{"text": "a b"}], indent=1).encode(),
+        "it is a JSON array, not JSON lines",
+    )
     yield "utf16.jsonl", '{"text": "a b"}\n'.encode("utf-16"), "it is UTF-16"
     yield "utf16.txt", "a b c\nd e f\ng h i\n".encode("utf-16"), "it is UTF-16"
     yield "utf16.csv", "id,text\n1,a b\n".encode("utf-16"), "it is UTF-16"
     yield "latin.csv", "id,text\n1,caf\xe9\n2,na\xefve\n".encode("latin-1"), "it is not UTF-8"
     yield "chinese.csv", "id,text\n1,我们的软件，很好用\n".encode("gb18030"), "iconv -f GB18030"
-    yield "gzip.jsonl", gzip.compress(b'{"text": "a b"}\n', mtime=0), "it is compressed. Add .gz to its name"
-    yield "mac.jsonl", b'{"text": "a"}\r{"text": "b"}\r', "its lines end with a carriage return only"
+    yield (
+        "gzip.jsonl",
+        gzip.compress(b'{"text": "a b"}\n', mtime=0),
+        "it is compressed. Add .gz to its name",
+    )
+    yield (
+        "mac.jsonl",
+        b'{"text": "a"}\r{"text": "b"}\r',
+        "its lines end with a carriage return only",
+    )
     yield (
         "cut.jsonl.gz",
         gzip.compress(b'{"text": "a b"}\n' * 9999, mtime=0)[:-20],
@@ -114,11 +134,26 @@ def damaged_files() -> Iterator[tuple[str, bytes, str]]:
     )
 
 
-@pytest.mark.parametrize(("name", "data", "reason"), [*damaged_files()], ids=lambda value: str(value)[:20])
-def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_written(name, data, reason):
+@pytest.mark.parametrize(
+    ("name", "data", "reason"), [*damaged_files()], ids=lambda value: str(value)[:20]
+)
+def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_written(
+    name, data, reason
+):
     corpus(Path("good.parquet"), 30)
     Path(name).write_bytes(data)
-    done = run("dedup", "good.parquet", name, "-o", "out", "--text-column", "text", "--id-column", "id", "--json")
+    done = run(
+        "dedup",
+        "good.parquet",
+        name,
+        "-o",
+        "out",
+        "--text-column",
+        "text",
+        "--id-column",
+        "id",
+        "--json",
+    )
     if done.exit_code == 2:  # a file of another shape has no id
         done = run("dedup", "good.parquet", name, "-o", "out", "--text-column", "text")
     assert done.exit_code == 1
@@ -131,9 +166,13 @@ def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_wri
     assert [row["file"] for row in lost] == [name]
     assert reason in lost[0]["reason"]
     assert reason in done.stderr
-    accepted = run("dedup", "good.parquet", name, "-o", "out2", "--text-column", "text", "--on-error", "skip")
+    accepted = run(
+        "dedup", "good.parquet", name, "-o", "out2", "--text-column", "text", "--on-error", "skip"
+    )
     assert accepted.exit_code == 0
-    stopped = run("dedup", "good.parquet", name, "-o", "out3", "--text-column", "text", "--on-error", "stop")
+    stopped = run(
+        "dedup", "good.parquet", name, "-o", "out3", "--text-column", "text", "--on-error", "stop"
+    )
     assert stopped.exit_code == 2
     assert not Path("out3").exists()
 
@@ -141,9 +180,17 @@ def test_a_file_that_cannot_be_read_makes_the_run_incomplete_and_the_rest_is_wri
 def test_the_library_warns_of_files_that_are_lost():
     corpus(Path("good.parquet"), 30)
     Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:500])
-    for call in (neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies):
+    for call in (
+        neardup.dedup,
+        neardup.find_pairs,
+        neardup.cluster,
+        neardup.sign,
+        neardup.document_frequencies,
+    ):
         incomplete = neardup.errors.IncompleteWarning
-        with pytest.warns(incomplete, match=r"1 file could not be read completely: cut\.parquet") as caught:
+        with pytest.warns(
+            incomplete, match=r"1 file could not be read completely: cut\.parquet"
+        ) as caught:
             call(["good.parquet", "cut.parquet"])
         assert caught[0].filename == __file__
         call(["good.parquet", "cut.parquet"], on_error="skip")
@@ -151,7 +198,9 @@ def test_the_library_warns_of_files_that_are_lost():
 
 def test_columns_of_chinese_tables_are_recognised():
     Path("laws.csv").write_text("编号,正文\na,one two three\nb,one two three\n", encoding="utf-8")
-    assert neardup.dedup("laws.csv").removed.select(["id", "kept_id"]).to_pylist() == [{"id": "b", "kept_id": "a"}]
+    assert neardup.dedup("laws.csv").removed.select(["id", "kept_id"]).to_pylist() == [
+        {"id": "b", "kept_id": "a"}
+    ]
 
 
 @pytest.mark.parametrize("command", ["find-pairs", "sign", "document-frequencies"])
@@ -196,12 +245,18 @@ def test_a_file_that_vanishes_before_it_is_read_makes_the_run_incomplete(monkeyp
 
 # Web pages in a column.
 def test_a_column_named_html_is_read_as_pages():
-    rows = [{"id": "1", "html": PAGE.format(TEXTS[0])}, {"id": "2", "html": PAGE.replace("menu", "x").format(TEXTS[0])}]
+    rows = [
+        {"id": "1", "html": PAGE.format(TEXTS[0])},
+        {"id": "2", "html": PAGE.replace("menu", "x").format(TEXTS[0])},
+    ]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     main = neardup.dedup("in.jsonl")
     assert main.report["scheme"].get("html") == "main"
     assert neardup.dedup(pa.Table.from_pylist(rows)).report["scheme"].get("html") == "main"
-    assert neardup.dedup("in.jsonl", method=neardup.MinHash(html="all")).report["scheme"].get("html") == "all"
+    assert (
+        neardup.dedup("in.jsonl", method=neardup.MinHash(html="all")).report["scheme"].get("html")
+        == "all"
+    )
     texts_too = [{"id": "3", "html": "x", "text": "y"}]
     assert neardup.dedup(pa.Table.from_pylist(texts_too)).report["scheme"].get("html") is None
 
@@ -232,8 +287,16 @@ def test_a_column_of_any_library_is_a_collection(column):
 @pytest.mark.parametrize(
     ("table", "error", "message"),
     [
-        (pa.table([["a"], ["b"]], names=["text", "text"]), neardup.errors.ColumnError, "Which column is 'text'"),
-        (pd.DataFrame({"text": ["a", 1, {}]}), neardup.InputError, "Convert its columns to plain strings"),
+        (
+            pa.table([["a"], ["b"]], names=["text", "text"]),
+            neardup.errors.ColumnError,
+            "Which column is 'text'",
+        ),
+        (
+            pd.DataFrame({"text": ["a", 1, {}]}),
+            neardup.InputError,
+            "Convert its columns to plain strings",
+        ),
         (pl.Series([1, 2]), neardup.errors.ColumnError, "cannot be text"),
     ],
 )
@@ -244,13 +307,19 @@ def test_tables_that_cannot_be_read_are_refused_in_our_words(table, error, messa
 
 def damaged_views() -> pa.Array:
     """Return two long strings, of which the first points outside of the memory of the column."""
-    good = pa.array(["a long string that is not inline", "another one that is not inline"], pa.string_view())
-    ctypes.memmove(good.buffers()[1].address + 12, struct.pack("<i", 1 << 28), 4)  # the offset of the first
+    good = pa.array(
+        ["a long string that is not inline", "another one that is not inline"], pa.string_view()
+    )
+    ctypes.memmove(
+        good.buffers()[1].address + 12, struct.pack("<i", 1 << 28), 4
+    )  # the offset of the first
     return good
 
 
 def test_views_that_point_outside_of_their_memory_are_refused():
-    with pytest.raises(neardup.InputError, match="Column 'text' of source is damaged: View at slot 0"):
+    with pytest.raises(
+        neardup.InputError, match="Column 'text' of source is damaged: View at slot 0"
+    ):
         neardup.dedup(pa.table({"text": damaged_views()}))
     table = pa.table({"text": damaged_views()})
     with pa.ipc.new_file("views.arrow", table.schema) as file:
@@ -264,9 +333,13 @@ def test_a_method_may_be_named():
     assert neardup.dedup(TEXTS, method="simhash").report["scheme"]["name"] == "simhash"
     assert neardup.find_pairs(TEXTS, method="minhash").pairs.num_rows == 1
     assert neardup.compare(*TEXTS[:2], method="simhash").measures.distance == 0
-    with pytest.raises(neardup.SettingError, match=r"method must be one of minhash, simhash, .*got 'md5'"):
+    with pytest.raises(
+        neardup.SettingError, match=r"method must be one of minhash, simhash, .*got 'md5'"
+    ):
         neardup.dedup(TEXTS, method="md5")
-    with pytest.raises(neardup.InputError, match=r"A text must be a str, and a file a .*: got NoneType"):
+    with pytest.raises(
+        neardup.InputError, match=r"A text must be a str, and a file a .*: got NoneType"
+    ):
         neardup.compare(None, "a")
 
 
@@ -322,7 +395,10 @@ def test_the_newest_is_kept(dates, suffix):
         pq.write_table(pa.table({"id": ["a", "b", "c"], "text": same, "date": dates}), "in.parquet")
     else:
         days = [str(value).replace(" ", "T") for value in dates.to_pylist()]
-        rows = [{"id": name, "text": text, "date": day} for name, text, day in zip("abc", same, days, strict=True)]
+        rows = [
+            {"id": name, "text": text, "date": day}
+            for name, text, day in zip("abc", same, days, strict=True)
+        ]
         pd.DataFrame(rows).to_csv("in.csv", index=False)
         Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert neardup.dedup(f"in{suffix}", keep="max:date").kept["id"].to_pylist() == ["b"]
@@ -347,12 +423,16 @@ def test_the_time_of_compiling_is_in_no_rate(tmp_path):
     code = "import neardup, json; print(json.dumps(neardup.dedup(['a b c d e f', 'x']).report))"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     begun = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     whole = time.perf_counter() - begun
     report = json.loads(done.stdout)
     assert 2 < report["compile_seconds"] < whole
     assert report["seconds"] < whole - report["compile_seconds"]
-    assert report["seconds"] == pytest.approx(sum(row["seconds"] for row in report["timings"]), abs=0.01)
+    assert report["seconds"] == pytest.approx(
+        sum(row["seconds"] for row in report["timings"]), abs=0.01
+    )
 
 
 # The kept document can be found.
@@ -360,7 +440,9 @@ def test_a_removal_names_file_row_and_role_of_the_kept_document():
     for name, first in (("old", 0), ("a", 2), ("b", 4)):
         rows = [{"text": f"{TEXTS[0]} {number // 2 * 2}"} for number in (first, first + 1)]
         Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = neardup.dedup(["a.jsonl", "b.jsonl"], against="old.jsonl", method=neardup.MinHash(threshold=0.6))
+    result = neardup.dedup(
+        ["a.jsonl", "b.jsonl"], against="old.jsonl", method=neardup.MinHash(threshold=0.6)
+    )
     columns = ["source_file", "row", "kept_source_file", "kept_row", "kept_role"]
     assert {tuple(row.values()) for row in result.removed.select(columns).to_pylist()} >= {
         ("a.jsonl", 0, "old.jsonl", 0, "against")
@@ -386,7 +468,9 @@ def test_files_that_are_documents_are_known_by_their_paths(suffix):
 
 # Long documents.
 def test_a_document_longer_than_the_limit_is_rejected_and_the_run_goes_on():
-    Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in (TEXTS[0], "x " * 500, TEXTS[1])))
+    Path("in.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in (TEXTS[0], "x " * 500, TEXTS[1]))
+    )
     done = run("dedup", "in.jsonl", "-o", "out", "--max-document-bytes", "999")
     assert done.exit_code == 0
     (row,) = rejected()
@@ -396,7 +480,9 @@ def test_a_document_longer_than_the_limit_is_rejected_and_the_run_goes_on():
     )
     assert counts() | {"read": 2, "kept": 1, "removed": 1, "rejected": 1} == counts()
     assert Path("out/kept/in.jsonl").read_text() == json.dumps({"text": TEXTS[0]}) + "\n"
-    with pytest.raises(neardup.SettingError, match="max_document_bytes must be a whole number of 1 or more: got 0"):
+    with pytest.raises(
+        neardup.SettingError, match="max_document_bytes must be a whole number of 1 or more: got 0"
+    ):
         neardup.dedup("in.jsonl", max_document_bytes=0)
 
 
@@ -450,7 +536,9 @@ def test_what_expands_without_measure_ends_in_a_named_limit():
 def test_a_dictionary_of_one_long_text_takes_little_memory():
     values = pa.array(["x y " * 26_000, "short text"])
     indices = pa.array([0] * 20_000, pa.int32())
-    pq.write_table(pa.table({"text": pa.DictionaryArray.from_arrays(indices, values)}), "in.parquet")
+    pq.write_table(
+        pa.table({"text": pa.DictionaryArray.from_arrays(indices, values)}), "in.parquet"
+    )
     assert Path("in.parquet").stat().st_size < 10_000
     report = dedup_in_a_process("in.parquet", "out", "--cache-bytes", "1e6")
     assert report["counts"]["removed_exact"] == 19_999
@@ -462,7 +550,11 @@ def test_rows_behind_a_long_dictionary_value_are_all_read(monkeypatch):
 
     monkeypatch.setattr(parquet, "_MAX_DECODED_BYTES", 10_000)
     many = [f"{'word ' * 100}{number % 7}" for number in range(2000)]
-    pq.write_table(pa.table({"id": [str(i) for i in range(2000)], "text": many}), "in.parquet", row_group_size=900)
+    pq.write_table(
+        pa.table({"id": [str(i) for i in range(2000)], "text": many}),
+        "in.parquet",
+        row_group_size=900,
+    )
     result = neardup.dedup("in.parquet", output="out")
     assert result.report["counts"]["read"] == 2000
     assert result.kept["text"].to_pylist() == many[:7]
@@ -502,7 +594,9 @@ def test_each_folder_is_entered_once_however_linked():
     Path("in/deep/up").symlink_to(Path("in").resolve())
     Path("in/also").symlink_to(Path("in/deep").resolve())
     for pattern in ("in", "in/**/*.txt"):
-        assert neardup.dedup(pattern, text_unit="file").kept["file"].to_pylist() == ["in/deep/a.txt"]
+        assert neardup.dedup(pattern, text_unit="file").kept["file"].to_pylist() == [
+            "in/deep/a.txt"
+        ]
 
 
 @pytest.mark.slow
@@ -546,7 +640,9 @@ def test_many_small_files_take_a_constant_time_each():
 
 # Copies and containers.
 def test_an_exact_copy_of_a_kept_document_names_it_also_where_an_earlier_one_contains_both():
-    """Both are similar to 1; copies collapse first, so the copy is named. Documents held against may be so."""
+    """Both are similar to 1; copies collapse first, so the copy is named. Documents held against
+    may be so.
+    """
     container, excerpt = "a b c d e f g h i j k l m n", "c d e f g h i j"
     method = neardup.MinHash(similarity="containment", ngram=2, threshold=0.75)
     result = neardup.dedup([excerpt], against=[container, excerpt], method=method)
@@ -562,8 +658,16 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: neardup.evaluate(TEXTS, label=[1, 1, 2]), "SettingError", "label must be the name of a column"),
-        (lambda: neardup.dedup(LABELLED, keep="max:s", on_error="stop"), "InputError", "neither a number nor a date"),
+        (
+            lambda: neardup.evaluate(TEXTS, label=[1, 1, 2]),
+            "SettingError",
+            "label must be the name of a column",
+        ),
+        (
+            lambda: neardup.dedup(LABELLED, keep="max:s", on_error="stop"),
+            "InputError",
+            "neither a number nor a date",
+        ),
         (lambda: neardup.dedup(TEXTS, resume=True), "SettingError", "resume=True without output"),
         (lambda: neardup.explain("a b", method="minhsh"), "SettingError", "Did you mean 'minhash'"),
         (lambda: neardup.explain(None), "InputError", "A text is a string"),
@@ -571,7 +675,11 @@ LABELLED = pa.table({"text": TEXTS, "s": ["x", "y", "z"]})
         (lambda: neardup.sign(TEXTS, method="page"), "SettingError", "min_structure compares two"),
         (lambda: neardup.dedup(pl.LazyFrame({"text": TEXTS})), "InputError", "collect"),
         (lambda: neardup.dedup(set(TEXTS)), "InputError", "Pass a list"),
-        (lambda: neardup.dedup(LABELLED, text_column=0), "ColumnError", "name of a column must be a string: got 0"),
+        (
+            lambda: neardup.dedup(LABELLED, text_column=0),
+            "ColumnError",
+            "name of a column must be a string: got 0",
+        ),
         (lambda: neardup.evaluate(TEXTS), "ColumnError", r"column of labels \(label\)"),
     ],
 )
@@ -587,7 +695,9 @@ def test_methods_go_by_name_in_the_functions_of_one_text():
 
 
 def test_scalars_of_numpy_are_numbers():
-    assert neardup.dedup(TEXTS, threshold=np.float32(0.5), threads=np.int64(1)).removed.num_rows == 1
+    assert (
+        neardup.dedup(TEXTS, threshold=np.float32(0.5), threads=np.int64(1)).removed.num_rows == 1
+    )
     assert type(neardup.MinHash(ngram=np.int64(3)).ngram) is int
     with pytest.raises(neardup.SettingError, match="ngram must be"):
         neardup.MinHash(ngram=np.int64(0))
@@ -596,4 +706,6 @@ def test_scalars_of_numpy_are_numbers():
 def test_texts_compared_as_pages_are_warned_of():
     result = neardup.dedup(TEXTS, method="structure")
     assert any("have no HTML tags" in warning for warning in result.report["warnings"])
-    assert not neardup.dedup([PAGE.format("x")] * 3 + TEXTS[:2], method="structure").report["warnings"]
+    assert not neardup.dedup([PAGE.format("x")] * 3 + TEXTS[:2], method="structure").report[
+        "warnings"
+    ]

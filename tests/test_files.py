@@ -1,4 +1,6 @@
-"""A file appears under its name only when it is complete. Small files are UTF-8, and a line feed ends a line."""
+"""A file appears under its name only when it is complete. Small files are UTF-8, and a line feed
+ends a line.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from neardup.errors import InputError, OutputError
-from neardup.files import AtomicFile, advice_on, json_lines, lines_of, read_json, read_text, write_json, write_text
+from neardup.files import (
+    AtomicFile,
+    advice_on,
+    json_lines,
+    lines_of,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
 
 SEPARATORS = ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r")
 """Characters at which `str.splitlines` ends a line, and JSON, file names and ids do not."""
@@ -68,11 +79,14 @@ def test_an_error_of_neardup_passes_unchanged(tmp_path: Path) -> None:
     [
         ("missing/a.txt", "No such file or directory. Create the folder, or use another one."),
         (".", "Is a directory. Use another name, or move away the file or folder in its place."),
-        ("file/a.txt", "Not a directory. Use another name, or move away the file or folder in its place."),
+        (
+            "file/a.txt",
+            "Not a directory. Use another name, or move away the file or folder in its place.",
+        ),
         ("a" * 300, "File name too long. Use a name that is shorter, or has simpler characters."),
     ],
 )
-def test_a_file_that_cannot_be_written_is_an_output_error_with_its_name_and_the_advice_for_the_cause(
+def test_a_file_that_cannot_be_written_is_an_output_error_with_its_name_and_the_advice_for_the_cause(  # noqa: E501
     tmp_path: Path, name: str, advice: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -85,7 +99,9 @@ def test_a_file_that_cannot_be_written_is_an_output_error_with_its_name_and_the_
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_no_matter_of_permissions(number: int) -> None:
-    assert advice_on(OSError(number, os.strerror(number))) == "Free some space, or use another disk."
+    assert (
+        advice_on(OSError(number, os.strerror(number))) == "Free some space, or use another disk."
+    )
     assert "permission" in advice_on(PermissionError(errno.EACCES, "Permission denied"))
 
 

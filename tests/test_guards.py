@@ -1,4 +1,6 @@
-"""What STYLE.md says of the shape of the code: layers, sizes, public names, documented parameters, constraints."""
+"""What STYLE.md says of the shape of the code: layers, sizes, public names, documented parameters,
+constraints.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,19 @@ from neardup.settings.constraints import Constraint, constraints_of
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings, ItemSettings
 from neardup.settings.methods import Jieba, MinHash, SimHash, Vectors
 from neardup.settings.passages import PassageOutput, PassageSettings
-from neardup.settings.run import EngineSettings, GroupSettings, OutputSettings, RunSettings, SelectionSettings
+from neardup.settings.run import (
+    EngineSettings,
+    GroupSettings,
+    OutputSettings,
+    RunSettings,
+    SelectionSettings,
+)
 from neardup.settings.service import ServiceSettings
 from reference.checks import for_every
 from reference.sources import MODULES, SOURCE, nodes_of, tree_of, unit_of
 
-# From the bottom up. A module imports from rows below its own, or from its own package. The stages are in order.
+# From the bottom up. A module imports from rows below its own, or from its own package. The stages
+# are in order.
 ROWS = (
     ("answers", "errors", "version"),
     ("arrays", "executor", "files", "locks"),
@@ -89,7 +98,10 @@ def own_imports_of(module: str) -> Iterator[tuple[int, str]]:
             yield line, "__init__"
         elif name.startswith("neardup."):
             unit = name.split(".")[1]
-            yield line, unit if unit in ROW_OF else "__init__"  # a public name of the package itself
+            yield (
+                line,
+                unit if unit in ROW_OF else "__init__",
+            )  # a public name of the package itself
 
 
 def functions_of(module: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -111,13 +123,17 @@ def test_imports_point_down_only(module):
     assert not wrong
 
 
-@for_every([module for module in MODULES if module.startswith("engines/") and module.count("/") == 2])
+@for_every(
+    [module for module in MODULES if module.startswith("engines/") and module.count("/") == 2]
+)
 def test_no_engine_imports_another(module):
     """What several engines need is in runs/, or beside their folders."""
     engine = module.split("/")[1]
     others = {name for name in ("local", "spark", "index") if name != engine}
     wrong = [
-        name for _, name in imports_of(module) if name.startswith("neardup.engines.") and name.split(".")[2] in others
+        name
+        for _, name in imports_of(module)
+        if name.startswith("neardup.engines.") and name.split(".")[2] in others
     ]
     assert not wrong
 
@@ -126,17 +142,26 @@ def test_no_engine_imports_another(module):
 def test_kernels_know_nothing_of_neardup_or_arrow(module):
     for line, name in imports_of(module):
         assert not name.startswith("pyarrow"), f"{module}:{line}"
-        assert not name.startswith("neardup") or name.startswith("neardup.kernels"), f"{module}:{line}"
+        assert not name.startswith("neardup") or name.startswith("neardup.kernels"), (
+            f"{module}:{line}"
+        )
 
 
 @for_every([module for module in MODULES if unit_of(module) != "kernels"])
 def test_numba_is_imported_by_kernels_only(module):
-    assert not [name for _, name in imports_of(module) if name.split(".")[0] in ("numba", "llvmlite")]
+    assert not [
+        name for _, name in imports_of(module) if name.split(".")[0] in ("numba", "llvmlite")
+    ]
 
 
 @for_every(MODULES)
 def test_nothing_unpickles_or_evaluates(module):
-    assert not {name.split(".")[0] for _, name in imports_of(module)} & {"pickle", "marshal", "shelve", "dill"}
+    assert not {name.split(".")[0] for _, name in imports_of(module)} & {
+        "pickle",
+        "marshal",
+        "shelve",
+        "dill",
+    }
     names = {node.id for node in nodes_of(MODULES[module], ast.Name)}
     assert not names & {"eval", "exec"}
 
@@ -144,43 +169,92 @@ def test_nothing_unpickles_or_evaluates(module):
 # Module, rule -> the reason why it does not use neardup.files. The list may only get shorter.
 FILE_EXCEPTIONS = {
     ("cli/settings", "write_text"): "click's formatter of help has a method of this name",
-    ("report/contents", "except OSError: pass"): "a system without /proc reports the peak memory in another way",
-    ("stores/embedded/store", "except OSError: pass"): "the disk was full, and the compaction that follows makes room",
+    (
+        "report/contents",
+        "except OSError: pass",
+    ): "a system without /proc reports the peak memory in another way",
+    (
+        "stores/embedded/store",
+        "except OSError: pass",
+    ): "the disk was full, and the compaction that follows makes room",
 }
 
 
 def _file_faults(module: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that handle files without neardup.files, each with the name of the rule."""
     for call in nodes_of(MODULES[module], ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("read_text", "write_text", "splitlines"):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in (
+            "read_text",
+            "write_text",
+            "splitlines",
+        ):
             yield call.lineno, call.func.attr
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "OSFile" and module != "arrays":
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "OSFile"
+            and module != "arrays"
+        ):
             yield call.lineno, "OSFile"
         name = ast.unparse(call.func)
-        if name in OPENED_BY_ARROW and not {ast.unparse(value) for value in call.args} & {"file", "handle", "stream"}:
+        if name in OPENED_BY_ARROW and not {ast.unparse(value) for value in call.args} & {
+            "file",
+            "handle",
+            "stream",
+        }:
             yield call.lineno, "a path for Arrow"
     for handler in nodes_of(MODULES[module], ast.ExceptHandler):
         caught = ast.unparse(handler.type) if handler.type else "OSError"
         body = handler.body[0]
-        if "OSError" in caught and len(handler.body) == 1 and isinstance(body, ast.Pass | ast.Continue):
+        if (
+            "OSError" in caught
+            and len(handler.body) == 1
+            and isinstance(body, ast.Pass | ast.Continue)
+        ):
             yield handler.lineno, f"except OSError: {type(body).__name__.lower()}"
 
 
 OPENED_BY_ARROW = {
-    *("pq.ParquetFile", "pq.ParquetWriter", "pq.read_table", "pq.read_schema", "pq.read_metadata", "pq.write_table"),
-    *("pa.memory_map", "pa_csv.open_csv", "pa_csv.read_csv", "pa_csv.CSVWriter", "pc_csv.CSVWriter", "feather.write"),
+    *(
+        "pq.ParquetFile",
+        "pq.ParquetWriter",
+        "pq.read_table",
+        "pq.read_schema",
+        "pq.read_metadata",
+        "pq.write_table",
+    ),
+    *(
+        "pa.memory_map",
+        "pa_csv.open_csv",
+        "pa_csv.read_csv",
+        "pa_csv.CSVWriter",
+        "pc_csv.CSVWriter",
+        "feather.write",
+    ),
 }
-"""Functions of Arrow to which a path as text may be an address; an open file, named file, handle or stream, is not."""
+"""Functions of Arrow to which a path as text may be an address; an open file, named file, handle or
+stream, is not.
+"""
 
 
 @for_every([module for module in MODULES if module != "files"])
 def test_files_are_read_and_written_by_one_module(module):
-    faults = [(line, rule) for line, rule in _file_faults(module) if (module, rule) not in FILE_EXCEPTIONS]
-    assert not faults, f"{MODULES[module]}: use neardup.files, and arrays.arrow_file for Arrow: {faults}"
+    faults = [
+        (line, rule) for line, rule in _file_faults(module) if (module, rule) not in FILE_EXCEPTIONS
+    ]
+    assert not faults, (
+        f"{MODULES[module]}: use neardup.files, and arrays.arrow_file for Arrow: {faults}"
+    )
 
 
 def test_no_module_is_named_after_nothing():
-    assert not {Path(module).name for module in MODULES} & {"utils", "util", "common", "helpers", "core", "misc"}
+    assert not {Path(module).name for module in MODULES} & {
+        "utils",
+        "util",
+        "common",
+        "helpers",
+        "core",
+        "misc",
+    }
 
 
 @for_every(MODULES)
@@ -192,7 +266,14 @@ def test_no_module_is_longer_than_600_lines(module):
 def code_lines(module: str) -> set[int]:
     """Return the lines of a module that hold code: no comment, no docstring, not blank."""
     source = MODULES[module].read_text(encoding="utf-8")
-    blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    blank = (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    )
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in blank:
@@ -205,11 +286,17 @@ def code_lines(module: str) -> set[int]:
 
 @for_every(MODULES)
 def test_no_function_has_more_than_50_lines_of_code(module):
-    long = [f for f in functions_of(module) if (f.end_lineno or 0) - f.body[0].lineno >= MAX_FUNCTION_LINES]
+    long = [
+        f
+        for f in functions_of(module)
+        if (f.end_lineno or 0) - f.body[0].lineno >= MAX_FUNCTION_LINES
+    ]
     lines = code_lines(module) if long else set()
     for function in long:
         body = set(range(function.body[0].lineno, (function.end_lineno or 0) + 1))
-        assert len(lines & body) <= MAX_FUNCTION_LINES, f"{MODULES[module]}:{function.lineno} {function.name}"
+        assert len(lines & body) <= MAX_FUNCTION_LINES, (
+            f"{MODULES[module]}:{function.lineno} {function.name}"
+        )
 
 
 @for_every(MODULES)
@@ -218,13 +305,16 @@ def test_every_module_says_what_it_is_for(module):
 
 
 PHRASES = {"Return what": 0, "told": 0, "stands?|stood": 11, "whatever": 20}
-"""Phrases of docstrings and comments that name no thing of the field. Their number may only fall."""
+"""Phrases of docstrings and comments that name no thing of the field. Their number may only fall.
+"""
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_phrases_that_name_nothing_get_fewer(phrase):
     texts = (file.read_text(encoding="utf-8") for file in MODULES.values())
-    assert sum(len(re.findall(rf"\b(?:{phrase})\b", text)) for text in texts) == PHRASES[phrase], "lower the number"
+    assert sum(len(re.findall(rf"\b(?:{phrase})\b", text)) for text in texts) == PHRASES[phrase], (
+        "lower the number"
+    )
 
 
 def test_the_public_names_are_one_list():
@@ -237,7 +327,12 @@ def test_the_public_names_are_one_list():
 
 def test_the_names_shown_to_type_checkers_are_the_public_ones():
     block = next(node for node in tree_of(MODULES["__init__"]).body if isinstance(node, ast.If))
-    shown = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    shown = {
+        alias.name
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     assert shown | {"__version__"} == set(neardup.__all__)
 
 
@@ -274,7 +369,14 @@ def documented_parameters(docstring: str) -> list[str] | None:
     """Return the names in the section Parameters, or None if there is no such section."""
     lines = inspect.cleandoc(docstring).splitlines()
     try:
-        start = next(i for i, line in enumerate(lines) if line == "Parameters" and lines[i + 1].startswith("---")) + 2
+        start = (
+            next(
+                i
+                for i, line in enumerate(lines)
+                if line == "Parameters" and lines[i + 1].startswith("---")
+            )
+            + 2
+        )
     except StopIteration:
         return None
     names: list[str] = []
@@ -293,11 +395,23 @@ OPTIONS = {kind.__name__: kind for kind in DECLARED}
 
 def parameters_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     arguments = function.args
-    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    named = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     decorators = map(ast.unparse, function.decorator_list)
-    spelled = [re.fullmatch(r"spelled_out\((\w+)(, is_reported=True)?\)", decorator) for decorator in decorators]
+    spelled = [
+        re.fullmatch(r"spelled_out\((\w+)(, is_reported=True)?\)", decorator)
+        for decorator in decorators
+    ]
     options = [name for match in spelled if match for name in OPTIONS[match[1]].__annotations__]
-    return [*(one.arg for one in named if one is not None and one.arg not in ("self", "cls")), *options]
+    return [
+        *(one.arg for one in named if one is not None and one.arg not in ("self", "cls")),
+        *options,
+    ]
 
 
 @for_every(MODULES)
@@ -316,7 +430,9 @@ FUNCTIONS = {name: function for name, function in FUNCTIONS.items() if inspect.i
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_every_public_function_documents_its_parameters(function):
-    assert sorted(documented_parameters(function.__doc__) or []) == sorted(inspect.signature(function).parameters)
+    assert sorted(documented_parameters(function.__doc__) or []) == sorted(
+        inspect.signature(function).parameters
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
@@ -329,19 +445,44 @@ def test_every_public_function_is_fully_typed(function):
 
 def loaded_after(code: str) -> set[str]:
     """Return the top-level modules that a fresh process has loaded after some code."""
-    report = "import json, sys; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); {code}; {report}"]
-    return set(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    report = (
+        "import json, sys; print(json.dumps(sorted({name.partition('.')[0] for name in "
+        "sys.modules})))"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); {code}; {report}",
+    ]
+    return set(
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    )
 
 
-@pytest.mark.parametrize("code", ["import neardup", "import neardup; neardup.MinHash(threshold=0.7); dir(neardup)"])
+@pytest.mark.parametrize(
+    "code", ["import neardup", "import neardup; neardup.MinHash(threshold=0.7); dir(neardup)"]
+)
 def test_importing_neardup_loads_nothing_heavy(code):
-    heavy = {"numba", "llvmlite", "numpy", "pyarrow", "pandas", "rich", "click", "pyspark", "fsspec", "resiliparse"}
+    heavy = {
+        "numba",
+        "llvmlite",
+        "numpy",
+        "pyarrow",
+        "pandas",
+        "rich",
+        "click",
+        "pyspark",
+        "fsspec",
+        "resiliparse",
+    }
     assert not loaded_after(code) & heavy
 
 
 def test_naming_the_functions_compiles_nothing():
-    assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.lsh.Bands") & {"numba", "llvmlite"}
+    assert not loaded_after("import neardup; neardup.dedup; neardup.plan; neardup.lsh.Bands") & {
+        "numba",
+        "llvmlite",
+    }
 
 
 @pytest.mark.slow
@@ -349,24 +490,37 @@ def test_a_run_over_files_does_not_load_pandas(tmp_path):
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     texts = [f"cafe\u0301 number {i // 2} of the street" for i in range(20)]
-    pq.write_table(pa.table({"id": list(map(str, range(20))), "text": texts}), source / "in.parquet")
+    pq.write_table(
+        pa.table({"id": list(map(str, range(20))), "text": texts}), source / "in.parquet"
+    )
     (source / "in.txt").write_text("".join(f"{text}\n" for text in texts))
-    assert "pandas" not in loaded_after(f"import neardup; neardup.dedup({str(source)!r}, output={str(out)!r})")
+    assert "pandas" not in loaded_after(
+        f"import neardup; neardup.dedup({str(source)!r}, output={str(out)!r})"
+    )
 
 
 @pytest.mark.slow
 def test_an_index_works_without_pandas(tmp_path):
     (tmp_path / "pandas.py").write_text("raise ImportError('pandas is not installed')")
-    code = f"sys.path.insert(0, {str(tmp_path)!r}); import neardup; i = neardup.Index.create('memory:')"
-    assert "pandas" not in loaded_after(f"{code}; i.add('a b c'); i.add_if_new('a b c'); i.query('a b c')")
+    code = (
+        f"sys.path.insert(0, {str(tmp_path)!r}); import neardup; i = "
+        "neardup.Index.create('memory:')"
+    )
+    assert "pandas" not in loaded_after(
+        f"{code}; i.add('a b c'); i.add_if_new('a b c'); i.query('a b c')"
+    )
 
 
 # Constraints: every parameter of the settings is fed what its declaration does not accept.
 SETTINGS = (Jieba, MinHash, SimHash, Vectors, SelectionSettings, RunSettings, ServiceSettings)
 ALL_CONSTRAINTS = [
-    (settings, name, constraint) for settings in SETTINGS for name, constraint in constraints_of(settings).items()
+    (settings, name, constraint)
+    for settings in SETTINGS
+    for name, constraint in constraints_of(settings).items()
 ]
-TOGETHER: dict[Any, dict[str, Any]] = {  # what a value needs beside it, by parameter or by parameter and value
+TOGETHER: dict[
+    Any, dict[str, Any]
+] = {  # what a value needs beside it, by parameter or by parameter and value
     "num_bands": {"rows_per_band": 1},
     "min_structure": {"html": "main"},
     "decay": {"weights": "depth", "tokens": "elements"},
@@ -403,7 +557,11 @@ def bad_values(constraint: Constraint) -> list[Any]:
         return [*values, "word", ["word"], (1,), ("",), (None,)]
     values += [True, False, "5", math.nan, math.inf, -math.inf, 1j]
     if constraint.numbers:
-        return [*values, *(number + 1 for number in constraint.numbers), float(constraint.numbers[0])]
+        return [
+            *values,
+            *(number + 1 for number in constraint.numbers),
+            float(constraint.numbers[0]),
+        ]
     if constraint.value_type is int:
         values += [1.5, 1.0]
         values += [constraint.low - 1] if constraint.low is not None else []
@@ -419,26 +577,38 @@ def good_values(constraint: Constraint) -> list[Any]:
     """Return values inside the constraint, at their very edge."""
     values: list[Any] = [None] if constraint.optional else []
     if constraint.choices:
-        words = [*constraint.choices, *constraint.python_only, *(f"{prefix}x" for prefix in constraint.prefixes)]
+        words = [
+            *constraint.choices,
+            *constraint.python_only,
+            *(f"{prefix}x" for prefix in constraint.prefixes),
+        ]
         return [*values, *words, *([len] * constraint.or_callable)]
     if constraint.value_type is bool:
         return [True, False]
     if constraint.value_type in (str, tuple):
         return (
-            [*values, *constraint.sentinels, "x"] if constraint.value_type is str else [*values, (), ("n",), ("n", "v")]
+            [*values, *constraint.sentinels, "x"]
+            if constraint.value_type is str
+            else [*values, (), ("n",), ("n", "v")]
         )
     if constraint.numbers:
         return list(constraint.numbers)
     edges = [
         constraint.low,
         constraint.high,
-        None if constraint.exclusive_min is None else math.nextafter(constraint.exclusive_min, math.inf),
+        None
+        if constraint.exclusive_min is None
+        else math.nextafter(constraint.exclusive_min, math.inf),
     ]
     return [*values, *(constraint.value_type(edge) for edge in edges if edge is not None)]
 
 
 @for_every(
-    [(settings, name, value) for settings, name, constraint in ALL_CONSTRAINTS for value in bad_values(constraint)]
+    [
+        (settings, name, value)
+        for settings, name, constraint in ALL_CONSTRAINTS
+        for value in bad_values(constraint)
+    ]
 )
 def test_a_value_outside_its_limits_is_refused_by_name(case):
     settings, name, value = case
@@ -470,7 +640,9 @@ def test_every_limit_says_what_it_is_in_a_sentence(case):
 
 
 def test_bands_need_their_rows():
-    with pytest.raises(SettingError, match=r"num_bands requires rows_per_band: got num_bands=5, .*Give both"):
+    with pytest.raises(
+        SettingError, match=r"num_bands requires rows_per_band: got num_bands=5, .*Give both"
+    ):
         MinHash(num_bands=5)
 
 
@@ -484,10 +656,22 @@ def test_settings_cannot_be_changed_or_given_by_place():
 
 
 OPTIONS_OF = {
-    neardup.dedup: (ReadingSettings, SelectionSettings, GroupSettings, OutputSettings, RunSettings, EngineSettings),
+    neardup.dedup: (
+        ReadingSettings,
+        SelectionSettings,
+        GroupSettings,
+        OutputSettings,
+        RunSettings,
+        EngineSettings,
+    ),
     neardup.cluster: (ReadingSettings, SelectionSettings, RunSettings, EngineSettings),
     neardup.remove_passages: (ReadingSettings, PassageOutput, RunSettings),
-    neardup.find_contamination: (ReadingSettings, ItemSettings, ContaminationSettings, ContaminationOutput),
+    neardup.find_contamination: (
+        ReadingSettings,
+        ItemSettings,
+        ContaminationSettings,
+        ContaminationOutput,
+    ),
 }
 
 
@@ -503,13 +687,21 @@ def test_a_function_takes_every_option_of_its_settings_with_its_default(function
 OF_THE_COMMAND_LINE = r"--|exit|repeat|neardup "
 
 
-@pytest.mark.parametrize("function", [neardup.dedup, neardup.remove_passages, neardup.find_contamination])
+@pytest.mark.parametrize(
+    "function", [neardup.dedup, neardup.remove_passages, neardup.find_contamination]
+)
 def test_an_option_has_the_same_sentence_in_python_and_on_the_command_line(function):
     docstring = " ".join(inspect.getdoc(function).split())
-    for settings in (*OPTIONS_OF[function], *([PassageSettings] if function is neardup.remove_passages else [])):
+    for settings in (
+        *OPTIONS_OF[function],
+        *([PassageSettings] if function is neardup.remove_passages else []),
+    ):
         for name, constraint in constraints_of(settings).items():
             sentence = constraint.help[0].lower() + constraint.help[1:]
-            if not re.search(OF_THE_COMMAND_LINE, sentence) and settings not in (ReadingSettings, RunSettings):
+            if not re.search(OF_THE_COMMAND_LINE, sentence) and settings not in (
+                ReadingSettings,
+                RunSettings,
+            ):
                 assert f"{name} : {sentence}" in docstring
 
 

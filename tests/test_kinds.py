@@ -1,4 +1,6 @@
-"""tools/make_kinds.py writes labelled collections that `evaluate` reads; the same sources give the same files."""
+"""tools/make_kinds.py writes labelled collections that `evaluate` reads; the same sources give the
+same files.
+"""
 
 from __future__ import annotations
 
@@ -26,32 +28,59 @@ def sources(tmp_path: Path) -> list[str]:
         lib.mkdir()
         for page in range(30):
             own = " ".join(f"Sentence {number} of the page {page}." for number in range(9))
-            text = f'.TH "p{page}" 1 "{release}"\n.SH NAME\n\\fBp{page}\\fR \\- {SENTENCES}\n\n{own}\n'
+            text = (
+                f'.TH "p{page}" 1 "{release}"\n.SH NAME\n\\fBp{page}\\fR \\- {SENTENCES}\n\n{own}\n'
+            )
             (man / f"p{page}.1.gz").write_bytes(gzip.compress(text.encode()))
         (lib / "module.py").write_text(f'"""{SENTENCES}\n\n{release}"""\n')
         (lib / "broken.py").write_text("def (")
         with zipfile.ZipFile(tmp_path / f"some_name-{release}-py3-none-any.whl", "w") as wheel:
-            wheel.writestr(f"some_name-{release}.dist-info/METADATA", f"Name: Some.Name\n\n{SENTENCES} {release}\n")
+            wheel.writestr(
+                f"some_name-{release}.dist-info/METADATA",
+                f"Name: Some.Name\n\n{SENTENCES} {release}\n",
+            )
     (tmp_path / "doc" / "package").mkdir(parents=True)
     lines = "\n".join(f"package ({version}) {SENTENCES}" for version in range(40, 0, -1))
     (tmp_path / "doc" / "package" / "changelog.gz").write_bytes(gzip.compress(lines.encode()))
-    folders = {"man": ("man1", "man2"), "python": ("lib1", "lib2"), "wheels": (".",), "doc": ("doc",)}
+    folders = {
+        "man": ("man1", "man2"),
+        "python": ("lib1", "lib2"),
+        "wheels": (".",),
+        "doc": ("doc",),
+    }
     return [
-        word for name, paths in folders.items() for word in (f"--{name}", *(str(tmp_path / each) for each in paths))
+        word
+        for name, paths in folders.items()
+        for word in (f"--{name}", *(str(tmp_path / each) for each in paths))
     ]
 
 
-def make(folder: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, str]]]:
+def make(
+    folder: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, list[dict[str, str]]]:
     """Run the tool; return the documents of each kind."""
     monkeypatch.setattr(sys, "argv", ["make_kinds.py", str(folder), *arguments])
     runpy.run_path(str(TOOL), run_name="__main__")
-    return {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in folder.glob("*.jsonl")}
+    return {
+        path.stem: [json.loads(line) for line in path.read_text().splitlines()]
+        for path in folder.glob("*.jsonl")
+    }
 
 
 @pytest.mark.slow
-def test_releases_share_a_label_and_every_kind_can_be_evaluated(sources, tmp_path, monkeypatch) -> None:
+def test_releases_share_a_label_and_every_kind_can_be_evaluated(
+    sources, tmp_path, monkeypatch
+) -> None:
     kinds = make(tmp_path / "kinds", sources, monkeypatch)
-    assert sorted(kinds) == ["changelogs", "docstrings", "manuals", "products", "readmes", "subtitles", "threads"]
+    assert sorted(kinds) == [
+        "changelogs",
+        "docstrings",
+        "manuals",
+        "products",
+        "readmes",
+        "subtitles",
+        "threads",
+    ]
     assert [row["cluster"] for row in kinds["readmes"]] == ["some-name"] * 2
     assert [row["cluster"] for row in kinds["docstrings"]] == ["module.py"] * 2
     assert len({row["cluster"] for row in kinds["changelogs"]}) == 1
@@ -60,7 +89,9 @@ def test_releases_share_a_label_and_every_kind_can_be_evaluated(sources, tmp_pat
     assert pages[0]["text"].startswith('"p7" 1 "1"\nNAME\np7 - This is')
     for name, rows in kinds.items():
         assert len({row["id"] for row in rows}) == len(rows), name
-        assert neardup.evaluate(tmp_path / "kinds" / f"{name}.jsonl").report["counts"]["read"] == len(rows)
+        assert neardup.evaluate(tmp_path / "kinds" / f"{name}.jsonl").report["counts"][
+            "read"
+        ] == len(rows)
     assert make(tmp_path / "again", sources, monkeypatch) == kinds
 
 

@@ -1,4 +1,6 @@
-"""What could not be read is never silent: folders, rows, archives, tables of other formats; and gates."""
+"""What could not be read is never silent: folders, rows, archives, tables of other formats; and
+gates.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from neardup.runs import find as finding
 from reference.warc_files import info, members, page, record
 
 GOOD = '{"id": "%s", "text": "one two three four five six %s"}\n'
-QUESTION = "Which of these gases is the most abundant one in the atmosphere of the Earth at sea level today?"
+QUESTION = (
+    "Which of these gases is the most abundant one in the atmosphere of the Earth at sea level "
+    "today?"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +40,9 @@ def run(*arguments: str):
     return CliRunner().invoke(cli, list(arguments), prog_name="neardup")
 
 
-def write_lines(name: str, good: int, bad: int, line: bytes = '{"text": "café"}'.encode("latin-1")) -> str:
+def write_lines(
+    name: str, good: int, bad: int, line: bytes = '{"text": "café"}'.encode("latin-1")
+) -> str:
     """Write a file of JSON lines, the bad ones last."""
     lines = [(GOOD % (number, number)).encode() for number in range(good)]
     Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -115,11 +122,16 @@ def test_a_folder_of_which_nothing_can_be_listed_is_an_error(monkeypatch):
         raise OSError(36, "File name too long")
 
     monkeypatch.setattr(finding, "_entries", refuse)
-    with pytest.raises(InputError, match=r"No input in c: no file; c: the folder cannot be listed: File name too long"):
+    with pytest.raises(
+        InputError,
+        match=r"No input in c: no file; c: the folder cannot be listed: File name too long",
+    ):
         neardup.dedup("c")
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may list every folder")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may list every folder"
+)
 def test_a_folder_without_permission_is_named():
     write_lines("c/ok/a.jsonl", 1, 0)
     write_lines("c/no/b.jsonl", 1, 0)
@@ -135,9 +147,13 @@ def test_a_file_of_which_more_than_one_row_in_a_hundred_cannot_be_read_makes_the
     for bad, code in ((1, 0), (2, 1)):
         write_lines("in.jsonl", 100, bad)
         done = run("dedup", "in.jsonl", "-o", f"out{bad}", "--quiet")
-        assert (done.exit_code, f"{bad} of {100 + bad} rows" in done.stderr) == (code, True), done.stderr
+        assert (done.exit_code, f"{bad} of {100 + bad} rows" in done.stderr) == (code, True), (
+            done.stderr
+        )
         assert "iconv -f LATIN1 -t UTF-8" in done.stderr
-        assert len(Path(f"out{bad}/kept/in.jsonl").read_text().splitlines()) == 100  # the output is complete
+        assert (
+            len(Path(f"out{bad}/kept/in.jsonl").read_text().splitlines()) == 100
+        )  # the output is complete
 
 
 def test_one_bad_file_among_a_hundred_good_ones_does_not_hide():
@@ -159,20 +175,26 @@ def test_the_share_that_may_be_unreadable_is_a_setting_and_may_be_accepted():
     assert run("dedup", "in.jsonl", "-o", "c", "--on-error", "skip", "--quiet").stderr == ""
     for share in ("101%", "-1", "many"):
         assert run("dedup", "in.jsonl", "-o", "d", "--max-unreadable", share).exit_code == 2
-    with pytest.raises(neardup.SettingError, match="max_unreadable must be a number of 0 or more and at most 1"):
+    with pytest.raises(
+        neardup.SettingError, match="max_unreadable must be a number of 0 or more and at most 1"
+    ):
         neardup.dedup("in.jsonl", max_unreadable=2)
 
 
 def test_the_sentence_of_a_result_counts_rejected_rows():
     write_lines("in.jsonl", 100, 900)
-    with pytest.warns(IncompleteWarning, match="900 of 1,000 rows of the file cannot be read: it is not UTF-8"):
+    with pytest.warns(
+        IncompleteWarning, match="900 of 1,000 rows of the file cannot be read: it is not UTF-8"
+    ):
         result = neardup.dedup("in.jsonl")
     assert repr(result).endswith(", 900 rows rejected, 1 file not read completely>")
     assert result.report["unreadable"]["rows"] == 900
 
 
 def test_a_last_line_that_is_cut_short_is_a_damaged_file():
-    Path("in.jsonl").write_text("".join(GOOD % (n, n) for n in range(1000)) + '{"id": "x", "text": "cut he')
+    Path("in.jsonl").write_text(
+        "".join(GOOD % (n, n) for n in range(1000)) + '{"id": "x", "text": "cut he'
+    )
     done = run("dedup", "in.jsonl", "-o", "out", "--quiet")
     assert done.exit_code == 1
     assert "the file is cut short inside this line" in done.stderr
@@ -183,19 +205,41 @@ def test_what_a_stated_rule_leaves_out_is_counted_and_no_loss():
     pages = [page(b"<p>one two three four five six", "http://a.test/1"), gone]
     Path("in.warc.gz").write_bytes(members(info(), *pages))
     done = run("dedup", "in.warc.gz", "-o", "out")
-    assert (done.exit_code, bool(re.search("Excluded +1  by status, type or size", done.stdout))) == (0, True)
+    assert (
+        done.exit_code,
+        bool(re.search("Excluded +1  by status, type or size", done.stdout)),
+    ) == (0, True)
     assert run("dedup", "in.warc.gz", "-o", "out2", "--quiet").stderr == ""
     long = pa.table({"text": ["short text", "long text " * 20]})
     report = neardup.dedup(long, max_document_bytes=50).report
-    assert (report["counts"]["rejected"], report["unreadable"], report["incomplete"]) == (1, None, None)
+    assert (report["counts"]["rejected"], report["unreadable"], report["incomplete"]) == (
+        1,
+        None,
+        None,
+    )
 
 
 # Updates of an index
 def test_an_index_is_not_updated_by_a_run_that_lost_rows_and_the_run_can_be_resumed():
     assert run("index", "create", "i.index", "--quiet").exit_code == 0
     write_lines("in.jsonl", 50, 5)
-    options = ["dedup", "in.jsonl", "--against", "i.index", "--update", "-o", "out", "--id-column", "id", "--quiet"]
-    lines = Path("in.jsonl").read_bytes().replace(b'{"text": "caf\xe9"}', b'{"id": "x", "text": "caf\xe9"}')
+    options = [
+        "dedup",
+        "in.jsonl",
+        "--against",
+        "i.index",
+        "--update",
+        "-o",
+        "out",
+        "--id-column",
+        "id",
+        "--quiet",
+    ]
+    lines = (
+        Path("in.jsonl")
+        .read_bytes()
+        .replace(b'{"text": "caf\xe9"}', b'{"id": "x", "text": "caf\xe9"}')
+    )
     Path("in.jsonl").write_bytes(lines)
     refused = run(*options)
     assert refused.exit_code == 2
@@ -223,11 +267,22 @@ def test_documents_that_are_added_one_by_one_stay_and_the_command_reports():
 def gate(corpus: bytes, *more: str):
     Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + "\n")
     Path("corpus.jsonl").write_bytes(corpus)
-    return run("contamination", "items.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--overwrite", "--quiet", *more)
+    return run(
+        "contamination",
+        "items.jsonl",
+        "--corpus",
+        "corpus.jsonl",
+        "-o",
+        "out",
+        "--overwrite",
+        "--quiet",
+        *more,
+    )
 
 
 CLEAN = b"".join(
-    json.dumps({"text": f"page {number} about the sea and the land"}).encode() + b"\n" for number in range(500)
+    json.dumps({"text": f"page {number} about the sea and the land"}).encode() + b"\n"
+    for number in range(500)
 )
 
 
@@ -238,7 +293,10 @@ CLEAN = b"".join(
         (CLEAN + b'{"text": "caf\xe9"}\n', 4),  # one line of 501 is enough
         (b'{"text": "caf\xe9"}\n', 4),
         (b"", 4),
-        (CLEAN + json.dumps({"text": QUESTION}).encode() + b"\n" + b'{"text": "caf\xe9"}\n', 3),  # worse comes first
+        (
+            CLEAN + json.dumps({"text": QUESTION}).encode() + b"\n" + b'{"text": "caf\xe9"}\n',
+            3,
+        ),  # worse comes first
     ],
     ids=["clean", "one bad line", "no line", "empty", "contaminated"],
 )
@@ -246,14 +304,25 @@ def test_a_gate_passes_only_over_what_it_read(corpus, code):
     done = gate(corpus, "--fail-above", "0")
     assert done.exit_code == code, done.stderr
     assert ("--fail-above" in done.stderr) == (code > 0)
-    assert gate(corpus, "--fail-above", "0", "--on-error", "skip").exit_code == (3 if code == 3 else 0)
+    assert gate(corpus, "--fail-above", "0", "--on-error", "skip").exit_code == (
+        3 if code == 3 else 0
+    )
 
 
 def test_a_gate_does_not_pass_over_items_that_it_did_not_read():
     write_lines("items.jsonl", 0, 1)
     Path("items.jsonl").write_bytes(json.dumps({"question": QUESTION}).encode() + b"\n{broken\n")
     Path("corpus.jsonl").write_bytes(CLEAN)
-    done = run("contamination", "items.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--fail-above", "0.5")
+    done = run(
+        "contamination",
+        "items.jsonl",
+        "--corpus",
+        "corpus.jsonl",
+        "-o",
+        "out",
+        "--fail-above",
+        "0.5",
+    )
     assert done.exit_code == 4
 
 
@@ -272,7 +341,9 @@ def test_an_archive_without_responses_says_what_it_has(kind):
 
 def test_an_archive_of_an_old_version_and_pages_without_an_element_are_lost():
     Path("in.warc").write_bytes(
-        page(b"<p>one two", "http://a.test/").replace(b"WARC/1.0", b"WARC/0.18").replace(b"WARC/1.1", b"WARC/0.18")
+        page(b"<p>one two", "http://a.test/")
+        .replace(b"WARC/1.0", b"WARC/0.18")
+        .replace(b"WARC/1.1", b"WARC/0.18")
     )
     assert run("dedup", "in.warc", "-o", "out").exit_code == 1
     Path("pages").mkdir()
@@ -295,7 +366,9 @@ def test_a_folder_that_is_a_table_of_another_format_is_refused_by_name(kind, nam
         path = Path("lake/table", name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-    with pytest.raises(InputError, match=rf"lake/table is a table of {kind}, whose files.*Read it in Python"):
+    with pytest.raises(
+        InputError, match=rf"lake/table is a table of {kind}, whose files.*Read it in Python"
+    ):
         neardup.dedup("lake")
 
 
@@ -336,7 +409,9 @@ def test_the_rows_before_the_cut_of_a_compressed_table_are_in_the_result(suffix)
     result = neardup.dedup(f"in.csv.{suffix}", on_error="skip", threshold=1.0)
     texts = [row["text"] for row in result.kept.to_pylist()]
     assert "the rest of the file cannot be read" in result.report["incomplete"]["message"]
-    assert all(text == f"text {number}\nof two lines" for number, text in enumerate(texts))  # none is cut
+    assert all(
+        text == f"text {number}\nof two lines" for number, text in enumerate(texts)
+    )  # none is cut
     assert len(texts) > 20_000
 
 
@@ -349,7 +424,17 @@ def test_a_link_to_nothing_is_lost_and_no_gate_passes_over_it(source):
     done = run("dedup", source, "-o", "out", "--quiet")
     assert (done.exit_code, "c/z.jsonl: it is a link to nothing" in done.stderr) == (1, True)
     assert run("dedup", source, "-o", "out2", "--on-error", "stop").exit_code == 2
-    gated = run("contamination", "items.jsonl", "--corpus", source, "-o", "out3", "--fail-above", "0", "--quiet")
+    gated = run(
+        "contamination",
+        "items.jsonl",
+        "--corpus",
+        source,
+        "-o",
+        "out3",
+        "--fail-above",
+        "0",
+        "--quiet",
+    )
     assert gated.exit_code == 4
 
 
@@ -370,8 +455,21 @@ def test_a_gate_names_the_files_that_were_left_out_even_if_quiet():
     Path("more/a.jsonl").write_bytes(CLEAN)
     Path("more/b.jsonl.lz4").write_bytes(b"")
     Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + "\n")
-    done = run("contamination", "items.jsonl", "--corpus", "more", "-o", "out", "--fail-above", "0", "--quiet")
-    assert (done.exit_code, "Left out 1 file whose names have no known suffix: more/b.jsonl.lz4" in done.stderr) == (
+    done = run(
+        "contamination",
+        "items.jsonl",
+        "--corpus",
+        "more",
+        "-o",
+        "out",
+        "--fail-above",
+        "0",
+        "--quiet",
+    )
+    assert (
+        done.exit_code,
+        "Left out 1 file whose names have no known suffix: more/b.jsonl.lz4" in done.stderr,
+    ) == (
         0,
         True,
     )
@@ -380,7 +478,9 @@ def test_a_gate_names_the_files_that_were_left_out_even_if_quiet():
 def test_items_may_have_any_name():
     name = os.fsdecode(b"items\xff.jsonl")
     Path(name).write_text(json.dumps({"question": QUESTION}) + "\n")
-    assert neardup.find_contamination(Path(name), [QUESTION]).items["benchmark"].to_pylist() == ["items\\xff"]
+    assert neardup.find_contamination(Path(name), [QUESTION]).items["benchmark"].to_pylist() == [
+        "items\\xff"
+    ]
 
 
 def test_a_closed_standard_input_is_an_error(monkeypatch):
@@ -394,11 +494,17 @@ def test_a_closed_standard_input_is_an_error(monkeypatch):
 def test_wide_encodings_are_named_with_and_without_a_mark(encoding, name):
     Path("texts").mkdir()
     rows = [f"{number},some words of a text\n" for number in range(20)]
-    text = "id,text\n" + "".join(rows) if name.endswith(".csv") else "".join(GOOD % (n, n) for n in range(20))
+    text = (
+        "id,text\n" + "".join(rows)
+        if name.endswith(".csv")
+        else "".join(GOOD % (n, n) for n in range(20))
+    )
     Path(name).write_bytes(text.encode(encoding))
     done = run("dedup", name if name != "texts/in.txt" else "texts", "-o", "out", "--quiet")
     shown = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE"}.get(encoding, encoding.upper())
-    assert (done.exit_code, f"it is {shown}. Convert it to UTF-8" in done.stderr) == (1, True), done.stderr
+    assert (done.exit_code, f"it is {shown}. Convert it to UTF-8" in done.stderr) == (1, True), (
+        done.stderr
+    )
 
 
 def test_a_binary_file_with_another_name_is_called_what_it_is():
@@ -421,7 +527,10 @@ def test_a_folder_that_is_used_meanwhile_keeps_what_is_not_of_a_run(more):
 def test_an_output_with_files_of_others_is_not_replaced():
     write_lines("in.jsonl", 3, 0)
     assert run("dedup", "in.jsonl", "-o", "out").exit_code == 0
-    for name in (".DS_Store", ".report.json.0123456789abcdef.partial"):  # of the system, and of a run that was killed
+    for name in (
+        ".DS_Store",
+        ".report.json.0123456789abcdef.partial",
+    ):  # of the system, and of a run that was killed
         Path("out", name).write_text("")
     assert run("dedup", "in.jsonl", "-o", "out", "--overwrite").exit_code == 0
     Path("out/mine.txt").write_text("mine")
@@ -435,7 +544,10 @@ def test_an_output_with_files_of_others_is_not_replaced():
 @pytest.mark.parametrize("between", [b"\0\0\0\0", b"garbage"])
 def test_what_follows_a_stream_and_is_none_is_damage(suffix, between):
     compress = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[suffix]
-    parts = [compress("".join(GOOD % (n, n) for n in range(first, first + 50)).encode()) for first in (0, 50)]
+    parts = [
+        compress("".join(GOOD % (n, n) for n in range(first, first + 50)).encode())
+        for first in (0, 50)
+    ]
     Path(f"whole.jsonl.{suffix}").write_bytes(b"".join(parts) + b"\0" * 8)
     assert neardup.dedup(f"whole.jsonl.{suffix}").report["counts"]["read"] == 100
     Path(f"in.jsonl.{suffix}").write_bytes(between.join(parts))
@@ -451,9 +563,19 @@ def test_a_gate_does_not_pass_over_documents_that_are_too_long():
 
 def test_a_gate_does_not_pass_over_items_without_text_and_tells_documents_without():
     Path("corpus.jsonl").write_bytes(CLEAN + b'{"content": "another column"}\n')
-    Path("items.jsonl").write_text(json.dumps({"question": QUESTION}) + '\n{"prompt": "another column"}\n')
+    Path("items.jsonl").write_text(
+        json.dumps({"question": QUESTION}) + '\n{"prompt": "another column"}\n'
+    )
     done = run(
-        "contamination", "items.jsonl", "--corpus", "corpus.jsonl", "-o", "out", "--fail-above", "0.9", "--quiet"
+        "contamination",
+        "items.jsonl",
+        "--corpus",
+        "corpus.jsonl",
+        "-o",
+        "out",
+        "--fail-above",
+        "0.9",
+        "--quiet",
     )
     assert (done.exit_code, "items have no text" in done.stderr) == (4, True)
     assert "1 of 501 documents have no text in the column that was read" in done.stderr
@@ -465,7 +587,9 @@ def test_the_rows_before_one_that_is_too_long_stay(monkeypatch):
     monkeypatch.setattr(delimited, "MAX_ROW_BYTES", 1 << 16)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
     rows = [f"{number},a text of its own {number}\n" for number in range(1000)]
-    Path("in.csv").write_text("id,text\n" + "".join(rows) + f"x,{'long ' * 50_000}\n" + "".join(rows[:9]))
+    Path("in.csv").write_text(
+        "id,text\n" + "".join(rows) + f"x,{'long ' * 50_000}\n" + "".join(rows[:9])
+    )
     result = neardup.dedup("in.csv", on_error="skip", threshold=1.0)
     assert result.report["counts"]["read"] == 1000
 
@@ -476,7 +600,11 @@ def test_a_record_without_a_type_is_unreadable_and_one_of_an_unknown_type_is_cou
     pages[2] = pages[2].replace(b"WARC-Type: response", b"WARC-Type: rexponse")
     Path("in.warc").write_bytes(info() + b"".join(pages))
     report = neardup.dedup("in.warc", method="structure", on_error="skip").report
-    assert (report["counts"]["read"], report["unreadable"]["rows"], report["excluded"]["rows"]) == (1, 1, 1)
+    assert (report["counts"]["read"], report["unreadable"]["rows"], report["excluded"]["rows"]) == (
+        1,
+        1,
+        1,
+    )
 
 
 def test_a_file_and_a_link_to_it_are_read_once():

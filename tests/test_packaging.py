@@ -90,10 +90,13 @@ def test_a_wheel_has_a_manual_page_for_each_command(tmp_path):
     [path] = tmp_path.iterdir()
     with zipfile.ZipFile(path) as archive:
         pages = {
-            Path(name).name: archive.read(name).decode() for name in archive.namelist() if "share/man/man1/" in name
+            Path(name).name: archive.read(name).decode()
+            for name in archive.namelist()
+            if "share/man/man1/" in name
         }
     assert pages.keys() == {
-        f"{name.replace(' ', '-')}.1" for name in ["neardup", *(f"neardup {n}" for n, _ in every_command())]
+        f"{name.replace(' ', '-')}.1"
+        for name in ["neardup", *(f"neardup {n}" for n, _ in every_command())]
     }
     page = pages["neardup-dedup.1"]
     assert "neardup\\-dedup \\- Remove the near\\-duplicates of a collection" in page
@@ -101,7 +104,10 @@ def test_a_wheel_has_a_manual_page_for_each_command(tmp_path):
     if shutil.which("groff"):
         for name in pages:
             done = subprocess.run(
-                ["groff", "-man", "-Tutf8", "-wall", "-K", "utf8"], input=pages[name], capture_output=True, text=True
+                ["groff", "-man", "-Tutf8", "-wall", "-K", "utf8"],
+                input=pages[name],
+                capture_output=True,
+                text=True,
             )
             assert (done.returncode, done.stderr) == (0, ""), name
 
@@ -111,5 +117,10 @@ def test_the_extra_of_the_service_has_the_event_loop_and_the_parser_that_uvicorn
     project = Path(__file__).resolve().parents[1] / "pyproject.toml"
     extra = re.search(r"(?ms)^serve = \[(.*?)^\]", project.read_text(encoding="utf-8"))[1]
     names = [requirement.split(";") for requirement in re.findall(r'"(.*?)"', extra)]
-    assert [re.split(r"[^a-z]", name)[0] for name, *_ in names] == ["uvicorn", "msgspec", "uvloop", "httptools"]
+    assert [re.split(r"[^a-z]", name)[0] for name, *_ in names] == [
+        "uvicorn",
+        "msgspec",
+        "uvloop",
+        "httptools",
+    ]
     assert "sys_platform != 'win32'" in names[2][1]

@@ -10,7 +10,17 @@ import pytest
 from reference.checks import for_every
 from reference.sources import MODULES, tree_of, unit_of
 
-MUTATING = {"append", "clear", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
+MUTATING = {
+    "append",
+    "clear",
+    "extend",
+    "insert",
+    "pop",
+    "popitem",
+    "remove",
+    "setdefault",
+    "update",
+}
 # Module, expression -> the reason why it is no edit of a report.
 REPORT_EXCEPTIONS = {
     ("cli/render/index", "{**report, **rows}"): "a query prints its hits together with its report",
@@ -49,10 +59,17 @@ def _edited(node: ast.AST) -> list[ast.expr]:
         return [side for side in (node.left, node.right) if not isinstance(side, ast.Subscript)]
     if isinstance(node, ast.Dict):
         return [value for key, value in zip(node.keys, node.values, strict=True) if key is None]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATING:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in MUTATING
+    ):
         return [node.func.value]
     if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("dict", "replace"):
-        return [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg is None)]
+        return [
+            *node.args[:1],
+            *(keyword.value for keyword in node.keywords if keyword.arg is None),
+        ]
     return []
 
 
@@ -64,8 +81,15 @@ def edits_of_reports(tree: ast.AST) -> list[tuple[int, str]]:
 
 @for_every([module for module in MODULES if unit_of(module) != "report"])
 def test_a_report_is_made_once_and_edited_by_nobody(module):
-    edits = [edit for edit in edits_of_reports(tree_of(MODULES[module])) if (module, edit[1]) not in REPORT_EXCEPTIONS]
-    assert not edits, f"{MODULES[module]}: pass the values to the function in report/ that makes the record: {edits}"
+    edits = [
+        edit
+        for edit in edits_of_reports(tree_of(MODULES[module]))
+        if (module, edit[1]) not in REPORT_EXCEPTIONS
+    ]
+    assert not edits, (
+        f"{MODULES[module]}: pass the values to the function in report/ that makes the "
+        f"record: {edits}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""The stages as functions: their composition equals the fused kernels, they run in a bare process, and a new method
-needs one module."""
+"""The stages as functions: their composition equals the fused kernels, they run in a bare process,
+and a new method needs one module.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ METHODS = {
     "boost_rare": neardup.MinHash(ngram=1, threshold=0.5, boost_rare=True),
     "above chance": neardup.MinHash(ngram=1, threshold=0.2, above_chance=True),
     "containment": neardup.MinHash(ngram=1, threshold=0.6, similarity="containment"),
-    "contained above chance": neardup.MinHash(ngram=1, threshold=0.4, similarity="containment", above_chance=True),
+    "contained above chance": neardup.MinHash(
+        ngram=1, threshold=0.4, similarity="containment", above_chance=True
+    ),
     "simhash": neardup.SimHash(max_distance=12),
     "hamming": neardup.SimHash(max_distance=12, confirm="hamming"),
     "wide": neardup.SimHash(bits=128, max_distance=16, ngram=2, threshold=0.3),
@@ -63,7 +66,9 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, find) -> tuple:
     keep=st.sampled_from(["first", "last", "longest"]),
     linkage=st.sampled_from(["sieve", "connected"]),
 )
-def test_the_fused_kernels_equal_the_composed_stages(name, texts, against, max_bucket_size, keep, linkage):
+def test_the_fused_kernels_equal_the_composed_stages(
+    name, texts, against, max_bucket_size, keep, linkage
+):
     def find() -> neardup.Deduplication:
         return run(
             texts[against:],
@@ -101,9 +106,13 @@ def test_clusters_of_which_full_buckets_hid_no_document_are_those_of_buckets_wit
 
 @pytest.mark.parametrize("name", NAMES)
 @given(texts=TEXTS, max_bucket_size=st.sampled_from([1, 3, None]))
-def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, texts, max_bucket_size):
+def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(
+    name, texts, max_bucket_size
+):
     def find() -> neardup.DuplicatePairs:
-        return neardup.find_pairs(table_of(texts), method=METHODS[name], max_bucket_size=max_bucket_size)
+        return neardup.find_pairs(
+            table_of(texts), method=METHODS[name], max_bucket_size=max_bucket_size
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         fused, composed = both_ways(patch, find)
@@ -111,7 +120,11 @@ def test_all_pairs_of_the_fused_kernels_are_those_of_the_composed_stages(name, t
 
 
 def test_pages_that_must_agree_in_structure_too_are_decided_alike(monkeypatch):
-    contents = ["one two three four five six seven", "one two three four five six eight", "seven of nine"]
+    contents = [
+        "one two three four five six seven",
+        "one two three four five six eight",
+        "seven of nine",
+    ]
     pages = [PAGE.format(kind, content * 3) for kind in ("a", "b b", "a c") for content in contents]
     method = neardup.MinHash(html="all", min_structure=0.4, threshold=0.5, ngram=1)
     fused, composed = both_ways(monkeypatch, lambda: run(pages, method))
@@ -120,7 +133,9 @@ def test_pages_that_must_agree_in_structure_too_are_decided_alike(monkeypatch):
 
 
 @given(
-    pairs=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.sampled_from([0.5, 0.75, 1.0]))),
+    pairs=st.lists(
+        st.tuples(st.integers(0, 8), st.integers(0, 8), st.sampled_from([0.5, 0.75, 1.0]))
+    ),
     copies=st.lists(st.integers(0, 8), min_size=9, max_size=9),
     against=st.integers(0, 3),
 )
@@ -128,7 +143,9 @@ def test_decide_is_the_sieve_as_the_design_states_it(pairs, copies, against):
     representative = np.arange(9, dtype=np.uint32)
     for position, first in enumerate(copies):
         representative[position] = representative[min(first, position)]
-    pairs = [(min(left, right), max(left, right), value) for left, right, value in pairs if left != right]
+    pairs = [
+        (min(left, right), max(left, right), value) for left, right, value in pairs if left != right
+    ]
     columns = list(zip(*pairs, strict=True)) or [(), (), ()]
     left, right = (np.array(column, np.uint32) for column in columns[:2])
     found = decide(left, right, np.array(columns[2], np.float64), representative, against)
@@ -167,10 +184,16 @@ for name, method in methods.items():
 pickle.dump(found, open("out", "wb"))
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    for name, (candidates, measured, duplicates) in pickle.loads((tmp_path / "out").read_bytes()).items():
+    for name, (candidates, measured, duplicates) in pickle.loads(
+        (tmp_path / "out").read_bytes()
+    ).items():
         method = methods[name]
         here = Described(features := method.describe(texts), method.summarise(features))
-        assert set(zip(candidates.left.tolist(), candidates.right.tolist(), strict=True)) <= {(0, 1), (0, 2), (1, 2)}
+        assert set(zip(candidates.left.tolist(), candidates.right.tolist(), strict=True)) <= {
+            (0, 1),
+            (0, 2),
+            (1, 2),
+        }
         again = method.measure(here, here, candidates.left, candidates.right)
         for measure in method.measures:
             np.testing.assert_array_equal(measured[measure.name], again[measure.name])
@@ -180,14 +203,24 @@ pickle.dump(found, open("out", "wb"))
 # What the code may not do: ask a method for its type, or name a scratch column where it is used.
 def calls_of(path: Path, *names: str) -> list[ast.Call]:
     calls = nodes_of(path, ast.Call)
-    return [call for call in calls if getattr(call.func, "id", getattr(call.func, "attr", None)) in names]
+    return [
+        call
+        for call in calls
+        if getattr(call.func, "id", getattr(call.func, "attr", None)) in names
+    ]
 
 
 TYPES = {"MinHash", "SimHash", "MinHashMethod", "SimHashMethod", "Bands", "Radius", "Samples"}
 TYPES |= {"BandLookup", "DistanceLookup", "SampleLookup"}
 
 
-@for_every([path for path in SOURCE.rglob("*.py") if not {"settings", "methods", "compat"} & set(path.parts)])
+@for_every(
+    [
+        path
+        for path in SOURCE.rglob("*.py")
+        if not {"settings", "methods", "compat"} & set(path.parts)
+    ]
+)
 def test_nothing_outside_settings_and_methods_asks_for_the_type_of_a_method_or_a_search(path):
     # Nor has a table by such types, which asks for them as well.
     asking = [call.args[1] for call in calls_of(path, "isinstance", "issubclass")]
@@ -211,7 +244,7 @@ NAMING = """
     agg alias array bitwise_not col collect_list count count_if drop explode expr filter first get_json_object greatest
     groupBy isnull join least max min orderBy partitionBy repartition repartitionByRange select selectExpr
     sortWithinPartitions struct subtract sum withColumn withColumnRenamed withColumns xxhash64
-"""
+"""  # noqa: E501
 SQL = {"as", "cast", "count", "int", "is", "left_anti", "left_semi", "not", "null", "or"}
 
 
@@ -222,8 +255,15 @@ def declared_columns() -> set[str]:
 
 
 def literals_of(call: ast.Call) -> list[str]:
-    parts = [*call.args, *(key for part in call.args if isinstance(part, ast.Dict) for key in part.keys)]
-    return [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    parts = [
+        *call.args,
+        *(key for part in call.args if isinstance(part, ast.Dict) for key in part.keys),
+    ]
+    return [
+        part.value
+        for part in parts
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
 
 
 @for_every([*(SOURCE / "engines" / "spark").rglob("*.py"), SOURCE / "methods" / "stages.py"])
@@ -240,7 +280,9 @@ def test_a_column_between_workers_is_declared_or_named_in_the_same_module(path):
                 assert set(re.findall(r"[a-z_]+", text)) <= known, f"{path}:{call.lineno} {text}"
     subscripts = nodes_of(path, ast.Subscript) if path.name == "stages.py" else []
     for name in (node.slice for node in subscripts if isinstance(node.slice, ast.Constant)):
-        assert not isinstance(name.value, str) or name.value in known, f"{path}:{name.lineno} {name.value}"
+        assert not isinstance(name.value, str) or name.value in known, (
+            f"{path}:{name.lineno} {name.value}"
+        )
 
 
 def test_rows_of_buckets_and_pairs_are_those_of_their_tables():
@@ -249,7 +291,14 @@ def test_rows_of_buckets_and_pairs_are_those_of_their_tables():
 
 
 def test_the_stages_load_no_engine_and_start_no_thread():
-    code = "import sys, threading, neardup.methods.stages as stages; print(threading.active_count(), *sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    code = (
+        "import sys, threading, neardup.methods.stages as stages; print(threading.active_count(), "
+        "*sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert found[0] == "1"
-    assert not {name for name in found if name.startswith(("pyspark", "neardup.engines", "neardup.stores"))}
+    assert not {
+        name for name in found if name.startswith(("pyspark", "neardup.engines", "neardup.stores"))
+    }

@@ -1,12 +1,14 @@
-"""Build ``src/neardup/kernels/grapheme_classes.npz``, by which cuts end between characters as readers see them.
+"""Build ``src/neardup/kernels/grapheme_classes.npz``, by which cuts end between characters as
+readers see them.
 
-``unicodedata`` does not have the property ``Grapheme_Cluster_Break``. The PyPI package ``regex`` has it, with the
-Unicode version that its description names. Run this with a Python that has ``regex`` and NumPy::
+``unicodedata`` does not have the property ``Grapheme_Cluster_Break``. The PyPI package ``regex``
+has it, with the Unicode version that its description names. Run this with a Python that has
+``regex`` and NumPy::
 
     python tools/build_grapheme_table.py
 
-It also writes ``tests/data/grapheme_clusters.txt``: texts, and where ``\\X`` of ``regex`` divides them. The same
-versions give the same bytes.
+It also writes ``tests/data/grapheme_clusters.txt``: texts, and where ``\\X`` of ``regex`` divides
+them. The same versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "neardup" / "kernels" / "grapheme_classes.npz"
 EXAMPLES = ROOT / "tests" / "data" / "grapheme_clusters.txt"
 
-# The classes in the order of their numbers, from 1 on, as in src/neardup/kernels/graphemes.py. A code point that has
-# several of these properties is of the last class.
+# The classes in the order of their numbers, from 1 on, as in src/neardup/kernels/graphemes.py. A
+# code point that has several of these properties is of the last class.
 CLASSES = {
     "pictograph": r"\p{Extended_Pictographic}",
     "consonant": r"\p{InCB=Consonant}",
@@ -36,8 +38,9 @@ CLASSES = {
     "non_joiner": r"[\p{GCB=Extend}--[\p{InCB=Extend}\p{InCB=Linker}]]",
     "linker": r"[\p{GCB=Extend}&&\p{InCB=Linker}]",
     "joiner": r"\p{GCB=ZWJ}",
-    # A few vowel signs and tone marks of Burmese and Tai Tham are left out of SpacingMark, since they are written
-    # beside their letter. Readers do not take them for characters, so no cut begins with them either.
+    # A few vowel signs and tone marks of Burmese and Tai Tham are left out of SpacingMark, since
+    # they are written beside their letter. Readers do not take them for characters, so no cut
+    # begins with them either.
     "spacing": r"[\p{GCB=SpacingMark}[\p{GCB=Other}&&\p{M}]]",
     "prepend": r"\p{GCB=Prepend}",
     "linker_letter": r"[\p{GCB=Other}&&\p{InCB=Linker}]",
@@ -61,7 +64,9 @@ def read_classes() -> np.ndarray:
         found = regex.compile(pattern, regex.VERSION1).finditer(characters)
         places = [match.start() for match in found]
         if not places:
-            raise SystemExit(f"No code point has {pattern}: the rules of this version of Unicode are others.")
+            raise SystemExit(
+                f"No code point has {pattern}: the rules of this version of Unicode are others."
+            )
         classes[places] = number
     return classes
 
@@ -76,19 +81,25 @@ def unicode_version() -> str:
 
 
 def make_examples(classes: np.ndarray) -> list[str]:
-    """Return lines such as ``÷ 0915 × 094D × 0937 ÷ 0061 ÷``: code points of all classes in random order."""
+    """Return lines such as ``÷ 0915 × 094D × 0937 ÷ 0061 ÷``: code points of all classes in random
+    order.
+    """
     chance = random.Random(29)
     members = [np.flatnonzero(classes == number).tolist() for number in range(len(CLASSES) + 1)]
     members[0] = [0x20, 0x61, 0x416, 0x4E2D, 0xE01, 0xE02]
     lines = []
     while len(lines) < NUM_EXAMPLES:
         kinds = chance.sample(range(len(members)), k=chance.choice([2, 3, 4]))
-        codes = [chance.choice(members[chance.choice(kinds)]) for _ in range(chance.randrange(2, 9))]
+        codes = [
+            chance.choice(members[chance.choice(kinds)]) for _ in range(chance.randrange(2, 9))
+        ]
         text = "".join(map(chr, codes))
         if any(0xD800 <= code < 0xE000 for code in codes) or BESIDE.search(text):
             continue
         divides = {match.start() for match in regex.finditer(r"\X", text)}
-        marked = [f"{'÷' if place in divides else '×'} {code:04X}" for place, code in enumerate(codes)]
+        marked = [
+            f"{'÷' if place in divides else '×'} {code:04X}" for place, code in enumerate(codes)
+        ]
         lines.append(" ".join([*marked, "÷"]))
     return lines
 
@@ -105,7 +116,10 @@ def main() -> None:
         starts=starts.astype(np.uint32),
         classes=classes[starts],
     )
-    source = f"# Made by tools/build_grapheme_table.py with regex {metadata('regex')['Version']}, Unicode {version}."
+    source = (
+        f"# Made by tools/build_grapheme_table.py with regex {metadata('regex')['Version']}, "
+        f"Unicode {version}."
+    )
     EXAMPLES.write_text("\n".join([source, *make_examples(classes), ""]), encoding="utf-8")
     print(f"{TABLE}: {TABLE.stat().st_size} bytes, {len(starts)} ranges, Unicode {version}")
 

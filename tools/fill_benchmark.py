@@ -14,7 +14,16 @@ LATEST = REPOSITORY / "benchmarks" / "results" / "latest.md"
 BEGIN, END = "<!-- benchmark -->\n", "<!-- /benchmark -->"
 _LINES_WITHOUT_PEERS = 8  # head, rule, three yardsticks, three runs of neardup
 _LEFT_OUT = ("wc -w", "pyarrow read", "neardup --write removed", "neardup, JSON lines")
-COLUMNS = ("tool", "version", "confirmed by", "wall, s", "peak, MB", "x copy", "found", "removed wrongly")
+COLUMNS = (
+    "tool",
+    "version",
+    "confirmed by",
+    "wall, s",
+    "peak, MB",
+    "x copy",
+    "found",
+    "removed wrongly",
+)
 CHINESE = {
     r"(\d+ MB) of text, ([\d,]+) documents:": r"\1 文本，\2 篇文档：",
     r"exact Jaccard": "精确 Jaccard",
@@ -61,4 +70,6 @@ if __name__ == "__main__":
         if "--check" not in sys.argv:
             (REPOSITORY / name).write_text(new, encoding="utf-8")
         elif old != new:
-            sys.exit(f"{name} has other figures than {LATEST.name}. Run python tools/fill_benchmark.py.")
+            sys.exit(
+                f"{name} has other figures than {LATEST.name}. Run python tools/fill_benchmark.py."
+            )

@@ -1,9 +1,11 @@
-"""Run the tools that measure, and put what they print into the pages, between the marks that name them.
+"""Run the tools that measure, and put what they print into the pages, between the marks that name
+them.
 
     python tools/fill_tables.py ../shared/data [measure_methods measure_estimators ...]
 
-A mark is a line `<!-- made by: tools/NAME.py ARGUMENTS -->`; what follows, up to `<!-- end -->`, is replaced. The tool
-is given the folder of the labelled sets before its arguments. All marks when no tool is named.
+A mark is a line `<!-- made by: tools/NAME.py ARGUMENTS -->`; what follows, up to `<!-- end -->`, is
+replaced. The tool is given the folder of the labelled sets before its arguments. All marks when no
+tool is named.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FOLDERS = ("docs", "benchmarks/results")
-MARK = re.compile(r"(?<=<!-- made by: )(tools/(\w+)\.py[^\n]*) -->\n(.*?)(?=<!-- end -->)", re.DOTALL)
+MARK = re.compile(
+    r"(?<=<!-- made by: )(tools/(\w+)\.py[^\n]*) -->\n(.*?)(?=<!-- end -->)", re.DOTALL
+)
 
 
 def fill(page: Path, folder: str, names: list[str]) -> None:
@@ -26,7 +30,9 @@ def fill(page: Path, folder: str, names: list[str]) -> None:
         tool, *arguments = command.split()
         print(f"{page.name}: {command}", file=sys.stderr)
         called = [sys.executable, str(REPOSITORY / tool), folder, *arguments]
-        printed = subprocess.run(called, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        printed = subprocess.run(
+            called, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.strip()
 
         def replaced(found: re.Match[str], command: str = command, printed: str = printed) -> str:
             return f"{command} -->\n\n{printed}\n\n" if found[1] == command else found[0]
@@ -40,6 +46,9 @@ if __name__ == "__main__":
     pages = [page for folder in FOLDERS for page in sorted((REPOSITORY / folder).glob("*.md"))]
     known = {name for page in pages for _, name, _ in MARK.findall(page.read_text())}
     if unknown := set(sys.argv[2:]) - known:
-        sys.exit(f"No page has a table by {', '.join(sorted(unknown))}. There are {', '.join(sorted(known))}.")
+        sys.exit(
+            f"No page has a table by {', '.join(sorted(unknown))}. There are "
+            f"{', '.join(sorted(known))}."
+        )
     for page in pages:
         fill(page, sys.argv[1], sys.argv[2:])

@@ -1,6 +1,8 @@
-"""Write docs/api.md from the public names, their signatures and docstrings, and the declared settings.
+"""Write docs/api.md from the public names, their signatures and docstrings, and the declared
+settings.
 
-`python tools/make_api_docs.py` writes it; with `--check` it fails if the page is not what the code says now.
+`python tools/make_api_docs.py` writes it; with `--check` it fails if the page is not what the code
+says now.
 """
 
 from __future__ import annotations
@@ -68,13 +70,13 @@ _HEAD = """# API
 
 Everything public can be imported from `neardup`, less common parts from `neardup.lsh`. `tools/make_api_docs.py`
 generates this page from the code. Arguments after the first are keyword-only. `neardup.__version__` is the version.
-"""
+"""  # noqa: E501
 _SETTINGS = """## Settings
 
 `MinHash`, `SimHash` and `Vectors` are the settings of a comparison, `Jieba` those of Chinese word segmentation.
 The other settings are arguments of `dedup` and `find_pairs`. A value outside its limits raises `SettingError`, which
 names the limits. On the command line `num_bands` is `--num-bands`, and so on.
-"""
+"""  # noqa: E501
 
 _INDEX = """## The index
 
@@ -84,7 +86,7 @@ _LSH = """## neardup.lsh
 
 Bands and blocks by themselves, and records that other results contain: `from neardup.lsh import Bands`, or
 `neardup.lsh.Bands`.
-"""
+"""  # noqa: E501
 
 
 def render() -> str:
@@ -92,7 +94,12 @@ def render() -> str:
     parts = [_HEAD, "## Functions\n", *map(_entry, FUNCTIONS), _SETTINGS]
     parts += map(_settings_table, (*METHODS, methods.Jieba, *ARGUMENTS))
     parts += ["## Methods by name\n", *map(_entry, PAGES)]
-    parts += ["## Results\n", *map(_entry, RESULTS), *_methods("Sweep"), _entry("Suggestion", suggestion)]
+    parts += [
+        "## Results\n",
+        *map(_entry, RESULTS),
+        *_methods("Sweep"),
+        _entry("Suggestion", suggestion),
+    ]
     parts += [_INDEX, _settings_table(IndexSettings)]
     parts += [
         _entry("Index"),
@@ -109,7 +116,9 @@ def render() -> str:
 def _entry(name: str, module: ModuleType = neardup) -> str:
     thing = getattr(module, name)
     doc = inspect.getdoc(thing) or ""
-    return f"### {name}\n\n```text\n{_signature(f'{module.__name__}.{name}', thing)}\n\n{doc}\n```\n"
+    return (
+        f"### {name}\n\n```text\n{_signature(f'{module.__name__}.{name}', thing)}\n\n{doc}\n```\n"
+    )
 
 
 def _methods(name: str) -> list[str]:
@@ -120,8 +129,12 @@ def _methods(name: str) -> list[str]:
         thing = getattr(owner, method)
         if method.startswith("_") or not callable(thing):
             continue
-        signature = _signature(f"{name}.{method}", thing).replace("(self, ", "(").replace("(self)", "()")
-        entries.append(f"#### {name}.{method}\n\n```text\n{signature}\n\n{inspect.getdoc(thing)}\n```\n")
+        signature = (
+            _signature(f"{name}.{method}", thing).replace("(self, ", "(").replace("(self)", "()")
+        )
+        entries.append(
+            f"#### {name}.{method}\n\n```text\n{signature}\n\n{inspect.getdoc(thing)}\n```\n"
+        )
     return entries
 
 
@@ -144,7 +157,9 @@ def _default(value: Any) -> str:
 
 
 def _settings_table(settings: type) -> str:
-    title = f"Arguments of dedup: {ARGUMENTS[settings]}" if settings in ARGUMENTS else settings.__name__
+    title = (
+        f"Arguments of dedup: {ARGUMENTS[settings]}" if settings in ARGUMENTS else settings.__name__
+    )
     lines = [f"### {title}\n", "| name | default | accepted | meaning |", "|---|---|---|---|"]
     for field in dataclasses.fields(settings):
         constraint = field.metadata["constraint"]
@@ -166,4 +181,7 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(page, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-        sys.exit(f"{PAGE.name} is not what the code says now. Run make write-docs, and look at what changed.")
+        sys.exit(
+            f"{PAGE.name} is not what the code says now. Run make write-docs, and look at "
+            "what changed."
+        )

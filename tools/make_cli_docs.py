@@ -1,6 +1,7 @@
 """Write docs/command-line.md from the help texts of the commands.
 
-`python tools/make_cli_docs.py` writes it; with `--check` it fails if the page is not what the code says now.
+`python tools/make_cli_docs.py` writes it; with `--check` it fails if the page is not what the code
+says now.
 """
 
 from __future__ import annotations
@@ -27,17 +28,25 @@ declaration.
 - An installed wheel has a manual page for each command: `man neardup-dedup`, in a virtual environment
   `man .venv/share/man/man1/neardup-dedup.1`.
 - `neardup` is also `python -m neardup`.
-"""
+"""  # noqa: E501
 
 
 def render() -> str:
     """Return the page."""
-    return "\n".join([_HEAD, _section("neardup", cli), *(_section(f"neardup {n}", c) for n, c in every_command())])
+    return "\n".join(
+        [
+            _HEAD,
+            _section("neardup", cli),
+            *(_section(f"neardup {n}", c) for n, c in every_command()),
+        ]
+    )
 
 
 def _section(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=name, terminal_width=80, **command.context_settings)
-    text = command.get_help_all(context) if isinstance(command, Command) else command.get_help(context)
+    text = (
+        command.get_help_all(context) if isinstance(command, Command) else command.get_help(context)
+    )
     return f"## {name}\n\n```text\n{text.rstrip()}\n```\n"
 
 
@@ -46,4 +55,7 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(page, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-        sys.exit(f"{PAGE.name} is not what the commands say now. Run make write-docs, and look at what changed.")
+        sys.exit(
+            f"{PAGE.name} is not what the commands say now. Run make write-docs, and look at "
+            "what changed."
+        )

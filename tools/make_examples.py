@@ -2,8 +2,9 @@
 
     python tools/make_examples.py ../shared/data
 
-Whole groups of related texts are drawn, by a hash of their name, so that a sample has as many near-duplicates as the
-set it comes from, and the same sets give the same sample. Needs pyarrow only.
+Whole groups of related texts are drawn, by a hash of their name, so that a sample has as many
+near-duplicates as the set it comes from, and the same sets give the same sample. Needs pyarrow
+only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 TARGET = Path(__file__).resolve().parent.parent / "examples" / "data"
-OLD_BEFORE = "2022-07-01"  # terms-old.jsonl.zst holds versions before this day, terms-new.jsonl.zst those since
+# terms-old.jsonl.zst holds versions before this day, terms-new.jsonl.zst those since
+OLD_BEFORE = "2022-07-01"
 Record = dict[str, Any]
 
 
@@ -33,8 +35,11 @@ def read_records(path: Path) -> list[Record]:
         return [json.loads(line) for line in stream.read().splitlines()]
 
 
-def draw_groups(records: list[Record], max_bytes: int, wanted: Callable[[list[Record]], bool]) -> list[Record]:
-    """Return the records of whole groups, drawn by the hash of their name, up to so many bytes of text.
+def draw_groups(
+    records: list[Record], max_bytes: int, wanted: Callable[[list[Record]], bool]
+) -> list[Record]:
+    """Return the records of whole groups, drawn by the hash of their name, up to so many bytes of
+    text.
 
     A record without a group is one by itself. The records keep their order.
     """
@@ -58,13 +63,18 @@ def shorter_than(limit: int) -> Callable[[list[Record]], bool]:
 
 def write_parquet(records: list[Record], columns: tuple[str, ...], path: Path) -> None:
     """Write some columns as Parquet."""
-    table = pa.table({name: pa.array([record[name] for record in records], pa.string()) for name in columns})
+    table = pa.table(
+        {name: pa.array([record[name] for record in records], pa.string()) for name in columns}
+    )
     pq.write_table(table, path, compression="zstd", compression_level=19)
 
 
 def write_jsonl(records: list[Record], columns: tuple[str, ...], path: Path) -> None:
     """Write some columns as JSON lines, compressed by zstd."""
-    lines = [json.dumps({name: record[name] for name in columns}, ensure_ascii=False) + "\n" for record in records]
+    lines = [
+        json.dumps({name: record[name] for name in columns}, ensure_ascii=False) + "\n"
+        for record in records
+    ]
     codec = pa.Codec("zstd", compression_level=19)
     path.write_bytes(codec.compress("".join(lines).encode(), asbytes=True))
 
@@ -76,8 +86,18 @@ PAGES = {  # of html_sites/docs: by package and the end of the id
         "c3ref/log.html",
         "enable_load_extension.html",
     ),
-    "libboost1.74-doc": ("years_duration.html", "gradian.html", "absolute.html", "unary_minus.html"),
-    "postgresql-doc-15": ("sql-alterlargeobject.html", "sql-load.html", "sql-dropextension.html", "dml-insert.html"),
+    "libboost1.74-doc": (
+        "years_duration.html",
+        "gradian.html",
+        "absolute.html",
+        "unary_minus.html",
+    ),
+    "postgresql-doc-15": (
+        "sql-alterlargeobject.html",
+        "sql-load.html",
+        "sql-dropextension.html",
+        "dml-insert.html",
+    ),
 }
 MIRROR = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} - a mirror</title></head>
@@ -88,15 +108,19 @@ MIRROR = """<!DOCTYPE html>
 </article></main>
 <footer><small>Copied for the example.</small></footer>
 </body></html>
-"""
+"""  # noqa: E501
 
 
 def write_pages(records: list[Record]) -> None:
-    """Write three pages as files, and all of them as the responses of a WARC file, a gzip member each."""
+    """Write three pages as files, and all of them as the responses of a WARC file, a gzip member
+    each.
+    """
     pages = {}
     for package, ends in PAGES.items():
         for end in ends:
-            page = next(one for one in records if one["site"] == package and one["id"].endswith("/" + end))
+            page = next(
+                one for one in records if one["site"] == package and one["id"].endswith("/" + end)
+            )
             pages[f"{package.split('-')[0]}/{end.rsplit('/', 1)[-1]}"] = page["html"]
     original = pages["sqlite3/stmt_busy.html"]
     title = re.search("<title>(.*?)</title>", original)
@@ -112,15 +136,21 @@ def write_pages(records: list[Record]) -> None:
         (TARGET / "pages" / file).write_text(pages[name], encoding="utf-8")
     with open(TARGET / "crawl.warc.gz", "wb") as archive:
         for number, (name, page) in enumerate(pages.items()):
-            archive.write(gzip.compress(_response(number, f"https://docs.example.org/{name}", page), mtime=0))
+            archive.write(
+                gzip.compress(_response(number, f"https://docs.example.org/{name}", page), mtime=0)
+            )
 
 
 def _response(number: int, url: str, page: str) -> bytes:
     """Return a WARC record of a page."""
     body = page.encode()
-    block = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    block = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode()  # noqa: E501
+        + body
+    )
     head = (
-        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2026-11-01T00:00:{number:02}Z\r\n"
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: "
+        f"2026-11-01T00:00:{number:02}Z\r\n"
         f"WARC-Record-ID: <urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, url)}>\r\n"
         f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
     )
@@ -137,9 +167,17 @@ def make(sets: Path) -> None:
     write_parquet(drawn, ("id", "text", "license", "kind"), TARGET / "licenses.parquet")
 
     laws = read_records(sets / "zh_laws" / "data.jsonl.zst")
-    several = {law["cluster"] for law in laws if sum(law["cluster"] == other["cluster"] for other in laws) > 1}
-    drawn = draw_groups([law for law in laws if law["cluster"] in several], 900_000, shorter_than(9_000))
-    single = draw_groups([law for law in laws if law["cluster"] not in several], 400_000, shorter_than(9_000))
+    several = {
+        law["cluster"]
+        for law in laws
+        if sum(law["cluster"] == other["cluster"] for other in laws) > 1
+    }
+    drawn = draw_groups(
+        [law for law in laws if law["cluster"] in several], 900_000, shorter_than(9_000)
+    )
+    single = draw_groups(
+        [law for law in laws if law["cluster"] not in several], 400_000, shorter_than(9_000)
+    )
     for record in drawn + single:
         record["title"] = record["cluster"]
     write_parquet(drawn + single, ("id", "text", "title", "date"), TARGET / "laws.parquet")
@@ -148,17 +186,34 @@ def make(sets: Path) -> None:
     for record in terms:
         record["document"] = record["cluster"]
     columns = ("id", "text", "document", "date")
-    drawn = draw_groups(terms, 1_300_000, lambda group: len(group) > 2 and shorter_than(14_000)(group))
-    write_jsonl([term for term in drawn if term["date"] < OLD_BEFORE], columns, TARGET / "terms-old.jsonl.zst")
-    write_jsonl([term for term in drawn if term["date"] >= OLD_BEFORE], columns, TARGET / "terms-new.jsonl.zst")
+    drawn = draw_groups(
+        terms, 1_300_000, lambda group: len(group) > 2 and shorter_than(14_000)(group)
+    )
+    write_jsonl(
+        [term for term in drawn if term["date"] < OLD_BEFORE],
+        columns,
+        TARGET / "terms-old.jsonl.zst",
+    )
+    write_jsonl(
+        [term for term in drawn if term["date"] >= OLD_BEFORE],
+        columns,
+        TARGET / "terms-new.jsonl.zst",
+    )
     for term in terms:
-        if term["cluster"] == "Firefox / Terms of Service" and term["date"] in ("2025-02-28", "2025-03-01"):
-            (TARGET / f"firefox-terms-{term['date']}.txt").write_text(term["text"].rstrip() + "\n", encoding="utf-8")
+        if term["cluster"] == "Firefox / Terms of Service" and term["date"] in (
+            "2025-02-28",
+            "2025-03-01",
+        ):
+            (TARGET / f"firefox-terms-{term['date']}.txt").write_text(
+                term["text"].rstrip() + "\n", encoding="utf-8"
+            )
 
     poems = read_records(sets / "zh_poetry" / "data.jsonl.zst")
     pairs = [poem for poem in poems if poem["cluster"] is not None]
     drawn = draw_groups(pairs, 180_000, shorter_than(400))
-    drawn += draw_groups([poem for poem in poems if poem["cluster"] is None], 100_000, shorter_than(400))
+    drawn += draw_groups(
+        [poem for poem in poems if poem["cluster"] is None], 100_000, shorter_than(400)
+    )
     write_jsonl(drawn, ("id", "text", "author", "title", "edition"), TARGET / "poems.jsonl.zst")
 
 

@@ -1,6 +1,7 @@
 """Write docs/http.md from the OpenAPI document and the settings of the service.
 
-`python tools/make_http_docs.py` writes it; with `--check` it fails if the page is not what the code says now.
+`python tools/make_http_docs.py` writes it; with `--check` it fails if the page is not what the code
+says now.
 """
 
 from __future__ import annotations
@@ -28,9 +29,18 @@ def render() -> str:
         for path, methods in api["paths"].items()
         for method, record in methods.items()
     ]
-    messages = [_message(name, schema) for name, schema in sorted(api["components"]["schemas"].items())]
+    messages = [
+        _message(name, schema) for name, schema in sorted(api["components"]["schemas"].items())
+    ]
     return "\n".join(
-        [TEXT.read_text(encoding="utf-8"), _settings(), "## Operations\n", *operations, "## Messages\n", *messages]
+        [
+            TEXT.read_text(encoding="utf-8"),
+            _settings(),
+            "## Operations\n",
+            *operations,
+            "## Messages\n",
+            *messages,
+        ]
     )
 
 
@@ -39,7 +49,9 @@ def _operation(method: str, path: str, record: dict[str, Any], schemas: dict[str
     [status, *errors] = [code for code in record["responses"] if code != "default"]
     lines = [f"### {method} {path}\n", f"{record['summary']}\n", f"- Role: {role}."]
     if "requestBody" in record:
-        lines.append(f"- Body: {_link(record['requestBody']['content']['application/json']['schema'])}.")
+        lines.append(
+            f"- Body: {_link(record['requestBody']['content']['application/json']['schema'])}."
+        )
     media_type, content = next(iter(record["responses"][status]["content"].items()))
     shown = _link(content["schema"]) if "$ref" in content["schema"] else f"`{media_type}`"
     lines.append(f"- Answer: {status}, {shown}.")
@@ -87,7 +99,11 @@ def _type(schema: dict[str, Any]) -> str:
 def _settings() -> str:
     lines = ["| option | default | meaning |", "|---|---|---|"]
     for field in dataclasses.fields(ServiceSettings):
-        default = f"{field.default:,}" if isinstance(field.default, int) and field.name != "port" else field.default
+        default = (
+            f"{field.default:,}"
+            if isinstance(field.default, int) and field.name != "port"
+            else field.default
+        )
         help_text = constraints_of(ServiceSettings)[field.name].help
         lines.append(f"| `--{field.name.replace('_', '-')}` | {default} | {help_text} |")
     return "\n".join(lines) + "\n"

@@ -1,33 +1,38 @@
-"""Make labelled collections of kinds that the sets of docs/accuracy.md do not have, to try rules on unseen texts.
+"""Make labelled collections of kinds that the sets of docs/accuracy.md do not have, to try rules on
+unseen texts.
 
-    python tools/make_kinds.py kinds/ --man /usr/share/man OTHER_RELEASE/share/man --python LIB_OF_3.8 LIB_OF_3.12 \\
-        --wheels wheels/ --doc /usr/share/doc
+    python tools/make_kinds.py kinds/ --man /usr/share/man OTHER_RELEASE/share/man --python
+        LIB_OF_3.8 LIB_OF_3.12 \\ --wheels wheels/ --doc /usr/share/doc
 
-Writes kinds/KIND.jsonl, a document a line with id, text and cluster: `neardup evaluate kinds/manuals.jsonl` reads it,
-and any tool that takes a folder of labelled files. A kind without enough of its source is left out. The same
-sources give the same files.
+Writes kinds/KIND.jsonl, a document a line with id, text and cluster: `neardup evaluate
+kinds/manuals.jsonl` reads it, and any tool that takes a folder of labelled files. A kind without
+enough of its source is left out. The same sources give the same files.
 
 From texts of this machine; the label is the name that releases share:
 
-manuals : pages of man1 in the folders of --man, without their macros; cluster: the name of the page, so that two
-    releases of a program are one. Name no folders of translations.
-docstrings : all docstrings of a module below the folders of --python, which are the libraries of several releases;
-    cluster: the path of the module.
-readmes : descriptions in the METADATA of wheels and installed packages below --wheels, several versions of each;
-    `pip download --no-deps --dest wheels/ NAME==VERSION` gets them. cluster: the name of the package.
-changelogs : the oldest 20,000 characters of changelog.gz in packages below --doc, and the same without the newest tenth
-    and quarter of the lines; cluster: the text of the oldest half, which packages of one source share.
+manuals : pages of man1 in the folders of --man, without their macros; cluster: the name of the
+    page, so that two releases of a program are one. Name no folders of translations.
+docstrings : all docstrings of a module below the folders of --python, which are the libraries of
+    several releases; cluster: the path of the module.
+readmes : descriptions in the METADATA of wheels and installed packages below --wheels, several
+    versions of each; `pip download --no-deps --dest wheels/ NAME==VERSION` gets them. cluster: the
+    name of the package.
+changelogs : the oldest 20,000 characters of changelog.gz in packages below --doc, and the same
+    without the newest tenth and quarter of the lines; cluster: the text of the oldest half, which
+    packages of one source share.
 
 Generated from paragraphs of these texts; the rules are the label:
 
-threads : messages of 1 to 4 paragraphs, delivered by one or two lists of three, each with its own header and footer. A
-    reply quotes all of the message before it with "> ", and adds 1 or 2 paragraphs. cluster: the message; a reply is
-    another.
-subtitles : 60 lines of up to 60 characters, with times. Other versions of a film are 1 to 90 seconds late, join the
-    first two of each five lines, leave 3 % of the words out, and replace 1 % of the characters. cluster: the film.
-products : the paragraph of a series and the 12 numbers of a model, in 1 to 4 shops. A shop has its own title, price,
-    closing sentence and one of two wordings, and leaves out up to 3 numbers. Models of a series share the paragraph and
-    8 of the numbers or more. cluster: the model, in all its colours.
+threads : messages of 1 to 4 paragraphs, delivered by one or two lists of three, each with its own
+    header and footer. A reply quotes all of the message before it with "> ", and adds 1 or 2
+    paragraphs. cluster: the message; a reply is another.
+subtitles : 60 lines of up to 60 characters, with times. Other versions of a film are 1 to 90
+    seconds late, join the first two of each five lines, leave 3 % of the words out, and replace 1 %
+    of the characters. cluster: the film.
+products : the paragraph of a series and the 12 numbers of a model, in 1 to 4 shops. A shop has its
+    own title, price, closing sentence and one of two wordings, and leaves out up to 3 numbers.
+    Models of a series share the paragraph and 8 of the numbers or more. cluster: the model, in all
+    its colours.
 """
 
 from __future__ import annotations
@@ -60,14 +65,34 @@ LISTS = {
     ),
     "news": ("Newsgroups: comp.misc\nPath: news.example!not-for-mail\n", ""),
 }
-COLOURS, MAKERS = ("black", "white", "silver", "red"), ("Arden", "Belmont", "Corvid", "Dunmore", "Elster", "Fjord")
+COLOURS, MAKERS = (
+    ("black", "white", "silver", "red"),
+    ("Arden", "Belmont", "Corvid", "Dunmore", "Elster", "Fjord"),
+)
 TRAITS = (
-    *("weight", "width", "height", "depth", "battery life", "screen size", "memory", "storage", "power", "range"),
+    *(
+        "weight",
+        "width",
+        "height",
+        "depth",
+        "battery life",
+        "screen size",
+        "memory",
+        "storage",
+        "power",
+        "range",
+    ),
     *("resolution", "refresh rate"),
 )
 SHOPS = {
-    "{name}: {value}": ("Free returns within 30 days.", "Order today, shipped tomorrow. All prices include tax."),
-    "{value} {name}": ("Two years of warranty from the date of purchase.", "Pick it up in one of our stores."),
+    "{name}: {value}": (
+        "Free returns within 30 days.",
+        "Order today, shipped tomorrow. All prices include tax.",
+    ),
+    "{value} {name}": (
+        "Two years of warranty from the date of purchase.",
+        "Pick it up in one of our stores.",
+    ),
 }
 
 
@@ -85,10 +110,16 @@ def manuals(folders: Iterable[Path]) -> Iterator[Document]:
         for path in sorted(folder.glob("man1/*.1*")):
             data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             lines = [
-                line for line in data.decode("utf-8", "replace").splitlines() if not re.match(r"[.']\s*\\\"", line)
+                line
+                for line in data.decode("utf-8", "replace").splitlines()
+                if not re.match(r"[.']\s*\\\"", line)
             ]
             text = re.sub(r"(?m)^[.']\s*[A-Za-z]+ ?", "", "\n".join(lines))
-            text = re.sub(r"\\f(?:\(..|\[.*?\]|.)|\\&|\\c", "", text).replace("\\-", "-").replace("\\e", "\\")
+            text = (
+                re.sub(r"\\f(?:\(..|\[.*?\]|.)|\\&|\\c", "", text)
+                .replace("\\-", "-")
+                .replace("\\e", "\\")
+            )
             yield Document(str(path), text, path.name.removesuffix(".gz"))
 
 
@@ -114,13 +145,21 @@ def readmes(folders: Iterable[Path]) -> Iterator[Document]:
         for path in sorted([*folder.rglob("*.whl"), *folder.rglob("*.dist-info/METADATA")]):
             if path.suffix == ".whl":
                 with zipfile.ZipFile(path) as wheel:
-                    (name,) = (name for name in wheel.namelist() if re.fullmatch(r"[^/]*\.dist-info/METADATA", name))
+                    (name,) = (
+                        name
+                        for name in wheel.namelist()
+                        if re.fullmatch(r"[^/]*\.dist-info/METADATA", name)
+                    )
                     data = wheel.read(name)
             else:
                 data = path.read_bytes()
             head, _, body = data.decode("utf-8", "replace").replace("\r\n", "\n").partition("\n\n")
             package = re.search(r"(?m)^Name: (.*)$", head)
-            yield Document(str(path), body, re.sub(r"[-_.]+", "-", package[1].lower()) if package else str(path))
+            yield Document(
+                str(path),
+                body,
+                re.sub(r"[-_.]+", "-", package[1].lower()) if package else str(path),
+            )
 
 
 def changelogs(folders: Iterable[Path]) -> Iterator[Document]:
@@ -129,10 +168,14 @@ def changelogs(folders: Iterable[Path]) -> Iterator[Document]:
         for path in sorted(folder.glob("*/changelog.gz")):
             if path.is_symlink():
                 continue
-            lines = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")[-20_000:].splitlines()
+            lines = (
+                gzip.decompress(path.read_bytes()).decode("utf-8", "replace")[-20_000:].splitlines()
+            )
             cluster = hashlib.sha256("\n".join(lines[len(lines) // 2 :]).encode()).hexdigest()[:16]
             for share in (0, 10, 25):
-                yield Document(f"{path}-{share}", "\n".join(lines[len(lines) * share // 100 :]), cluster)
+                yield Document(
+                    f"{path}-{share}", "\n".join(lines[len(lines) * share // 100 :]), cluster
+                )
 
 
 def threads(paragraphs: list[str]) -> Iterator[Document]:
@@ -153,19 +196,25 @@ def threads(paragraphs: list[str]) -> Iterator[Document]:
 def subtitles(paragraphs: list[str]) -> Iterator[Document]:
     """Yield films, each in one to four versions."""
     draw = random.Random(SEED)
-    sentences = sorted({one for text in paragraphs for one in re.findall(r"[A-Z][^.!?\n]{15,59}[.!?]", text)})
+    sentences = sorted(
+        {one for text in paragraphs for one in re.findall(r"[A-Z][^.!?\n]{15,59}[.!?]", text)}
+    )
     for film in range(300 if len(sentences) >= 60 else 0):
         lines = draw.sample(sentences, 60)
         for version in range(draw.randint(1, 4)):
             late, shown = draw.randint(1, 90) * bool(version), lines
             if version:
                 joined = [
-                    f"{left} {right}" if place % 5 == 0 else left for place, (left, right) in enumerate(pairwise(lines))
+                    f"{left} {right}" if place % 5 == 0 else left
+                    for place, (left, right) in enumerate(pairwise(lines))
                 ]
                 kept = [line for place, line in enumerate(joined) if place % 5 != 1]
-                shown = [" ".join(word for word in line.split() if draw.random() > 0.03) for line in kept]
                 shown = [
-                    "".join(draw.choice("lI1o0") if draw.random() < 0.01 else sign for sign in line) for line in shown
+                    " ".join(word for word in line.split() if draw.random() > 0.03) for line in kept
+                ]
+                shown = [
+                    "".join(draw.choice("lI1o0") if draw.random() < 0.01 else sign for sign in line)
+                    for line in shown
                 ]
             cues = [f"00:{s // 60:02}:{s % 60:02}\n{line}" for s, line in enumerate(shown, late)]
             yield Document(f"{film}-{version}", "\n\n".join(cues), str(film))
@@ -176,21 +225,33 @@ def products(paragraphs: list[str]) -> Iterator[Document]:
     draw = random.Random(SEED)
     shops = [(wording, closing) for wording, closings in SHOPS.items() for closing in closings]
     for series in range(80):
-        name, shared = f"{draw.choice(MAKERS)} {series + 100}", {trait: draw.randint(10, 9999) for trait in TRAITS}
+        name, shared = (
+            f"{draw.choice(MAKERS)} {series + 100}",
+            {trait: draw.randint(10, 9999) for trait in TRAITS},
+        )
         about = draw.choice(paragraphs)
         for model in range(draw.randint(2, 5)):
             values = shared | {trait: draw.randint(10, 9999) for trait in draw.sample(TRAITS, 4)}
             for shop in draw.sample(range(len(shops)), draw.randint(1, len(shops))):
                 wording, closing = shops[shop]
                 left_out = draw.sample(TRAITS, draw.randint(0, 3))
-                lines = [wording.format(name=trait, value=values[trait]) for trait in TRAITS if trait not in left_out]
-                title = f"{name} model {chr(65 + model)}, {draw.choice(COLOURS)}, {draw.randint(20, 900)}.99"
+                lines = [
+                    wording.format(name=trait, value=values[trait])
+                    for trait in TRAITS
+                    if trait not in left_out
+                ]
+                title = (
+                    f"{name} model {chr(65 + model)}, {draw.choice(COLOURS)}, "
+                    f"{draw.randint(20, 900)}.99"
+                )
                 text = "\n".join([title, about, *lines, closing])
                 yield Document(f"{series}-{model}-{shop}", text, f"{series}-{model}")
 
 
 def draw_clusters(documents: Iterable[Document], most: int) -> list[Document]:
-    """Return at most so many documents of whole clusters, drawn by a hash; at most half of them alone in theirs."""
+    """Return at most so many documents of whole clusters, drawn by a hash; at most half of them
+    alone in theirs.
+    """
     clusters: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         if len(document.text) >= MIN_CHARACTERS:
@@ -206,9 +267,13 @@ def draw_clusters(documents: Iterable[Document], most: int) -> list[Document]:
 
 def main() -> None:
     """Write the collections."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="the folder to write to")
-    parser.add_argument("--most", type=int, default=2000, help="documents of a kind at most; default 2000")
+    parser.add_argument(
+        "--most", type=int, default=2000, help="documents of a kind at most; default 2000"
+    )
     real = {"man": manuals, "python": docstrings, "wheels": readmes, "doc": changelogs}
     for option in real:
         parser.add_argument(f"--{option}", type=Path, nargs="+", default=[], metavar="FOLDER")
@@ -216,16 +281,21 @@ def main() -> None:
     warnings.simplefilter("ignore", SyntaxWarning)  # of the modules that are parsed
     arguments.folder.mkdir(parents=True, exist_ok=True)
     found = {
-        kind.__name__: draw_clusters(kind(getattr(arguments, name)), arguments.most) for name, kind in real.items()
+        kind.__name__: draw_clusters(kind(getattr(arguments, name)), arguments.most)
+        for name, kind in real.items()
     }
     texts = (one for name in ("manuals", "docstrings", "readmes") for one in found[name])
-    paragraphs = sorted({part.strip() for one in texts for part in one.text.split("\n\n") if 80 < len(part) < 1200})
+    paragraphs = sorted(
+        {part.strip() for one in texts for part in one.text.split("\n\n") if 80 < len(part) < 1200}
+    )
     if len(paragraphs) >= 4:
         for make in (threads, subtitles, products):
             found[make.__name__] = draw_clusters(make(paragraphs), arguments.most)
     for name, documents in found.items():
         if documents:
-            lines = [json.dumps(document._asdict(), ensure_ascii=False) + "\n" for document in documents]
+            lines = [
+                json.dumps(document._asdict(), ensure_ascii=False) + "\n" for document in documents
+            ]
             (arguments.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
             clusters = len({document.cluster for document in documents})
             sys.stdout.write(f"{name}: {len(documents):,} documents in {clusters:,} clusters\n")

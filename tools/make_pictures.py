@@ -1,7 +1,8 @@
 """Make the pictures of the README and the docs from a real run: docs/pictures/*.svg and *.png.
 
-`python tools/make_pictures.py` runs the commands below on examples/data, exports the terminal as SVG with Rich, and
-photographs report.html with a headless Chromium. It needs `chromium` on the path.
+`python tools/make_pictures.py` runs the commands below on examples/data, exports the terminal as
+SVG with Rich, and photographs report.html with a headless Chromium. It needs `chromium` on the
+path.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ COMPARE = "neardup compare firefox-terms-2025-02-28.txt firefox-terms-2025-03-01
 SHOWN = "mit-old-style-no-advert_18.RULE"  # a removed licence whose difference fits on a screen
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
-from reference.browser import Browser  # noqa: E402  # the browser that the tests of report.html drive
+from reference.browser import Browser  # noqa: E402 - the browser that the tests drive
 
 
 def run_in(folder: Path, command: str) -> str:
@@ -45,7 +46,9 @@ def run_in(folder: Path, command: str) -> str:
 
 def draw_terminal(name: str, shown: list[tuple[str, str]]) -> None:
     """Write commands and their outputs as an SVG without a font to download."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
+    console = Console(
+        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False
+    )
     for command, output in shown:
         console.print(Text("$ ", "green") + Text(command, "bold"))
         console.print(Text.from_ansi(output.strip("\n")))
@@ -59,13 +62,17 @@ def draw_terminal(name: str, shown: list[tuple[str, str]]) -> None:
 def photograph(browser: Browser, name: str, *, top: float, height: float, width: int) -> None:
     """Write a strip of the page that is shown as PNG."""
     clip = {"x": 0, "y": top, "width": width, "height": height, "scale": 1}
-    taken = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+    taken = browser.call(
+        "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
+    )
     (PICTURES / name).write_bytes(base64.b64decode(taken["data"]))
 
 
 def photograph_report(report: Path, profile: Path) -> None:
     """Write the head of the report, and one removed document beside the kept one."""
-    program = shutil.which("chromium") or sys.exit("chromium is not on the path. Install it and run this again.")
+    program = shutil.which("chromium") or sys.exit(
+        "chromium is not on the path. Install it and run this again."
+    )
     browser = Browser(program, profile)
     width = 1280
     try:
@@ -90,7 +97,9 @@ _OPEN = """
 
 
 def main() -> None:
-    """Run the commands in an empty folder beside a copy of the examples, and write every picture."""
+    """Run the commands in an empty folder beside a copy of the examples, and write every
+    picture.
+    """
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

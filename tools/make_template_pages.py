@@ -1,11 +1,12 @@
-"""Make benchmarks/work/templates.jsonl.zst: pages by the themes of generators of documentation, a dozen of each.
+"""Make benchmarks/work/templates.jsonl.zst: pages by the themes of generators of documentation, a
+dozen of each.
 
     python tools/make_template_pages.py
 
-Run by `make accuracy`, with the packages of benchmarks/requirements-templates.txt. The texts are invented words, other
-ones for each theme: two pages of one template share no content, and the seeds are fixed. Bodies of scripts and styles
-are emptied. Of Sphinx's own themes those are left out whose layout differs from another one's in a few tags only
-(classic, pyramid, sphinxdoc, bizstyle).
+Run by `make accuracy`, with the packages of benchmarks/requirements-templates.txt. The texts are
+invented words, other ones for each theme: two pages of one template share no content, and the seeds
+are fixed. Bodies of scripts and styles are emptied. Of Sphinx's own themes those are left out whose
+layout differs from another one's in a few tags only (classic, pyramid, sphinxdoc, bizstyle).
 """
 
 from __future__ import annotations
@@ -73,10 +74,20 @@ SPHINX = {
     "sphinx_book_theme": "",
     "piccolo_theme": "",
     "shibuya": "",
-    "sphinx_material": "extensions.append('sphinx_material'); html_sidebars = {'**': ['globaltoc.html']}",
+    "sphinx_material": "extensions.append('sphinx_material'); html_sidebars = {'**': ['globaltoc.html']}",  # noqa: E501
     "sphinxawesome_theme": "",
 }
-MKDOCS = ("mkdocs", "readthedocs", "material", "cinder", "ivory", "gitbook", "terminal", "windmill", "cerulean")
+MKDOCS = (
+    "mkdocs",
+    "readthedocs",
+    "material",
+    "cinder",
+    "ivory",
+    "gitbook",
+    "terminal",
+    "windmill",
+    "cerulean",
+)
 NIKOLA = ("bootblog4", "base")
 NBCONVERT = ("classic", "lab")
 
@@ -93,7 +104,9 @@ def paragraph(draw: random.Random) -> str:
     """Return a paragraph, at times with a link, strong words or code."""
     text = words(draw, 5, 25).capitalize() + "."
     link = f" See [{words(draw, 1, 3)}](https://example.org/{draw.choice(WORDS)})."
-    return text + draw.choice(["", "", link, f" **{words(draw, 1, 3)}**.", f" `{draw.choice(WORDS)}`."])
+    return text + draw.choice(
+        ["", "", link, f" **{words(draw, 1, 3)}**.", f" `{draw.choice(WORDS)}`."]
+    )
 
 
 def listed(draw: random.Random) -> str:
@@ -104,7 +117,8 @@ def listed(draw: random.Random) -> str:
 def code(draw: random.Random) -> str:
     """Return a piece of a program."""
     lines = "\n".join(
-        f"{draw.choice(WORDS)} = {draw.choice(WORDS)}({draw.randint(1, 99)})" for _ in range(draw.randint(1, 8))
+        f"{draw.choice(WORDS)} = {draw.choice(WORDS)}({draw.randint(1, 99)})"
+        for _ in range(draw.randint(1, 8))
     )
     return f"```python\n{lines}\n```"
 
@@ -112,7 +126,9 @@ def code(draw: random.Random) -> str:
 def table(draw: random.Random) -> str:
     """Return a table."""
     columns = draw.randint(2, 4)
-    rows = [" | ".join(words(draw, 1, 3) for _ in range(columns)) for _ in range(draw.randint(2, 8))]
+    rows = [
+        " | ".join(words(draw, 1, 3) for _ in range(columns)) for _ in range(draw.randint(2, 8))
+    ]
     return "\n".join(f"| {row} |" for row in [rows[0], " | ".join(["---"] * columns), *rows[1:]])
 
 
@@ -148,7 +164,9 @@ def function(draw: random.Random) -> str:
 def make_class(draw: random.Random) -> str:
     """Return a class with methods."""
     methods = [f"    def {function(draw)}" for _ in range(draw.randint(1, 6))]
-    return "\n".join([f'class {draw.choice(WORDS).capitalize()}:\n    """{words(draw, 5, 40)}"""', *methods])
+    return "\n".join(
+        [f'class {draw.choice(WORDS).capitalize()}:\n    """{words(draw, 5, 40)}"""', *methods]
+    )
 
 
 def draw_names(draw: random.Random) -> list[str]:
@@ -162,7 +180,9 @@ def draw_names(draw: random.Random) -> list[str]:
 def run(folder: Path, *arguments: str) -> None:
     """Run a Python module in a folder."""
     called = [sys.executable, "-m", *arguments]
-    subprocess.run(called, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        called, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def write_pages(folder: Path, draw: random.Random, head: str = "# {title}") -> list[str]:
@@ -180,7 +200,10 @@ def sphinx(theme: str, folder: Path, draw: random.Random) -> list[Path]:
     names = write_pages(folder, draw)
     entries = "\n".join(names)
     (folder / "index.md").write_text(f"# Index\n\n```{{toctree}}\n{entries}\n```\n")
-    settings = f"project = 'Project'\nextensions = ['myst_parser']\nhtml_theme = '{theme}'\n{SPHINX[theme]}\n"
+    settings = (
+        "project = 'Project'\nextensions = ['myst_parser']\nhtml_theme = "
+        f"'{theme}'\n{SPHINX[theme]}\n"
+    )
     (folder / "conf.py").write_text(settings)
     run(folder, "sphinx", "-q", "-b", "html", ".", "out")
     return [folder / "out" / f"{name}.html" for name in names]
@@ -201,7 +224,10 @@ def nikola(theme: str, folder: Path, draw: random.Random) -> list[Path]:
     site = folder / "site"
     settings = (site / "conf.py").read_text().replace('THEME = "bootblog4"', f'THEME = "{theme}"')
     settings = re.sub(
-        r"POSTS = \(.*?\n\)", 'POSTS = (("posts/*.md", "posts", "post.tmpl"),)', settings, flags=re.DOTALL
+        r"POSTS = \(.*?\n\)",
+        'POSTS = (("posts/*.md", "posts", "post.tmpl"),)',
+        settings,
+        flags=re.DOTALL,
     )
     (site / "conf.py").write_text(settings)
     head = ".. title: {title}\n.. slug: SLUG\n.. date: 2020-01-01 00:00:00 UTC\n.. type: text\n"
@@ -221,7 +247,15 @@ def nbconvert(theme: str, folder: Path, draw: random.Random) -> list[Path]:
         (folder / f"{name}.ipynb").write_text(
             json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
         )
-    run(folder, "nbconvert", "--to", "html", "--template", theme, *(f"{name}.ipynb" for name in names))
+    run(
+        folder,
+        "nbconvert",
+        "--to",
+        "html",
+        "--template",
+        theme,
+        *(f"{name}.ipynb" for name in names),
+    )
     return [folder / f"{name}.html" for name in names]
 
 
@@ -230,10 +264,18 @@ def make_cell(block: str) -> dict[str, object]:
     if not block.startswith("```"):
         return {"cell_type": "markdown", "metadata": {}, "source": block}
     source = block.removeprefix("```python\n").removesuffix("\n```")
-    return {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": 1}
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": source,
+        "outputs": [],
+        "execution_count": 1,
+    }
 
 
-def documented(command: Callable[[list[str]], list[str]], made: str, folder: Path, draw: random.Random) -> list[Path]:
+def documented(
+    command: Callable[[list[str]], list[str]], made: str, folder: Path, draw: random.Random
+) -> list[Path]:
     """Document Python modules."""
     names = draw_names(draw)
     for name in names:
@@ -250,7 +292,10 @@ def pydoc(_: str, folder: Path, draw: random.Random) -> list[Path]:
 def pdoc(_: str, folder: Path, draw: random.Random) -> list[Path]:
     """Document with pdoc."""
     return documented(
-        lambda names: ["pdoc", "-o", "out", *(f"{name}.py" for name in names)], "out/{}.html", folder, draw
+        lambda names: ["pdoc", "-o", "out", *(f"{name}.py" for name in names)],
+        "out/{}.html",
+        folder,
+        draw,
     )
 
 
@@ -270,8 +315,14 @@ def make() -> None:
     for kind, build, theme in TEMPLATES:
         template = f"{kind}: {theme}"
         with tempfile.TemporaryDirectory() as folder:
-            made = [page.read_text(encoding="utf-8") for page in build(theme, Path(folder), random.Random(template))]
-        html = [re.sub(r"(<(script|style)\b[^>]*>).*?(</\2>)", r"\1\3", page, flags=re.DOTALL) for page in made]
+            made = [
+                page.read_text(encoding="utf-8")
+                for page in build(theme, Path(folder), random.Random(template))
+            ]
+        html = [
+            re.sub(r"(<(script|style)\b[^>]*>).*?(</\2>)", r"\1\3", page, flags=re.DOTALL)
+            for page in made
+        ]
         lines += [json.dumps({"site": template, "html": page}) + "\n" for page in html]
         print(f"{template}: {sum(map(len, html)):,} characters", file=sys.stderr)
     codec = pa.Codec("zstd", compression_level=19)

@@ -1,11 +1,13 @@
-"""Score the choice of `neardup sweep` on labelled sets: the table of benchmarks/results/accuracy-choosing.md.
+"""Score the choice of `neardup sweep` on labelled sets: the table of
+benchmarks/results/accuracy-choosing.md.
 
     python tools/measure_choosing.py ../shared/data [en_licenses zh_laws ... labelled.jsonl ...]
 
-The sets are those of tools/measure_methods.py, cut the same way; a file of JSON lines with the fields text and cluster
-is another set. The best setting is that of 1, 2, 3 and 5 words at thresholds of 0.05 steps. Answers are simulated:
-pairs whose truth is known, drawn as `sweep --ask` draws them, are answered by the labels, 20 times; where the answers
-contradict each other, it asks again as the command does. Seeds are fixed. tools/measure_mistakes.py has wrong answers.
+The sets are those of tools/measure_methods.py, cut the same way; a file of JSON lines with the
+fields text and cluster is another set. The best setting is that of 1, 2, 3 and 5 words at
+thresholds of 0.05 steps. Answers are simulated: pairs whose truth is known, drawn as `sweep --ask`
+draws them, are answered by the labels, 20 times; where the answers contradict each other, it asks
+again as the command does. Seeds are fixed. tools/measure_mistakes.py has wrong answers.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ F1 = dict[tuple[int, float], float]
 
 
 class Measured(NamedTuple):
-    """The result of a set. speaks : whether the default is replaced. chosen : by number of answers, F1 of each draw."""
+    """The result of a set. speaks : whether the default is replaced. chosen : by number of answers,
+    F1 of each draw.
+    """
 
     name: str
     speaks: bool
@@ -53,7 +57,9 @@ class Measured(NamedTuple):
     @property
     def picked(self) -> float:
         """The F1 of the clearest setting; of the default if there is none."""
-        return self.default if self.pick is None else self.scores[self.pick.ngram, self.pick.threshold]
+        return (
+            self.default if self.pick is None else self.scores[self.pick.ngram, self.pick.threshold]
+        )
 
 
 def read(folder: Path, name: str) -> Collection:
@@ -62,7 +68,12 @@ def read(folder: Path, name: str) -> Collection:
         return load(folder, name)
     records = read_records(Path(name))
     labels = pa.array([record["cluster"] or None for record in records], pa.string())
-    codes = labels.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = (
+        labels.dictionary_encode()
+        .indices.fill_null(-1)
+        .to_numpy(zero_copy_only=False)
+        .astype(np.int64)
+    )
     table = pa.table({"text": [record["text"] for record in records], "cluster": labels})
     return Collection(Path(name).stem, table, None, Labels(codes))
 
@@ -73,9 +84,15 @@ def scores_of(data: Collection) -> F1:
     for ngram in NGRAMS:
         method = neardup.MinHash(ngram=ngram)
         found = neardup.evaluate(
-            data.table, pairs=data.judged, method=method, max_bucket_size=100_000, curve_from=choosing.LOWEST
+            data.table,
+            pairs=data.judged,
+            method=method,
+            max_bucket_size=100_000,
+            curve_from=choosing.LOWEST,
         )
-        scores |= {(ngram, round(row["threshold"], 2)): row["f1"] or 0.0 for row in found.curve.to_pylist()}
+        scores |= {
+            (ngram, round(row["threshold"], 2)): row["f1"] or 0.0 for row in found.curve.to_pylist()
+        }
     return scores
 
 
@@ -124,10 +141,16 @@ def answered(known: Known, scores: F1, how: Answering) -> list[float]:
     return found
 
 
-def draw(known: Known, how: Answering, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the pairs that a sweep asks about, from the bands by turns and then again, and the answers."""
+def draw(
+    known: Known, how: Answering, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the pairs that a sweep asks about, from the bands by turns and then again, and the
+    answers.
+    """
     order = np.random.default_rng(seed).permutation(len(known.similarity))
-    is_wrong = np.random.default_rng(1000 + seed).random(len(order)) < how.wrong  # also where it is asked again
+    is_wrong = (
+        np.random.default_rng(1000 + seed).random(len(order)) < how.wrong
+    )  # also where it is asked again
     says_yes = known.same ^ is_wrong
     band = asking.band_of(known.similarity[order])
     most = 2 * how.count  # of a band, more than can be asked
@@ -158,7 +181,10 @@ def measure(folder: Path, name: str) -> Measured:
     chosen = {asked: answered(known, scores, Answering(asked)) for asked in ASKED}
     result = Measured(data.name, suggestion.changes, suggestion.clearest, scores, chosen)
     times = evaluated - started, swept - evaluated, time.process_time() - swept
-    print(f"{data.name}: {' + '.join(f'{each:.0f}' for each in times)} s; {suggestion}", file=sys.stderr)
+    print(
+        f"{data.name}: {' + '.join(f'{each:.0f}' for each in times)} s; {suggestion}",
+        file=sys.stderr,
+    )
     return result
 
 
@@ -172,7 +198,8 @@ def print_tables(rows: list[Measured]) -> None:
         mark = "" if row.picked >= ENOUGH * row.best else " (short)"
         cells = [f"{np.mean(f1):.2f}, {min(f1):.2f}" for f1 in row.chosen.values()]
         print(
-            f"| {row.name} | {'yes' if row.speaks else 'no'} | {pick} | {row.picked:.2f}{mark} | {row.best:.2f} | "
+            f"| {row.name} | {'yes' if row.speaks else 'no'} | {pick} | "
+            f"{row.picked:.2f}{mark} | {row.best:.2f} | "
             f"{row.default:.2f} | {' | '.join(cells)} |"
         )
     speaking = [row for row in rows if row.speaks]
@@ -180,21 +207,31 @@ def print_tables(rows: list[Measured]) -> None:
     worst = min((row.picked / row.default for row in speaking if row.default), default=1.0)
     total = sum(row.picked >= ENOUGH * row.best for row in rows)
     print(
-        f"\n- It speaks on {len(speaking)} of {len(rows)} sets. Of these, {good} reach 90 % of the best F1, and the "
-        f"least has {worst:.2f} of the F1 of the default.\n- The clearest setting reaches 90 % of the best F1 on "
-        f"{total} of {len(rows)} sets, the default on {sum(row.default >= ENOUGH * row.best for row in rows)}."
+        f"\n- It speaks on {len(speaking)} of {len(rows)} sets. Of these, {good} reach 90 % "
+        "of the best F1, and the "
+        f"least has {worst:.2f} of the F1 of the default.\n- The clearest setting reaches 90 "
+        "% of the best F1 on "
+        f"{total} of {len(rows)} sets, the default on "
+        f"{sum(row.default >= ENOUGH * row.best for row in rows)}."
     )
     for asked in ASKED:
-        reached = sum(float(np.mean(np.array(row.chosen[asked]) >= ENOUGH * row.best)) for row in rows)
+        reached = sum(
+            float(np.mean(np.array(row.chosen[asked]) >= ENOUGH * row.best)) for row in rows
+        )
         least = min(min(row.chosen[asked]) / row.default for row in rows if row.default)
         print(
-            f"- {asked} answers reach 90 % of the best F1 on {reached:.1f} of {len(rows)} sets on average; the "
+            f"- {asked} answers reach 90 % of the best F1 on {reached:.1f} of {len(rows)} "
+            "sets on average; the "
             f"least draw has {least:.2f} of the F1 of the default."
         )
 
 
 if __name__ == "__main__":
     base, wanted = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
-    sets = [name for name in (*ENGLISH, *CHINESE) if not wanted or any(name.startswith(one) for one in wanted)]
+    sets = [
+        name
+        for name in (*ENGLISH, *CHINESE)
+        if not wanted or any(name.startswith(one) for one in wanted)
+    ]
     sets += [name for name in wanted if Path(name).is_file()]
     print_tables([measure(base, name) for name in sets])

@@ -1,10 +1,11 @@
-"""Measure what a run leaves in its scratch files, and whether that is cheaper than reading the texts again.
+"""Measure what a run leaves in its scratch files, and whether that is cheaper than reading the
+texts again.
 
     python tools/measure_costs.py ../shared/data
 
-For each set: bytes of scratch files for a byte of text, at their largest; the seconds to decode the source again and to
-cut its texts into shingles, both on one thread, against those to write the hashes to a file and to read them back; the
-seconds of each stage. Medians of three.
+For each set: bytes of scratch files for a byte of text, at their largest; the seconds to decode the
+source again and to cut its texts into shingles, both on one thread, against those to write the
+hashes to a file and to read them back; the seconds of each stage. Medians of three.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def measure(name: str, path: Path) -> None:
     shingle_documents(array.slice(0, 10), method)  # compiled
     shingles = shingle_documents(array, method)
     (part,) = list_inputs([str(path)])
-    decoding = median_seconds(lambda: sum(len(batch.rows) for batch in part.read(Columns("text"), print)))
+    decoding = median_seconds(
+        lambda: sum(len(batch.rows) for batch in part.read(Columns("text"), print))
+    )
     shingling = median_seconds(lambda: shingle_documents(array, method))
     with tempfile.TemporaryDirectory() as folder:
         storing = median_seconds(lambda: store(shingles.hashes, Path(folder) / "hashes"))
@@ -79,7 +82,8 @@ def measure(name: str, path: Path) -> None:
         report = neardup.dedup(path, output=Path(folder) / "out", progress=progress).report
     stages = ", ".join(f"{timing['stage']} {timing['seconds']:.2f}" for timing in report["timings"])
     print(
-        f"| {name} | {size / 1e6:.1f} MB | {progress.most / size:.2f} | {8 * len(shingles.hashes) / size:.2f} "
+        f"| {name} | {size / 1e6:.1f} MB | {progress.most / size:.2f} | "
+        f"{8 * len(shingles.hashes) / size:.2f} "
         f"| {decoding:.2f} | {shingling:.2f} | {storing:.2f} | {stages} |",
         flush=True,
     )
@@ -87,7 +91,10 @@ def measure(name: str, path: Path) -> None:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
-    print("| set | text | scratch / text | hashes / text | decode, s | shingle, s | write + read back, s | stages, s |")
+    print(
+        "| set | text | scratch / text | hashes / text | decode, s | shingle, s | write + "
+        "read back, s | stages, s |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---|")
     for name, file in SETS.items():
         measure(name, folder / name / file)

@@ -1,10 +1,11 @@
-"""Measure the mean and the spread of each estimator against theory: benchmarks/results/accuracy-estimators.md.
+"""Measure the mean and the spread of each estimator against theory:
+benchmarks/results/accuracy-estimators.md.
 
     python tools/measure_estimators.py
 
-Every seed draws the permutations and the sets anew; where the sets are the same, the permutations only. A deviation is
-divided by the standard error that theory gives, so that its mean over the seeds is 0 and its spread 1. Two runs print
-the same.
+Every seed draws the permutations and the sets anew; where the sets are the same, the permutations
+only. A deviation is divided by the standard error that theory gives, so that its mean over the
+seeds is 0 and its spread 1. Two runs print the same.
 """
 
 from __future__ import annotations
@@ -18,25 +19,40 @@ from neardup import Signatures
 from neardup.fingerprints import minhash
 
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-SEEDS, FEWER_SEEDS = 1_000, 100  # FEWER_SEEDS for weighted sets of the largest size, which take a quarter of a second
+SEEDS, FEWER_SEEDS = (
+    1_000,
+    100,
+)  # FEWER_SEEDS for weighted sets of the largest size, which take a quarter of a second
 HASHES = 128
 PARTS = 10
 # Of a union of ten parts: those of the left set, those of the right one.
-SPANS = {0.1: ((0, 5), (4, 10)), 0.5: ((0, 8), (3, 10)), 0.8: ((0, 9), (1, 10)), 0.9: ((0, 10), (1, 10))}
+SPANS = {
+    0.1: ((0, 5), (4, 10)),
+    0.5: ((0, 8), (3, 10)),
+    0.8: ((0, 9), (1, 10)),
+    0.9: ((0, 10), (1, 10)),
+}
 BITS = (1, 2, 4, 8)
-FACTORS = {0.5: 0.0, 0.9: 0.8}  # weights are multiplied by a number from here to 1, which makes about this similarity
+FACTORS = {
+    0.5: 0.0,
+    0.9: 0.8,
+}  # weights are multiplied by a number from here to 1, which makes about this similarity
 Floats = npt.NDArray[np.float64]
 
 
 def sign_parts(size: int, same: bool) -> npt.NDArray[np.uint32]:
-    """Return the signatures of the ten parts of a union of `size` elements, shape (PARTS, SEEDS, HASHES).
+    """Return the signatures of the ten parts of a union of `size` elements, shape (PARTS, SEEDS,
+    HASHES).
 
-    same : whether all seeds have the same elements, so that only the permutations are left to chance.
+    same : whether all seeds have the same elements, so that only the permutations are left to
+    chance.
     """
     values = np.empty((SEEDS, PARTS, HASHES), np.uint32)
     limits = np.arange(PARTS + 1) * (size // PARTS)
     for seed in range(SEEDS):
-        elements = np.random.default_rng(SEEDS if same else seed).integers(0, 2**64, size, np.uint64)
+        elements = np.random.default_rng(SEEDS if same else seed).integers(
+            0, 2**64, size, np.uint64
+        )
         values[seed] = minhash.sign(elements, limits, HASHES, seed)
     return np.ascontiguousarray(values.swapaxes(0, 1))
 
@@ -47,8 +63,11 @@ def deviations(size: int, same: bool = False) -> Iterator[tuple[str, Floats]]:
     suffix = ", same sets" if same else ""
 
     def union(span: tuple[int, int]) -> Signatures:
-        # The signature of a union is the least of each place: exactly, so one signing serves all similarities.
-        return Signatures(parts[slice(*span)].min(axis=0), {"name": minhash.SCHEME_NAME, "num_hashes": HASHES})
+        # The signature of a union is the least of each place: exactly, so one signing serves all
+        # similarities.
+        return Signatures(
+            parts[slice(*span)].min(axis=0), {"name": minhash.SCHEME_NAME, "num_hashes": HASHES}
+        )
 
     pairs = {jaccard: [union(span) for span in spans] for jaccard, spans in SPANS.items()}
     for jaccard, (left, right) in pairs.items():
@@ -62,7 +81,10 @@ def deviations(size: int, same: bool = False) -> Iterator[tuple[str, Floats]]:
             agree = jaccard + (1 - jaccard) * 2.0**-bits
             error = np.sqrt(agree * (1 - agree) / HASHES) / (1 - 2.0**-bits)
             estimate = left.pack(bits).similarity(right.pack(bits))
-            yield f"Jaccard of {bits} bit{'s' * (bits > 1)}, J = {jaccard}", (estimate - jaccard) / error
+            yield (
+                f"Jaccard of {bits} bit{'s' * (bits > 1)}, J = {jaccard}",
+                (estimate - jaccard) / error,
+            )
     yield "number of elements", (union((0, PARTS)).cardinality() / size - 1) * np.sqrt(HASHES - 2)
 
 
@@ -76,7 +98,9 @@ def weighted_deviations(size: int) -> Iterator[tuple[str, Floats]]:
             draw = np.random.default_rng(seed)
             elements, left = draw.integers(0, 2**64, size, np.uint64), draw.lognormal(size=size)
             right = left * draw.uniform(least, 1, size)
-            signed = minhash.sign_weighted(np.tile(elements, 2), np.append(left, right), limits, HASHES, seed)
+            signed = minhash.sign_weighted(
+                np.tile(elements, 2), np.append(left, right), limits, HASHES, seed
+            )
             jaccard = right.sum() / left.sum()  # none weighs more on the right
             error = np.sqrt(jaccard * (1 - jaccard) / HASHES)
             found[seed] = (np.mean(signed[0] == signed[1]) - jaccard) / error
@@ -88,7 +112,11 @@ def main() -> None:
     cells: dict[str, list[str]] = {}
     worst = 0.0
     for size in SIZES:
-        for name, found in (*deviations(size), *deviations(size, same=True), *weighted_deviations(size)):
+        for name, found in (
+            *deviations(size),
+            *deviations(size, same=True),
+            *weighted_deviations(size),
+        ):
             bias = found.mean() * np.sqrt(len(found))
             worst = max(worst, abs(bias))
             cells.setdefault(name, []).append(f"{bias:+.1f}; {found.std(ddof=1):.2f}")

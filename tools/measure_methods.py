@@ -1,10 +1,11 @@
-"""Score every method on every labelled set, and what others do: the tables of benchmarks/results/accuracy-methods.md.
+"""Score every method on every labelled set, and what others do: the tables of
+benchmarks/results/accuracy-methods.md.
 
     python tools/measure_methods.py ../shared/data [en_licenses zh_laws ...]
 
-Needs the extra zh; the packages datasketch and simhash are left out with a message where they are not installed. The
-sets are cut to MOST_BYTES and about MOST_TEXTS, whole groups, the same for all methods. Seeds are fixed: two runs print
-the same.
+Needs the extra zh; the packages datasketch and simhash are left out with a message where they are
+not installed. The sets are cut to MOST_BYTES and about MOST_TEXTS, whole groups, the same for all
+methods. Seeds are fixed: two runs print the same.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ Pick = Callable[[Record], bool]
 
 ENGLISH: dict[str, tuple[str, Pick]] = {
     "en_licenses, whole": ("en_licenses/data.jsonl.gz", lambda record: record["kind"] == "text"),
-    "en_licenses, notices": ("en_licenses/data.jsonl.gz", lambda record: record["kind"] == "notice"),
+    "en_licenses, notices": (
+        "en_licenses/data.jsonl.gz",
+        lambda record: record["kind"] == "notice",
+    ),
     "en_terms": ("en_terms/data.jsonl.zst", bool),
     "en_doc_versions": ("en_doc_versions/data.jsonl.zst", bool),
     "en_bible": ("en_bible/data.jsonl.zst", bool),
@@ -71,7 +75,9 @@ METHODS: dict[str, neardup.MinHash | neardup.SimHash] = {
 
 @dataclass
 class Collection:
-    """Texts and what is known of them. judged : pairs with verdicts, None where the texts have labels."""
+    """Texts and what is known of them. judged : pairs with verdicts, None where the texts have
+    labels.
+    """
 
     name: str
     table: pa.Table
@@ -87,14 +93,18 @@ class Collection:
         """Judge pairs of places as `neardup.evaluate` does."""
         verdicts = self.truth.judge(*pairs)
         positives = self.truth.count_positives(np.zeros(len(self.table), np.int64)).sum()
-        return neardup.lsh.Score(limit, int((verdicts != UNKNOWN).sum()), int((verdicts == SAME).sum()), int(positives))
+        return neardup.lsh.Score(
+            limit, int((verdicts != UNKNOWN).sum()), int((verdicts == SAME).sum()), int(positives)
+        )
 
 
 # The sets
 
 
 def load(folder: Path, name: str) -> Collection:
-    """Read a set. Where a label is no verdict on two texts, the pairs that people judged count, and no others."""
+    """Read a set. Where a label is no verdict on two texts, the pairs that people judged count, and
+    no others.
+    """
     file, picked = {**ENGLISH, **CHINESE}[name]
     records = read_records(folder / file)
     if name == "en_short_answers":
@@ -103,12 +113,19 @@ def load(folder: Path, name: str) -> Collection:
         return from_pairs(name, judged_pairs(records, name))
     records = [record for record in records if picked(record)]
     size = sum(len(record["text"].encode()) for record in records)
-    records = draw_groups(records, min(MOST_BYTES, size * MOST_TEXTS // len(records)), lambda group: True)
+    records = draw_groups(
+        records, min(MOST_BYTES, size * MOST_TEXTS // len(records)), lambda group: True
+    )
     texts = [record["text"] for record in records]
     if name.startswith("zh_ts"):
         texts = [normalise(text, neardup.MinHash(fold_chinese=True)) for text in texts]
     labels = pa.array([record["cluster"] or None for record in records], pa.string())
-    codes = labels.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = (
+        labels.dictionary_encode()
+        .indices.fill_null(-1)
+        .to_numpy(zero_copy_only=False)
+        .astype(np.int64)
+    )
     return Collection(name, pa.table({"text": texts, "cluster": labels}), None, Labels(codes))
 
 
@@ -125,24 +142,33 @@ def from_pairs(name: str, data: Labelled) -> Collection:
     same = np.array([verdicts[pair] for pair in sorted(verdicts)])
     ids = np.arange(len(data.texts)).astype(str)
     judged = pa.table({"left_id": ids[left], "right_id": ids[right], "duplicate": same})
-    return Collection(name, pa.table({"id": ids, "text": data.texts}), judged, Judgements(left, right, same))
+    return Collection(
+        name, pa.table({"id": ids, "text": data.texts}), judged, Judgements(left, right, same)
+    )
 
 
 # What others do
 
 
 def datasketch_pairs(texts: list[str]) -> Pairs:
-    """Return what MinHashLSH(threshold=0.8, num_perm=128) answers for each text; nothing confirms it.
+    """Return what MinHashLSH(threshold=0.8, num_perm=128) answers for each text; nothing confirms
+    it.
 
-    It signs the 64-bit hashes of the same shingles that neardup takes by default, so that only the method differs.
+    It signs the 64-bit hashes of the same shingles that neardup takes by default, so that only the
+    method differs.
     """
     from datasketch import MinHash, MinHashLSH
 
     shingles = shingle_documents(pa.array(texts, pa.large_string()), neardup.MinHash())
-    sets = [np.unique(shingles.hashes[a:b]) for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)]
+    sets = [
+        np.unique(shingles.hashes[a:b])
+        for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)
+    ]
     index = MinHashLSH(threshold=0.8, num_perm=128)
     found: list[tuple[int, int]] = []
-    for place, signed in enumerate(MinHash.generator(([one.tobytes() for one in each] for each in sets), num_perm=128)):
+    for place, signed in enumerate(
+        MinHash.generator(([one.tobytes() for one in each] for each in sets), num_perm=128)
+    ):
         if not signed.is_empty():
             found += [(other, place) for other in index.query(signed)]
             index.insert(place, signed)
@@ -150,11 +176,13 @@ def datasketch_pairs(texts: list[str]) -> Pairs:
 
 
 def text_dedup_pairs(texts: list[str]) -> Pairs:
-    """Return the pairs of each cluster that text-dedup would make: 5 words, 250 permutations, threshold 0.7.
+    """Return the pairs of each cluster that text-dedup would make: 5 words, 250 permutations,
+    threshold 0.7.
 
-    Its words are what stands between characters that are none, a run of Chinese among them; texts of fewer than five
-    are left alone. Signatures are neardup's, cut into the 25 bands of 10 rows that its search for parameters chooses;
-    texts that share a band are one cluster, chains too, unconfirmed.
+    Its words are what stands between characters that are none, a run of Chinese among them; texts
+    of fewer than five are left alone. Signatures are neardup's, cut into the 25 bands of 10 rows
+    that its search for parameters chooses; texts that share a band are one cluster, chains too,
+    unconfirmed.
     """
     split = [re.split(r"\W", text) for text in texts]
     runs = [[" ".join(words[i : i + 5]).lower() for i in range(len(words) - 4)] for words in split]
@@ -167,20 +195,27 @@ def text_dedup_pairs(texts: list[str]) -> Pairs:
     clusters = first_members(len(texts), np.concatenate(firsts), np.tile(signed, len(firsts)))
     order = np.argsort(clusters, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
-    return to_pairs([pair for group in groups if len(group) > 1 for pair in combinations(group.tolist(), 2)])
+    return to_pairs(
+        [pair for group in groups if len(group) > 1 for pair in combinations(group.tolist(), 2)]
+    )
 
 
 def simhash_pairs(texts: list[str]) -> Pairs:
-    """Return the pairs within distance 3 by the package simhash: runs of 4 characters, as it cuts a text itself."""
+    """Return the pairs within distance 3 by the package simhash: runs of 4 characters, as it cuts a
+    text itself.
+    """
     from simhash import Simhash
 
-    # A feature that occurs more often goes another way, to the same sum, but with NumPy 2 to an OverflowError.
+    # A feature that occurs more often goes another way, to the same sum, but with NumPy 2 to an
+    # OverflowError.
     Simhash.large_weight_cutoff = 1 << 40
     values = np.array([Simhash(text).value for text in texts], np.uint64)
     found = [
         (place, place + 1 + other)
         for place in range(len(values))
-        for other in np.flatnonzero(np.bitwise_count(values[place + 1 :] ^ values[place]) <= 3).tolist()
+        for other in np.flatnonzero(
+            np.bitwise_count(values[place + 1 :] ^ values[place]) <= 3
+        ).tolist()
     ]
     return to_pairs(found)
 
@@ -201,22 +236,35 @@ PEERS: dict[str, tuple[str, Callable[[list[str]], Pairs], float]] = {
 # Measuring
 
 
-def measure(data: Collection, chinese: bool) -> dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]]:
-    """Return by method what it finds at its default threshold, and the best of its curve; peers have no curve."""
+def measure(
+    data: Collection, chinese: bool
+) -> dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]]:
+    """Return by method what it finds at its default threshold, and the best of its curve; peers
+    have no curve.
+    """
     scores: dict[str, tuple[neardup.lsh.Score, neardup.lsh.Score | None]] = {}
     for name, method in METHODS.items():
         if chinese or method.tokens != "jieba":
             started = time.perf_counter()
             lowest = None if isinstance(method, neardup.SimHash) else 0.1
             result = neardup.evaluate(
-                data.table, pairs=data.judged, method=method, max_bucket_size=100_000, curve_from=lowest
+                data.table,
+                pairs=data.judged,
+                method=method,
+                max_bucket_size=100_000,
+                curve_from=lowest,
             )
             scores[name] = result.at_threshold, result.best
             if name == DEFAULT:
                 curve = {round(row["threshold"], 2): row for row in result.curve.to_pylist()}
                 for threshold in LOOSER:
-                    counts = (curve[threshold][count] for count in ("found", "correct", "positives"))
-                    scores[f"MinHash, 5 words at {threshold}"] = neardup.lsh.Score(threshold, *counts), None
+                    counts = (
+                        curve[threshold][count] for count in ("found", "correct", "positives")
+                    )
+                    scores[f"MinHash, 5 words at {threshold}"] = (
+                        neardup.lsh.Score(threshold, *counts),
+                        None,
+                    )
             tell(data.name, name, started)
     for name, (package, find, limit) in PEERS.items():
         if find_spec(package) is None:
@@ -242,12 +290,19 @@ def print_tables(folder: Path, names: list[str], chinese: bool) -> None:
         size = sum(len(text.encode()) for text in data.texts) / 1e6
         positives = column[DEFAULT][0].positives
         print(f"| {data.name} | {len(data.table):,} | {size:.1f} | {positives:,} |")
-    for title, number, cell in (("at the default threshold", 0, cell_as_set), ("at its best", 1, cell_at_best)):
+    for title, number, cell in (
+        ("at the default threshold", 0, cell_as_set),
+        ("at its best", 1, cell_at_best),
+    ):
         print(f"\n| {title} | " + " | ".join(names) + " |\n|---|" + "---:|" * len(names))
-        most = [max(shown(one[number]) for one in column.values() if one[number]) for column in columns]
+        most = [
+            max(shown(one[number]) for one in column.values() if one[number]) for column in columns
+        ]
         for method in columns[0]:
             scores = [column[method][number] for column in columns]
-            cells = [cell(one, shown(one) == best) for one, best in zip(scores, most, strict=True) if one]
+            cells = [
+                cell(one, shown(one) == best) for one, best in zip(scores, most, strict=True) if one
+            ]
             if cells:
                 print(f"| {method} | " + " | ".join(cells) + " |")
 

@@ -1,9 +1,11 @@
-"""Score the settings that answers favour where some answers are wrong: a table of accuracy-choosing.md.
+"""Score the settings that answers favour where some answers are wrong: a table of
+accuracy-choosing.md.
 
     python tools/measure_mistakes.py ../shared/data [en_licenses zh_laws ... labelled.jsonl ...]
 
-The sets, the draws and the rule are those of tools/measure_choosing.py, with 27 answers: right ones, and ones of which
-each is wrong with the probability 0.1, also where it is asked again. Seeds are fixed.
+The sets, the draws and the rule are those of tools/measure_choosing.py, with 27 answers: right
+ones, and ones of which each is wrong with the probability 0.1, also where it is asked again. Seeds
+are fixed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from measure_choosing import DEFAULT, DRAWS, ENOUGH, Answering, answered, known_pairs, read, scores_of
+from measure_choosing import (
+    DEFAULT,
+    DRAWS,
+    ENOUGH,
+    Answering,
+    answered,
+    known_pairs,
+    read,
+    scores_of,
+)
 from measure_methods import CHINESE, ENGLISH
 
 COUNT, WRONG = 27, 0.1
@@ -58,7 +69,10 @@ def print_tables(rows: list[Scored]) -> None:
     print(f"| set | F1 of the default | best F1 | {' | '.join(WAYS)} |")
     print("|---|---:|---:|" + "---:|" * len(WAYS))
     for row in rows:
-        cells = [f"{np.mean(f1):.2f}, {min(f1):.2f} ({row.enough_of_default(way)})" for way, f1 in row.chosen.items()]
+        cells = [
+            f"{np.mean(f1):.2f}, {min(f1):.2f} ({row.enough_of_default(way)})"
+            for way, f1 in row.chosen.items()
+        ]
         print(f"| {row.name} | {row.default:.2f} | {row.best:.2f} | {' | '.join(cells)} |")
     print()
     for way in WAYS:
@@ -67,14 +81,20 @@ def print_tables(rows: list[Scored]) -> None:
         worst = min(min(row.chosen[way]) / row.default for row in rows if row.default)
         reached = sum(row.enough_of_best(way) for row in rows)
         print(
-            f"- {way.capitalize()}: mean F1 {mean:.2f}. On the worst set, {least} of {DRAWS} draws have at least 90 % "
-            f"of the F1 of the default; the least draw has {worst:.2f} of it. 90 % of the best F1 is reached on "
+            f"- {way.capitalize()}: mean F1 {mean:.2f}. On the worst set, {least} of {DRAWS} "
+            "draws have at least 90 % "
+            f"of the F1 of the default; the least draw has {worst:.2f} of it. 90 % of the "
+            "best F1 is reached on "
             f"{reached:.1f} of {len(rows)} sets."
         )
 
 
 if __name__ == "__main__":
     base, wanted = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
-    sets = [name for name in (*ENGLISH, *CHINESE) if not wanted or any(name.startswith(one) for one in wanted)]
+    sets = [
+        name
+        for name in (*ENGLISH, *CHINESE)
+        if not wanted or any(name.startswith(one) for one in wanted)
+    ]
     sets += [name for name in wanted if Path(name).is_file()]
     print_tables([measure(base, name) for name in sets])

@@ -1,10 +1,12 @@
-"""Measure --noise on texts with simulated errors: the tables of benchmarks/results/accuracy-noise.md.
+"""Measure --noise on texts with simulated errors: the tables of
+benchmarks/results/accuracy-noise.md.
 
     python tools/measure_noise.py ../shared/data [20000]
 
-Passages of English and Chinese texts, unrelated to each other, and copies of a tenth of them with errors of
-tools/noisy_texts.py; the files of examples/data take the place of a folder that is missing. A number of passages makes
-it quicker. Seeds are fixed: two runs print the same but for the times.
+Passages of English and Chinese texts, unrelated to each other, and copies of a tenth of them with
+errors of tools/noisy_texts.py; the files of examples/data take the place of a folder that is
+missing. A number of passages makes it quicker. Seeds are fixed: two runs print the same but for the
+times.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ MOST_NOISE = 0.15  # the maximum of --noise
 
 @dataclass(frozen=True)
 class Language:
-    """Files of texts, the lengths of passages, and the run of words that unrelated passages share rarely."""
+    """Files of texts, the lengths of passages, and the run of words that unrelated passages share
+    rarely.
+    """
 
     name: str
     files: tuple[str, ...]
@@ -75,16 +79,25 @@ def one_of_each(paths: Iterable[Path]) -> list[str]:
     """Return the texts of files, the first of each cluster."""
     first: dict[str, str] = {}
     for path in paths:
-        records = pq.read_table(path).to_pylist() if path.suffix == ".parquet" else read_records(path)
+        records = (
+            pq.read_table(path).to_pylist() if path.suffix == ".parquet" else read_records(path)
+        )
         for record in records:
-            label = record.get("cluster") or record.get("license") or record.get("title") or record["id"]
+            label = (
+                record.get("cluster")
+                or record.get("license")
+                or record.get("title")
+                or record["id"]
+            )
             first.setdefault(f"{path.name} {label}", record["text"])
     return list(first.values())
 
 
 @cache
 def unrelated(folder: Path, language: Language, most: int) -> list[str]:
-    """Return passages of which no two share a twentieth of the runs of some words of the shorter one, in any order."""
+    """Return passages of which no two share a twentieth of the runs of some words of the shorter
+    one, in any order.
+    """
     named = [folder / name for name in language.files]
     paths = named if folder.exists() else [EXAMPLES / name for name in language.examples]
     draw = random.Random(7)
@@ -94,7 +107,9 @@ def unrelated(folder: Path, language: Language, most: int) -> list[str]:
         if 2 * sum(map(str.isalnum, text)) > len(text)
     ]
     cut.sort(key=len, reverse=True)
-    rule = neardup.MinHash(similarity="containment", threshold=0.05, ngram=language.run, recall=0.95)
+    rule = neardup.MinHash(
+        similarity="containment", threshold=0.05, ngram=language.run, recall=0.95
+    )
     kept = neardup.dedup(cut, method=rule).mask
     texts = [text for text, stays in zip(cut, kept, strict=True) if stays]
     draw.shuffle(texts)
@@ -102,7 +117,9 @@ def unrelated(folder: Path, language: Language, most: int) -> list[str]:
 
 
 def noisy(texts: list[str], share: float, which: str) -> list[str]:
-    """Return texts, all with errors or none, and behind them a copy with other errors of every tenth of them."""
+    """Return texts, all with errors or none, and behind them a copy with other errors of every
+    tenth of them.
+    """
     draw = random.Random(9)
     first = [with_errors(text, share, draw) for text in texts] if which == ALL else texts
     return first + [with_errors(text, share, draw) for text in texts[: len(texts) // 10]]
@@ -147,7 +164,9 @@ def run(texts: list[str], method: neardup.MinHash) -> Found:
 
 
 def setting(share: float, which: str, **others: Any) -> neardup.MinHash:
-    """Return the settings that docs/choosing-a-threshold.md advises: half of the share where one text is clean."""
+    """Return the settings that docs/choosing-a-threshold.md advises: half of the share where one
+    text is clean.
+    """
     method = neardup.method(noise=noise_of(share, which), **others)
     assert isinstance(method, neardup.MinHash)
     return method
@@ -159,12 +178,20 @@ def noise_of(share: float, which: str) -> float:
 
 
 def print_accuracy(folder: Path, most: int) -> None:
-    """Print precision, recall and F1 by language, share and texts that have errors; then recall by length."""
+    """Print precision, recall and F1 by language, share and texts that have errors; then recall by
+    length.
+    """
     for language in LANGUAGES:
         texts = unrelated(folder, language, most)
         sizes = f"{min(map(len, texts)):,} to {max(map(len, texts)):,}"
-        print(f"- {language.name}: {len(texts):,} passages of {sizes} characters, {len(texts) // 10:,} copies.")
-    print("\n| texts | errors in | share | `--noise` | threshold | precision / recall | F1 | F1 of the default |")
+        print(
+            f"- {language.name}: {len(texts):,} passages of {sizes} characters, "
+            f"{len(texts) // 10:,} copies."
+        )
+    print(
+        "\n| texts | errors in | share | `--noise` | threshold | precision / recall | F1 | F1 "
+        "of the default |"
+    )
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     by_length: list[str] = []
     for language in LANGUAGES:
@@ -175,13 +202,22 @@ def print_accuracy(folder: Path, most: int) -> None:
                 found, default = run(made, method), run(made, neardup.MinHash())
                 noise = 100 * noise_of(share, which)
                 print(
-                    f"| {language.name} | {which} | {100 * share:g} % | {noise:g}% | {method.threshold:g} | "
-                    f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | **{found.f1:.3f}** | {default.f1:.3f} |"
+                    f"| {language.name} | {which} | {100 * share:g} % | {noise:g}% | "
+                    f"{method.threshold:g} | "
+                    f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | "
+                    f"**{found.f1:.3f}** | {default.f1:.3f} |"
                 )
-                by_length.append(f"| {language.name} | {which} | {100 * share:g} % | " + lengths(texts, found) + " |")
+                by_length.append(
+                    f"| {language.name} | {which} | {100 * share:g} % | "
+                    + lengths(texts, found)
+                    + " |"
+                )
                 tell(f"{language.name}, {which}, {share:g}")
     heads = [f"{low:,} to {high:,}" for low, high in pairwise(LENGTHS)]
-    print(f"\n| recall by length | errors in | share | {' | '.join(heads)} |\n|---|---|---:|" + "---:|" * len(heads))
+    print(
+        f"\n| recall by length | errors in | share | {' | '.join(heads)} |\n|---|---|---:|"
+        + "---:|" * len(heads)
+    )
     print("\n".join(by_length))
 
 
@@ -196,11 +232,16 @@ def lengths(texts: list[str], found: Found) -> str:
 
 
 def print_settings(folder: Path, most: int) -> None:
-    """Print what other settings find where every text has 10 % of errors, and how many pairs they compare."""
+    """Print what other settings find where every text has 10 % of errors, and how many pairs they
+    compare.
+    """
     others: dict[str, dict[str, Any]] = {"nothing": {}, "`--recall 0.9`": {"recall": 0.9}}
     others |= {"`--tokens chars`": {"tokens": "chars"}, "`--boost-rare`": {"boost_rare": True}}
     others |= {f"`--ngram {ngram}`": {"ngram": ngram} for ngram in (4, 6, 7)}
-    print("\n| texts | beside `--noise 10%` | threshold | bands | precision / recall | F1 | compared pairs |")
+    print(
+        "\n| texts | beside `--noise 10%` | threshold | bands | precision / recall | F1 | "
+        "compared pairs |"
+    )
     print("|---|---|---:|---:|---:|---:|---:|")
     for language in LANGUAGES:
         made = noisy(unrelated(folder, language, most), 0.1, ALL)
@@ -210,19 +251,29 @@ def print_settings(folder: Path, most: int) -> None:
             assert bands is not None
             print(
                 f"| {language.name} | {name} | {method.threshold:.3g} | {bands[0]} x {bands[1]} | "
-                f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | {found.f1:.3f} | {found.compared:,} |"
+                f"{100 * found.precision:.1f} / {100 * found.recall:.1f} | {found.f1:.3f} | "
+                f"{found.compared:,} |"
             )
             tell(f"{language.name}, {name}")
 
 
 def print_long(folder: Path, most: int) -> None:
-    """Print what is found among longer texts, joined from passages, with the rule of chance and without it."""
+    """Print what is found among longer texts, joined from passages, with the rule of chance and
+    without it.
+    """
     heads = " | ".join(f"{length:,}" for length in LONG)
     print(f"\n| precision / recall of | errors in | share | above chance | {heads} |")
     print("|---|---|---:|---|" + "---:|" * len(LONG))
     for language in LANGUAGES:
         joined = " ".join(unrelated(folder, language, most))
-        for which, share in ((ALL, 0.01), (ALL, 0.05), (ALL, 0.1), (ALL, 0.15), (COPIES, 0.1), (COPIES, 0.2)):
+        for which, share in (
+            (ALL, 0.01),
+            (ALL, 0.05),
+            (ALL, 0.1),
+            (ALL, 0.15),
+            (COPIES, 0.1),
+            (COPIES, 0.2),
+        ):
             for above_chance in (False, True):
                 method = setting(share, which, above_chance=above_chance)
                 cells = []
@@ -231,12 +282,17 @@ def print_long(folder: Path, most: int) -> None:
                     found = run(made, method)
                     cells.append(f"{100 * found.precision:.0f} / {100 * found.recall:.0f}")
                 rule = "yes" if above_chance else "no"
-                print(f"| {language.name} | {which} | {100 * share:g} % | {rule} | {' | '.join(cells)} |")
+                print(
+                    f"| {language.name} | {which} | {100 * share:g} % | {rule} | "
+                    f"{' | '.join(cells)} |"
+                )
             tell(f"{language.name}, long texts, {which}, {share:g}")
 
 
 def cut(joined: str, length: int, most: int) -> list[str]:
-    """Return the first texts of a length, their number a multiple of 10: at most `most`, or 6 million characters."""
+    """Return the first texts of a length, their number a multiple of 10: at most `most`, or 6
+    million characters.
+    """
     count = min(most, 6_000_000 // length, len(joined) // length) // 10 * 10
     return [joined[start : start + length] for start in range(0, count * length, length)]
 
@@ -252,29 +308,50 @@ def print_clean(folder: Path) -> None:
             for length in CLEAN_LENGTHS:
                 count = min(60, 12_000_000 // length, len(joined) // length)
                 texts = [joined[number * length : (number + 1) * length] for number in range(count)]
-                removed = len(neardup.dedup(pa.table({"text": texts}), method=neardup.method(noise=share)).removed)
+                removed = len(
+                    neardup.dedup(
+                        pa.table({"text": texts}), method=neardup.method(noise=share)
+                    ).removed
+                )
                 cells.append(f"{removed} of {count}" if count > 1 else "")
             print(f"| {name} | {100 * share:g}% | {' | '.join(cells)} |")
         tell(f"{name}, clean")
 
 
 def clean_sources(folder: Path) -> dict[str, str]:
-    """Return long texts without related parts: passages that `unrelated` chose, poems of one edition, random words."""
+    """Return long texts without related parts: passages that `unrelated` chose, poems of one
+    edition, random words.
+    """
     passages_of = {
-        name: Language(name, (file,), (), language.lengths, language.run) for name, file, language in CLEAN_SOURCES
+        name: Language(name, (file,), (), language.lengths, language.run)
+        for name, file, language in CLEAN_SOURCES
     }
-    joined = {name: " ".join(unrelated(folder, source, 60_000)) for name, source in passages_of.items()}
+    joined = {
+        name: " ".join(unrelated(folder, source, 60_000)) for name, source in passages_of.items()
+    }
     poems = read_records(folder / "zh_poetry/data.jsonl.zst")
-    joined["poems"] = " ".join(poem["text"] for poem in poems if poem["edition"] == "songshi")  # each poem once
-    words = list(dict.fromkeys(word for text in one_of_each([folder / CLEAN_SOURCES[2][1]]) for word in text.split()))
+    joined["poems"] = " ".join(
+        poem["text"] for poem in poems if poem["edition"] == "songshi"
+    )  # each poem once
+    words = list(
+        dict.fromkeys(
+            word for text in one_of_each([folder / CLEAN_SOURCES[2][1]]) for word in text.split()
+        )
+    )
     draw = random.Random(5)
     joined["random English words"] = " ".join(draw.choices(words[:4_000], k=2_000_000))
     return joined
 
 
 def print_unrelated(folder: Path, most: int) -> None:
-    """Print how similar unrelated texts are that are as long: passages joined to some length, 30 of each."""
-    print("\n| clean texts | characters in a run | " + " | ".join(f"{length:,}" for length in LONG) + " |")
+    """Print how similar unrelated texts are that are as long: passages joined to some length, 30 of
+    each.
+    """
+    print(
+        "\n| clean texts | characters in a run | "
+        + " | ".join(f"{length:,}" for length in LONG)
+        + " |"
+    )
     print("|---|---:|" + "---:|" * len(LONG))
     for language in LANGUAGES:
         joined = " ".join(unrelated(folder, language, most))
@@ -282,7 +359,9 @@ def print_unrelated(folder: Path, most: int) -> None:
             cells = []
             for length in LONG:
                 count = min(30, len(joined) // length)
-                values = similarities([joined[i * length : (i + 1) * length] for i in range(count)], ngram)
+                values = similarities(
+                    [joined[i * length : (i + 1) * length] for i in range(count)], ngram
+                )
                 cells.append(f"{np.median(values):.3f}, {max(values):.3f}" if values else "")
             print(f"| {language.name} | {ngram} | " + " | ".join(cells) + " |")
             tell(f"{language.name}, {ngram} characters, by length")
@@ -290,8 +369,13 @@ def print_unrelated(folder: Path, most: int) -> None:
 
 def similarities(texts: list[str], ngram: int) -> list[float]:
     """Return the Jaccard similarity of each two texts."""
-    shingles = shingle_documents(pa.array(texts, pa.large_string()), neardup.MinHash(tokens="letters", ngram=ngram))
-    sets = [np.unique(shingles.hashes[a:b]) for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)]
+    shingles = shingle_documents(
+        pa.array(texts, pa.large_string()), neardup.MinHash(tokens="letters", ngram=ngram)
+    )
+    sets = [
+        np.unique(shingles.hashes[a:b])
+        for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)
+    ]
     shared = [(len(np.intersect1d(a, b, True)), len(a) + len(b)) for a, b in combinations(sets, 2)]
     return [both / (sizes - both) for both, sizes in shared]
 
@@ -300,7 +384,9 @@ def similarities(texts: list[str], ngram: int) -> list[float]:
 
 
 def print_cost(folder: Path, most: int) -> None:
-    """Print processor seconds of `dedup` on the same table, medians of 5 runs by turns, kernels compiled."""
+    """Print processor seconds of `dedup` on the same table, medians of 5 runs by turns, kernels
+    compiled.
+    """
     methods: dict[str, neardup.MinHash] = {"the default": neardup.MinHash()}
     methods |= {f"`--noise {100 * share:g}%`": setting(share, ALL) for share in NOISES}
     print("\n| processor seconds | " + " | ".join(methods) + " |\n|---|" + "---:|" * len(methods))

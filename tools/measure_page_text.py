@@ -2,10 +2,11 @@
 
     python tools/measure_page_text.py ../shared/data
 
-Of the lines of a site's pages, those of 20 characters or more that stand on one page only are its own; those on several
-are the frame. Found: the share of a page's own text in what is taken. Pure: the share of its own text in what is taken
-of both. Means over the pages with 300 characters or more of their own, of sites with two pages or more. MB/s of HTML in
-processor time, on one thread, least of three.
+Of the lines of a site's pages, those of 20 characters or more that stand on one page only are its
+own; those on several are the frame. Found: the share of a page's own text in what is taken. Pure:
+the share of its own text in what is taken of both. Means over the pages with 300 characters or more
+of their own, of sites with two pages or more. MB/s of HTML in processor time, on one thread, least
+of three.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def by_resiliparse(pages: pa.Array, *, main: bool) -> list[str]:
     """Return what resiliparse makes of pages as they are."""
     return [
         extract_plain_text(
-            HTMLTree.parse(page.as_py()), main_content=main, list_bullets=False, alt_texts=False, comments=False
+            HTMLTree.parse(page.as_py()),
+            main_content=main,
+            list_bullets=False,
+            alt_texts=False,
+            comments=False,
         )
         for page in pages
     ]
@@ -67,7 +72,9 @@ def lines_of(sites: list[str], shown: list[str]) -> list[tuple[list[str], set[st
 
 
 def score(text: str, own: list[str], frame: set[str]) -> tuple[float, float]:
-    """Return how much of a page's own text is in what was taken, and how much of what was taken is its own."""
+    """Return how much of a page's own text is in what was taken, and how much of what was taken is
+    its own.
+    """
     taken = squeeze(text)
     right = sum(len(line) for line in own if line in taken)
     wrong = sum(len(line) for line in frame if line in taken)
@@ -81,7 +88,11 @@ def measure(name: str, path: Path) -> None:
     sites = [record["cluster"] for record in records]
     num_pages = Counter(sites)
     lines = lines_of(sites, WAYS["all text"](pages))
-    wanted = [row for row, (own, _) in enumerate(lines) if num_pages[sites[row]] > 1 and sum(map(len, own)) >= MIN_OWN]
+    wanted = [
+        row
+        for row, (own, _) in enumerate(lines)
+        if num_pages[sites[row]] > 1 and sum(map(len, own)) >= MIN_OWN
+    ]
     for way, find in WAYS.items():
         seconds = []
         for _ in range(3):
@@ -90,7 +101,10 @@ def measure(name: str, path: Path) -> None:
             seconds.append(time.process_time() - begun)
         found, pure = np.mean([score(texts[row], *lines[row]) for row in wanted], axis=0)
         speed = pages.nbytes / 1e6 / min(seconds)
-        print(f"{name:8} {way:28} {speed:5.0f} MB/s  found {found:.2f}  pure {pure:.2f}  pages {len(wanted)}")
+        print(
+            f"{name:8} {way:28} {speed:5.0f} MB/s  found {found:.2f}  pure {pure:.2f}  pages "
+            f"{len(wanted)}"
+        )
 
 
 if __name__ == "__main__":

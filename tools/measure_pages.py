@@ -1,11 +1,13 @@
-"""Judge what says that two pages share a template: the tables of benchmarks/results/accuracy-pages.md.
+"""Judge what says that two pages share a template: the tables of
+benchmarks/results/accuracy-pages.md.
 
     python tools/measure_pages.py ../shared/data [recipes forms docs zh_news templates]
 
-Every pair of pages of a set is measured, without a search, so that the measure is judged and nothing else; last comes
-what a run finds. The label is the site; of `templates`, made by tools/make_template_pages.py, the template. A threshold
-is also chosen on one half of the sites and scored on the other, over SPLITS draws. html-similarity is left out with a
-message where it is not installed. Two runs print the same.
+Every pair of pages of a set is measured, without a search, so that the measure is judged and
+nothing else; last comes what a run finds. The label is the site; of `templates`, made by
+tools/make_template_pages.py, the template. A threshold is also chosen on one half of the sites and
+scored on the other, over SPLITS draws. html-similarity is left out with a message where it is not
+installed. Two runs print the same.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from make_examples import read_records
-from page_pairs import Closeness, Ints, Pages, cosine, jaccard, members_of, shared_weights, weigh_rare
+from page_pairs import (
+    Closeness,
+    Ints,
+    Pages,
+    cosine,
+    jaccard,
+    members_of,
+    shared_weights,
+    weigh_rare,
+)
 from page_rivals import by_classes, by_html_similarity, by_tag_sequence, gryffin_tokens
 
 import neardup
@@ -45,8 +56,12 @@ class Row(NamedTuple):
 
 def load(folder: Path, name: str) -> Pages:
     """Read a set."""
-    records = read_records(TEMPLATES if name == "templates" else folder / "html_sites" / f"{name}.jsonl.zst")
-    codes = np.unique([record["site"] for record in records], return_inverse=True)[1].astype(np.int64)
+    records = read_records(
+        TEMPLATES if name == "templates" else folder / "html_sites" / f"{name}.jsonl.zst"
+    )
+    codes = np.unique([record["site"] for record in records], return_inverse=True)[1].astype(
+        np.int64
+    )
     return Pages(name, [record["html"] for record in records], codes)
 
 
@@ -60,7 +75,9 @@ def by_sets(method: neardup.MinHash) -> Callable[[Pages], Closeness]:
         shingles = shingle_pages(pages.column, method.ngram)
         members = members_of(shingles.hashes, np.diff(shingles.offsets))
         weights = weigh_rare(members, len(pages.html))
-        shared = shared_weights(members, weights if method.boost_rare else np.ones_like(weights), len(pages.html))
+        shared = shared_weights(
+            members, weights if method.boost_rare else np.ones_like(weights), len(pages.html)
+        )
         return Closeness((cosine if method.similarity == "cosine" else jaccard)(shared), True)
 
     return measure
@@ -82,7 +99,13 @@ def by_fingerprints(method: neardup.SimHash) -> Callable[[Pages], Closeness]:
 # The rows
 
 GRYFFIN = neardup.SimHash(
-    tokens=gryffin_tokens, ngram=3, weights="tf", hash="fnv1", nfkc=False, case_fold=False, confirm="hamming"
+    tokens=gryffin_tokens,
+    ngram=3,
+    weights="tf",
+    hash="fnv1",
+    nfkc=False,
+    case_fold=False,
+    confirm="hamming",
 )
 
 STRUCTURE = neardup.method("structure")
@@ -125,7 +148,9 @@ ROWS: dict[str, Row] = {
 
 
 class Judged(NamedTuple):
-    """What is known of a measure on a set. other : by split, F1 on sites that did not choose the limit; chosen : it."""
+    """What is known of a measure on a set. other : by split, F1 on sites that did not choose the
+    limit; chosen : it.
+    """
 
     as_set: neardup.lsh.Score | None
     best: neardup.lsh.Score
@@ -133,10 +158,15 @@ class Judged(NamedTuple):
     chosen: npt.NDArray[np.float64]
 
 
-def scores_of(close: Closeness, codes: Ints, pages: Ints, limits: npt.NDArray[np.float64]) -> list[neardup.lsh.Score]:
+def scores_of(
+    close: Closeness, codes: Ints, pages: Ints, limits: npt.NDArray[np.float64]
+) -> list[neardup.lsh.Score]:
     """Return the score of some pages at each limit."""
     left, right = (pages[places] for places in np.triu_indices(len(pages), 1))
-    values, same = close.values[left, right].astype(np.float64).round(6), codes[left] == codes[right]
+    values, same = (
+        close.values[left, right].astype(np.float64).round(6),
+        codes[left] == codes[right],
+    )
     found = count_within(limits, values, at_least=close.alike)
     correct = count_within(limits, values[same], at_least=close.alike)
     counts = zip(limits.tolist(), found.tolist(), correct.tolist(), strict=True)
@@ -148,18 +178,24 @@ def judge(close: Closeness, codes: Ints, limit: float | None) -> Judged:
     every = np.arange(len(codes))
     as_set = None if limit is None else scores_of(close, codes, every, np.array([limit]))[0]
     best = best_of(scores_of(close, codes, every, close.limits), at_least=close.alike)
-    chosen, other = zip(*(choose_and_score(close, codes, *halves) for halves in split(codes)), strict=True)
+    chosen, other = zip(
+        *(choose_and_score(close, codes, *halves) for halves in split(codes)), strict=True
+    )
     return Judged(as_set, best, np.array(other), np.array(chosen))
 
 
-def choose_and_score(close: Closeness, codes: Ints, first: Ints, second: Ints) -> tuple[float, float]:
+def choose_and_score(
+    close: Closeness, codes: Ints, first: Ints, second: Ints
+) -> tuple[float, float]:
     """Return the best limit of the first pages, and F1 on the second ones with it."""
     limit = best_of(scores_of(close, codes, first, close.limits), at_least=close.alike).limit
     return limit, scores_of(close, codes, second, np.array([limit]))[0].f1 or 0.0
 
 
 def split(codes: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the pages of two halves of the sites, each time drawn anew; where a half has no pair, another is drawn."""
+    """Yield the pages of two halves of the sites, each time drawn anew; where a half has no pair,
+    another is drawn.
+    """
     draw = np.random.default_rng(1)
 
     def halves() -> Iterator[tuple[Ints, Ints]]:
@@ -178,12 +214,16 @@ def print_tables(folder: Path, names: list[str]) -> None:
     """Print the sets, what each measure says of them, and what a run finds."""
     sets = [load(folder, name) for name in names]
     print(
-        "| set | pages | sites | with two pages or more | pairs to find | all pairs |\n|---|---:|---:|---:|---:|---:|"
+        "| set | pages | sites | with two pages or more | pairs to find | all pairs "
+        "|\n|---|---:|---:|---:|---:|---:|"
     )
     for pages in sets:
         sizes = np.bincount(pages.codes)
         pairs = [int((one * (one - 1) // 2).sum()) for one in (sizes, np.array([len(pages.codes)]))]
-        print(f"| {pages.name} | {len(pages.codes):,} | {len(sizes):,} | {(sizes > 1).sum():,} | ", end="")
+        print(
+            f"| {pages.name} | {len(pages.codes):,} | {len(sizes):,} | {(sizes > 1).sum():,} | ",
+            end="",
+        )
         print(f"{pairs[0]:,} | {pairs[1]:,} |")
     columns = [{name: one for name in ROWS if (one := measure(pages, name))} for pages in sets]
     for title, cell in (
@@ -197,10 +237,16 @@ def print_tables(folder: Path, names: list[str]) -> None:
             if any(cells):
                 print(f"| {name} | " + " | ".join(cells) + " |")
     print("\n| threshold | " + " | ".join(names) + " |\n|---|" + "---:|" * len(names))
-    curves = [scores_of(by_sets(STRUCTURE)(pages), pages.codes, np.arange(len(pages.codes)), CURVE) for pages in sets]
+    curves = [
+        scores_of(by_sets(STRUCTURE)(pages), pages.codes, np.arange(len(pages.codes)), CURVE)
+        for pages in sets
+    ]
     for scores in zip(*curves, strict=True):
         print(f"| {scores[0].limit:g} | " + " | ".join(map(cell_of, scores)) + " |")
-    print("\n| a run | pairs at the threshold | found | precision / recall; F1 |\n|---|---:|---:|---:|")
+    print(
+        "\n| a run | pairs at the threshold | found | precision / recall; F1 "
+        "|\n|---|---:|---:|---:|"
+    )
     for pages in sets:
         print(run_row(pages))
 
@@ -215,10 +261,14 @@ def measure(pages: Pages, name: str) -> Judged | None:
 
 
 def run_row(pages: Pages) -> str:
-    """Return the row of what `neardup.evaluate` finds with bands, out of the pairs that there are."""
+    """Return the row of what `neardup.evaluate` finds with bands, out of the pairs that there
+    are.
+    """
     table = pa.table({"text": pages.column, "cluster": pages.codes.astype(str)})
     score = neardup.evaluate(table, method=STRUCTURE, max_bucket_size=100_000).at_threshold
-    exact = scores_of(by_sets(STRUCTURE)(pages), pages.codes, np.arange(len(table)), np.array([score.limit]))[0]
+    exact = scores_of(
+        by_sets(STRUCTURE)(pages), pages.codes, np.arange(len(table)), np.array([score.limit])
+    )[0]
     share = 100 * score.found / exact.found
     return f"| {pages.name} | {exact.found:,} | {share:.2f} % | {cell_of(score)} |"
 
@@ -240,7 +290,9 @@ def cell_at_best(judged: Judged) -> str:
 
 
 def cell_of_others(judged: Judged) -> str:
-    """Return the mean of F1 over the splits, its standard deviation, and the limits that were chosen."""
+    """Return the mean of F1 over the splits, its standard deviation, and the limits that were
+    chosen.
+    """
     chosen = f"{judged.chosen.min():g} to {judged.chosen.max():g}"
     return f"{judged.other.mean():.3f} ± {judged.other.std(ddof=1):.3f} at {chosen}"
 

@@ -2,10 +2,11 @@
 
     python tools/measure_passages.py ../shared/data [DOCUMENTATION.parquet]
 
-A label says that two texts come from one original. A passage is cut from a text and kept in another one: of the same
-original, so it is a version of the text, or of another original, so it is boilerplate or a quotation. The second table
-has the passages of each set that occur most, without those of one original. DOCUMENTATION.parquet, from
-../shared/data/make_bulk.py, has the columns text and source: the source, a package, counts as the label.
+A label says that two texts come from one original. A passage is cut from a text and kept in another
+one: of the same original, so it is a version of the text, or of another original, so it is
+boilerplate or a quotation. The second table has the passages of each set that occur most, without
+those of one original. DOCUMENTATION.parquet, from ../shared/data/make_bulk.py, has the columns text
+and source: the source, a package, counts as the label.
 """
 
 from __future__ import annotations
@@ -44,12 +45,19 @@ def collections(folder: Path, bulk: Path | None) -> dict[str, tuple[list[str], l
     return found
 
 
-def measure(name: str, texts: list[str], labels: list[str], *, duplicates_first: bool) -> tuple[str, Counter[str]]:
-    """Return a row of the table, and the passages from other originals by how often they were cut."""
+def measure(
+    name: str, texts: list[str], labels: list[str], *, duplicates_first: bool
+) -> tuple[str, Counter[str]]:
+    """Return a row of the table, and the passages from other originals by how often they were
+    cut.
+    """
     table = pa.table({"text": texts})
     if duplicates_first:
         result = neardup.dedup(table, passages=200)
-        passages, kept = result.passages, [text for text, stays in zip(texts, result.mask, strict=True) if stays]
+        passages, kept = (
+            result.passages,
+            [text for text, stays in zip(texts, result.mask, strict=True) if stays],
+        )
     else:
         passages, kept = neardup.remove_passages(table).passages, texts
     characters: dict[bool, int] = defaultdict(int)
@@ -70,7 +78,9 @@ def measure(name: str, texts: list[str], labels: list[str], *, duplicates_first:
     shares = (f"{100 * characters[other] / total:.1f} %" for other in (False, True))
     first = "duplicates removed first" if duplicates_first else "all documents"
     cut = f"{100 * sum(lost.values()) / total:.1f} %"
-    return f"| {name} | {first} | {len(kept):,} | {cut} | " + " | ".join(shares) + f" | {half:,} |", often
+    return f"| {name} | {first} | {len(kept):,} | {cut} | " + " | ".join(
+        shares
+    ) + f" | {half:,} |", often
 
 
 def main() -> None:
@@ -81,9 +91,12 @@ def main() -> None:
             row, often = measure(name, texts, labels, duplicates_first=duplicates_first)
             rows.append(row)
         listed += [
-            f"| {name} | {count:,} | {passage.replace('|', ' ')} |" for passage, count in often.most_common(_SHOWN)
+            f"| {name} | {count:,} | {passage.replace('|', ' ')} |"
+            for passage, count in often.most_common(_SHOWN)
         ]
-    print("| set | | documents | cut | kept in the same original | kept in another | lost over half |")
+    print(
+        "| set | | documents | cut | kept in the same original | kept in another | lost over half |"
+    )
     print("|---|---|---:|---:|---:|---:|---:|", *rows, sep="\n", end="\n\n")
     print("| set | cut from | begins with |\n|---|---:|---|", *listed, sep="\n")
 

@@ -2,9 +2,10 @@
 
     python tools/measure_recall.py ../shared/data
 
-The truth: the exact Jaccard similarity of all pairs of texts that share a shingle, from postings, without bands. Each
-run is held against it: of the pairs there are, how many `find_pairs` found; what it estimated; whether any similarity
-differs; how many documents `dedup` kept although an earlier kept one resembles them.
+The truth: the exact Jaccard similarity of all pairs of texts that share a shingle, from postings,
+without bands. Each run is held against it: of the pairs there are, how many `find_pairs` found;
+what it estimated; whether any similarity differs; how many documents `dedup` kept although an
+earlier kept one resembles them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ Pairs = dict[tuple[int, int], float]
 def true_pairs(texts: list[str], ngram: int) -> tuple[Pairs, set[tuple[int, int]]]:
     """Return the similarity of every pair at LOWEST or more, and which of them are copies."""
     shingles = shingle_documents(pa.array(texts, pa.large_string()), neardup.MinHash(ngram=ngram))
-    sets = [np.unique(shingles.hashes[a:b]) for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)]
+    sets = [
+        np.unique(shingles.hashes[a:b])
+        for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)
+    ]
     sizes = np.array([len(one) for one in sets])
     hashes = np.concatenate(sets)
     owners = np.repeat(np.arange(len(sets), dtype=np.int32), sizes)
@@ -83,9 +87,13 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
         method = neardup.MinHash(ngram=ngram, **values)
         result = neardup.find_pairs(texts, method=method, max_bucket_size=100_000)
         wanted = {pair for pair, s in truth.items() if s >= method.threshold and pair not in copies}
-        rows = zip(*(result.pairs[column].to_pylist() for column in result.pairs.column_names), strict=True)
+        rows = zip(
+            *(result.pairs[column].to_pylist() for column in result.pairs.column_names), strict=True
+        )
         found = {(int(a), int(b)): s for a, b, s, exact in rows if not exact}
-        assert all(abs(truth[pair] - s) < 1e-12 for pair, s in found.items()), "a similarity is not exact"
+        assert all(abs(truth[pair] - s) < 1e-12 for pair, s in found.items()), (
+            "a similarity is not exact"
+        )
         measured = len(wanted & found.keys()) / max(1, len(wanted))
         estimate, bands = result.report["recall"], result.report["bands"]
         run = neardup.dedup(texts, method=method, max_bucket_size=100_000, audit_sample=500)
@@ -99,7 +107,10 @@ def measure(name: str, texts: list[str], ngram: int) -> None:
             f"{bands['num_bands']} x {bands['rows_per_band']}",
             f"{len(wanted):,}",
             percent(measured),
-            f"{percent(estimate['estimated'])} ({percent(estimate['low'])} to {percent(estimate['high'])})",
+            (
+                f"{percent(estimate['estimated'])} ({percent(estimate['low'])} to "
+                f"{percent(estimate['high'])})"
+            ),
             f"{percent(audit['recall'])} ({percent(audit['low'])} to {percent(audit['high'])})",
             f"{missed:,} of {run.report['counts']['removed'] + missed:,}",
         ]
@@ -113,7 +124,16 @@ def percent(share: float) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
-    heads = ("set", "threshold", "recall asked", "bands x rows", "true pairs", "found", "estimated", "audit of 500")
+    heads = (
+        "set",
+        "threshold",
+        "recall asked",
+        "bands x rows",
+        "true pairs",
+        "found",
+        "estimated",
+        "audit of 500",
+    )
     print("| " + " | ".join((*heads, "missed removals")) + " |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, (file, ngram) in SETS.items():

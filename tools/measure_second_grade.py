@@ -1,9 +1,11 @@
-"""Try the limit of `neardup sweep` for a second grade of similarity on draws of labelled sets, with and without it.
+"""Try the limit of `neardup sweep` for a second grade of similarity on draws of labelled sets, with
+and without it.
 
     python tools/measure_second_grade.py ../shared/data [kinds/readmes.jsonl ...]
 
-A draw has the texts of a share of the labelled groups, about as many as tools/measure_choosing.py takes, and at most
-40 % of the groups. Each suggestion is scored within the draw, against the best threshold of 2 words. Seeds are fixed.
+A draw has the texts of a share of the labelled groups, about as many as tools/measure_choosing.py
+takes, and at most 40 % of the groups. Each suggestion is scored within the draw, against the best
+threshold of 2 words. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Graph(NamedTuple):
-    """The pairs of a set. groups : the label of each text as a number, one of its own where there is none."""
+    """The pairs of a set. groups : the label of each text as a number, one of its own where there
+    is none.
+    """
 
     groups: Ints
     labelled: npt.NDArray[np.bool_]
@@ -57,16 +61,25 @@ def read(folder: Path, name: str) -> Graph:
     if name.startswith("zh_ts"):
         texts = [normalise(text, neardup.MinHash(fold_chinese=True)) for text in texts]
     numbers: dict[object, int] = {}  # in the order of the texts
-    groups = [numbers.setdefault(one["cluster"] or place, len(numbers)) for place, one in enumerate(records)]
+    groups = [
+        numbers.setdefault(one["cluster"] or place, len(numbers))
+        for place, one in enumerate(records)
+    ]
     labelled = np.array([bool(record["cluster"]) for record in records])
     method = neardup.MinHash(ngram=2, threshold=choosing.LOWEST, recall=0.9)
-    pairs = neardup.find_pairs(pa.table({"text": texts}), method=method, max_bucket_size=100_000).pairs
+    pairs = neardup.find_pairs(
+        pa.table({"text": texts}), method=method, max_bucket_size=100_000
+    ).pairs
     left, right = (pairs[side].cast(pa.int64()).to_numpy() for side in ("left_id", "right_id"))
-    return Graph(np.array(groups), labelled, left, right, pairs["similarity"].to_numpy().astype(np.float64))
+    return Graph(
+        np.array(groups), labelled, left, right, pairs["similarity"].to_numpy().astype(np.float64)
+    )
 
 
 def draw(graph: Graph, share: float, seed: int) -> Counter[str]:
-    """Return whether a draw has a suggestion without and with the limit, and whether it is below 90 % of the best."""
+    """Return whether a draw has a suggestion without and with the limit, and whether it is below 90
+    % of the best.
+    """
     kept = (np.random.default_rng(seed).random(int(graph.groups.max()) + 1) < share)[graph.groups]
     numbers, near = np.cumsum(kept) - 1, kept[graph.left] & kept[graph.right]
     left, right, similarity = graph.left[near], graph.right[near], graph.similarity[near]
@@ -92,7 +105,10 @@ def draw(graph: Graph, share: float, seed: int) -> Counter[str]:
 def main() -> None:
     """Print a row for each set."""
     folder, files = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"), sys.argv[2:]
-    print("| drawn | texts in a draw | without the limit: suggestions, short | with it: suggestions, short |")
+    print(
+        "| drawn | texts in a draw | without the limit: suggestions, short | with it: "
+        "suggestions, short |"
+    )
     print("|---|---:|---:|---:|")
     for name in (*SHARES, *(str(Path(file).resolve()) for file in files)):
         graph, share = read(folder, name), SHARES.get(name, SHARE_OF_KIND)

@@ -1,9 +1,11 @@
-"""Measure segmenters of Chinese: speed, agreement with jieba word for word, and what a second thread adds.
+"""Measure segmenters of Chinese: speed, agreement with jieba word for word, and what a second
+thread adds.
 
     python tools/measure_segmenters.py ../shared/data [--megabytes 2] > table.md
 
-Packages that are not installed are left out; jieba, which the others are compared with, is needed. Last, what folding
-traditional characters to simplified ones does to the words of texts that exist in both scripts.
+Packages that are not installed are left out; jieba, which the others are compared with, is needed.
+Last, what folding traditional characters to simplified ones does to the words of texts that exist
+in both scripts.
 """
 
 from __future__ import annotations
@@ -46,7 +48,12 @@ def cuts_of(package: str) -> dict[str, Cut] | None:
         return None
     cuts: tuple[Cut, ...]
     if package == "rjieba":
-        cuts = (module.cut, lambda text: module.cut(text, False), module.cut_all, module.cut_for_search)
+        cuts = (
+            module.cut,
+            lambda text: module.cut(text, False),
+            module.cut_all,
+            module.cut_for_search,
+        )
     elif package == "opencc-jieba-pyo3":
         own = module.OpenCC()
         cuts = (
@@ -84,7 +91,9 @@ def letters_only(words: Iterable[str]) -> list[str]:
 
 
 def agreement(found: list[list[str]], expected: list[list[str]]) -> float:
-    """Return the share of words that two cuts have in common, as multisets of each text: 2 common / all."""
+    """Return the share of words that two cuts have in common, as multisets of each text: 2 common /
+    all.
+    """
     common = sum((Counter(a) & Counter(b)).total() for a, b in zip(found, expected, strict=True))
     return 2 * common / max(1, sum(map(len, found)) + sum(map(len, expected)))
 
@@ -130,7 +139,10 @@ def measure_packages(texts: list[str]) -> None:
     reference = everyone[f"jieba {version('jieba')}"]
     for mode in MODES:
         expected = [letters_only(reference[mode](text)) for text in texts]
-        print(f"\n{mode}\n\n| package | speed | two threads | texts equal to jieba's | words in common |")
+        print(
+            f"\n{mode}\n\n| package | speed | two threads | texts equal to jieba's | words in "
+            "common |"
+        )
         print("|---|---:|---:|---:|---:|")
         for name, cuts in everyone.items():
             print(measure(name, cuts[mode], texts, expected), flush=True)
@@ -138,21 +150,32 @@ def measure_packages(texts: list[str]) -> None:
 
 def measure_folding(folder: Path) -> None:
     """Print how alike the words of one text in two scripts are, with and without folding."""
-    print("\n| texts | pairs | tokens | ngram | mean Jaccard, as they are | folded | folded, at 0.5 or more |")
+    print(
+        "\n| texts | pairs | tokens | ngram | mean Jaccard, as they are | folded | folded, at "
+        "0.5 or more |"
+    )
     print("|---|---:|---|---:|---:|---:|---:|")
     for file in ("documents.jsonl.gz", "sentences.jsonl.gz"):
-        records = sorted(read_records(folder / file), key=lambda record: (record["cluster"], record["script"]))
-        pairs = [(a, b) for a, b in pairwise(records) if a["cluster"] == b["cluster"] and a["script"] != b["script"]]
+        records = sorted(
+            read_records(folder / file), key=lambda record: (record["cluster"], record["script"])
+        )
+        pairs = [
+            (a, b)
+            for a, b in pairwise(records)
+            if a["cluster"] == b["cluster"] and a["script"] != b["script"]
+        ]
         for source in sorted({a["source"] for a, _ in pairs}):
             texts = [(a["text"], b["text"]) for a, b in pairs if a["source"] == source]
             for tokens in ("jieba", "characters"):
                 for ngram in (1, 2):
                     plain, folded = (
-                        [jaccard(left, right, tokens, ngram, fold) for left, right in texts] for fold in (False, True)
+                        [jaccard(left, right, tokens, ngram, fold) for left, right in texts]
+                        for fold in (False, True)
                     )
                     near = mean(value >= 0.5 for value in folded)
                     print(
-                        f"| {source} | {len(texts)} | {tokens} | {ngram} | {mean(plain):.3f} | {mean(folded):.3f} | "
+                        f"| {source} | {len(texts)} | {tokens} | {ngram} | {mean(plain):.3f} "
+                        f"| {mean(folded):.3f} | "
                         f"{100 * near:.0f} % |"
                     )
 

@@ -2,10 +2,11 @@
 
     python tools/measure_simhash.py ../shared/data [length] [weights] [confirm]    # needs NumPy 2 and the extra zh
 
-length: by the number of features, how often near-duplicates are missed at distance 3, and unrelated texts collide.
-weights: which features and weights serve which texts. confirm: what confirm="jaccard" catches, and what it costs.
-All three when none is named. Seeds are fixed: two runs print the same.
-"""
+length: by the number of features, how often near-duplicates are missed at distance 3, and unrelated
+texts collide. weights: which features and weights serve which texts. confirm: what
+confirm="jaccard" catches, and what it costs. All three when none is named. Seeds are fixed: two
+runs print the same.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ DISTANCES = 17
 
 @dataclass
 class Labelled:
-    """Texts, the pairs that a method should find, and those that count for nothing; all other pairs are unrelated.
+    """Texts, the pairs that a method should find, and those that count for nothing; all other pairs
+    are unrelated.
 
     unrelated : where only some pairs were judged, those judged to differ.
     """
@@ -57,12 +59,17 @@ class Labelled:
 def load(folder: Path, name: str) -> Labelled:
     """Read a set, and say which of its pairs count.
 
-    To find: pairs under one label of ALIKE or more, in Jaccard similarity of runs of three words. Unrelated: pairs
-    under two labels that are under UNRELATED. Copies and the rest count for nothing.
+    To find: pairs under one label of ALIKE or more, in Jaccard similarity of runs of three words.
+    Unrelated: pairs under two labels that are under UNRELATED. Copies and the rest count for
+    nothing.
     """
     if name.startswith("short_pairs"):
         return judged_pairs(read_records(folder / "short_pairs" / "data.jsonl.gz"), name.split()[1])
-    files = {"en_licenses": "data.jsonl.gz", "en_short_answers": "data.jsonl.gz", "zh_ts": "documents.jsonl.gz"}
+    files = {
+        "en_licenses": "data.jsonl.gz",
+        "en_short_answers": "data.jsonl.gz",
+        "zh_ts": "documents.jsonl.gz",
+    }
     records = read_records(folder / name / files.get(name, "data.jsonl.zst"))
     if name == "zh_poetry":
         records = some_poems(records)
@@ -103,11 +110,15 @@ def rewritten_answers(records: list[Record]) -> Labelled:
             relevant.append((a, b))
         elif "non" not in labels:
             neutral.append((a, b))
-    return Labelled([r["text"] for r in records], to_array(relevant), to_array(neutral), None, chinese=False)
+    return Labelled(
+        [r["text"] for r in records], to_array(relevant), to_array(neutral), None, chinese=False
+    )
 
 
 def judged_pairs(records: list[Record], which: str) -> Labelled:
-    """Return sentence pairs: of stsb those scored 4.5 and more against 2 and less, of pawsx both labels."""
+    """Return sentence pairs: of stsb those scored 4.5 and more against 2 and less, of pawsx both
+    labels.
+    """
     texts: list[str] = []
     relevant, unrelated = [], []
     for record in records:
@@ -120,7 +131,9 @@ def judged_pairs(records: list[Record], which: str) -> Labelled:
             relevant.append(place)
         elif label == 0 or (score is not None and score <= 2):
             unrelated.append(place)
-    return Labelled(texts, to_array(relevant), to_array([]), to_array(unrelated), which.endswith("zh"))
+    return Labelled(
+        texts, to_array(relevant), to_array([]), to_array(unrelated), which.endswith("zh")
+    )
 
 
 def pairs_under_one_label(labels: list[str | None]) -> Pairs:
@@ -139,7 +152,9 @@ def to_array(pairs: list[tuple[int, int]]) -> Pairs:
 
 def to_pairs(table: pa.Table) -> Pairs:
     """Return the pairs of a result, whose ids are running numbers."""
-    return np.stack([table[name].cast(pa.int64()).to_numpy() for name in ("left_id", "right_id")], axis=1)
+    return np.stack(
+        [table[name].cast(pa.int64()).to_numpy() for name in ("left_id", "right_id")], axis=1
+    )
 
 
 def keys(pairs: Pairs) -> Ints:
@@ -150,7 +165,9 @@ def keys(pairs: Pairs) -> Ints:
 # How it is measured
 
 
-def fingerprints_of(texts: list[str], method: neardup.SimHash) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+def fingerprints_of(
+    texts: list[str], method: neardup.SimHash
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Return the fingerprints of texts, zero where there are none, and which have one."""
     signed = neardup.sign(texts, method=method)
     return signed.values[:, 0], ~signed.empty
@@ -207,7 +224,10 @@ def measure_lengths(folder: Path) -> None:
     english = list(families(folder, "en"))
     chinese = list(families(folder, "zh"))
     cut_words = segmenter_of(neardup.Jieba())
-    single, two = neardup.SimHash(tokens="whitespace"), neardup.SimHash(tokens="whitespace", ngram=2)
+    single, two = (
+        neardup.SimHash(tokens="whitespace"),
+        neardup.SimHash(tokens="whitespace", ngram=2),
+    )
     flat = neardup.SimHash(tokens="whitespace", weights="one")
     kinds = (
         ("English, words", english, cut_english, single),
@@ -245,7 +265,9 @@ def cut_characters(text: str) -> list[str]:
 
 
 def families(folder: Path, language: str) -> Iterator[list[str]]:
-    """Yield groups of texts that may be near-duplicates: the texts of one label, whole and line by line."""
+    """Yield groups of texts that may be near-duplicates: the texts of one label, whole and line by
+    line.
+    """
     names = {
         "en": (
             "en_licenses/data.jsonl.gz",
@@ -271,8 +293,12 @@ def families(folder: Path, language: str) -> Iterator[list[str]]:
             yield [record["text_a"], record["text_b"]]
 
 
-def by_length(groups: list[list[str]], cut: Callable[[str], list[str]]) -> Iterator[tuple[int, list[list[str]]]]:
-    """Yield each length and different texts of it, as tokens; whole groups at a time, so that pairs stay pairs."""
+def by_length(
+    groups: list[list[str]], cut: Callable[[str], list[str]]
+) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield each length and different texts of it, as tokens; whole groups at a time, so that pairs
+    stay pairs.
+    """
     classes: dict[int, dict[str, list[str]]] = {low: {} for low in LENGTHS}
     order = list(range(len(groups)))
     random.Random(4).shuffle(order)
@@ -287,7 +313,9 @@ def by_length(groups: list[list[str]], cut: Callable[[str], list[str]]) -> Itera
 
 
 def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -> None:
-    """Print the row of one length. What is near, and what unrelated, is said by single words, whatever the features."""
+    """Print the row of one length. What is near, and what unrelated, is said by single words,
+    whatever the features.
+    """
     texts = [" ".join(words) for words in tokens]
     fingerprints, featured = fingerprints_of(texts, method)
     near = neardup.find_pairs(
@@ -296,10 +324,15 @@ def measure_length(low: int, tokens: list[list[str]], method: neardup.SimHash) -
         max_bucket_size=100_000,
     ).pairs
     near = near.filter(pa.compute.invert(near["exact"]))
-    similarity, distances = near["similarity"].to_numpy(), distances_of(fingerprints, to_pairs(near))
+    similarity, distances = (
+        near["similarity"].to_numpy(),
+        distances_of(fingerprints, to_pairs(near)),
+    )
     nearer = distances[similarity >= 0.9]
     within = pairs_within(texts, method)
-    collisions = int((jaccard_of(texts, neardup.SimHash(tokens="whitespace"), within) < UNRELATED).sum())
+    collisions = int(
+        (jaccard_of(texts, neardup.SimHash(tokens="whitespace"), within) < UNRELATED).sum()
+    )
     all_pairs = len(texts) * (len(texts) - 1) // 2
     replaced = replace_one_each(tokens)
     moved = hamming_distances(fingerprints, fingerprints_of(replaced, method)[0])[featured]
@@ -359,12 +392,19 @@ WEIGHTS = {
     "tf-idf, all": {"weights": "tfidf", "max_features": 0},
     "levels of the top 20": {"weights": "tfidf", "weight_levels": True},
 }
-FEATURES = {"words": ("words", 1), "2 words": ("words", 2), "3 words": ("words", 3), "4 chars": ("chars", 4)}
+FEATURES = {
+    "words": ("words", 1),
+    "2 words": ("words", 2),
+    "3 words": ("words", 3),
+    "4 chars": ("chars", 4),
+}
 
 
 @dataclass
 class Score:
-    """Precision and recall at distance 3 (or threshold 0.8), and the best F1 with where it is reached."""
+    """Precision and recall at distance 3 (or threshold 0.8), and the best F1 with where it is
+    reached.
+    """
 
     precision: float
     recall: float
@@ -400,7 +440,9 @@ def score_simhash(data: Labelled, method: neardup.SimHash) -> Score:
     else:
         wrong = count_distances(fingerprints, featured) - right - histogram(data.neutral)
     distances = [float(one) for one in range(DISTANCES)]
-    return score(right.cumsum()[:DISTANCES], wrong.cumsum()[:DISTANCES], len(data.relevant), distances, 3)
+    return score(
+        right.cumsum()[:DISTANCES], wrong.cumsum()[:DISTANCES], len(data.relevant), distances, 3
+    )
 
 
 def score_minhash(data: Labelled) -> Score:
@@ -420,11 +462,20 @@ def score_minhash(data: Labelled) -> Score:
 
 
 def measure_weights(folder: Path) -> None:
-    """Print a table of features and weights for each set: best F1 at which distance; precision / recall at 3."""
+    """Print a table of features and weights for each set: best F1 at which distance; precision /
+    recall at 3.
+    """
     for name in SETS:
         data = load(folder, name)
-        against = f"{len(data.unrelated):,} judged to differ" if data.unrelated is not None else "all others"
-        print(f"\n#### {name}: {len(data.texts):,} texts, {len(data.relevant):,} pairs to find against {against}\n")
+        against = (
+            f"{len(data.unrelated):,} judged to differ"
+            if data.unrelated is not None
+            else "all others"
+        )
+        print(
+            f"\n#### {name}: {len(data.texts):,} texts, {len(data.relevant):,} pairs to find "
+            f"against {against}\n"
+        )
         print_head("features", *WEIGHTS)
         for tokens, (kind, ngram) in kinds_of(data).items():
             methods = [
@@ -437,14 +488,19 @@ def measure_weights(folder: Path) -> None:
 
 def kinds_of(data: Labelled) -> dict[str, tuple[str, int]]:
     """Return the kinds of features for a set."""
-    return {**FEATURES, **({"jieba": ("jieba", 1), "2 jieba": ("jieba", 2)} if data.chinese else {})}
+    return {
+        **FEATURES,
+        **({"jieba": ("jieba", 1), "2 jieba": ("jieba", 2)} if data.chinese else {}),
+    }
 
 
 # (c) confirm="jaccard"
 
 
 def measure_confirm(folder: Path) -> None:
-    """Print how alike the features are of pairs within distance 3: of those to find, and of unrelated ones."""
+    """Print how alike the features are of pairs within distance 3: of those to find, and of
+    unrelated ones.
+    """
     print()
     print_head(
         "set",
@@ -481,7 +537,11 @@ def confirm_cells(data: Labelled, method: neardup.SimHash) -> list[str]:
         wrong = similarity[~relevant & ~np.isin(place, keys(data.neutral))]
     cells = [f"{len(right):,}"]
     cells += [f"{np.quantile(right, q):.2f}" for q in (0.01, 0.05, 0.5)] if len(right) else [""] * 3
-    cells += [f"{(right < 0.5).sum():,}", f"{len(wrong):,}", f"{wrong.max():.2f}" if len(wrong) else ""]
+    cells += [
+        f"{(right < 0.5).sum():,}",
+        f"{len(wrong):,}",
+        f"{wrong.max():.2f}" if len(wrong) else "",
+    ]
     return cells + [f"{(wrong < t).sum():,}" for t in (0.3, 0.5, 0.7)]
 
 

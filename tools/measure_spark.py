@@ -1,9 +1,12 @@
-"""Measure the engine on Spark by size: time, shuffle bytes, and the local engine beside it on the same files.
+"""Measure the engine on Spark by size: time, shuffle bytes, and the local engine beside it on the
+same files.
 
-    python tools/measure_spark.py SHARDS... --documents 100000 300000 [--work DIR] [--partitions N] [--csv FILE]
+    python tools/measure_spark.py SHARDS... --documents 100000 300000 [--work DIR] [--partitions N]
+    [--csv FILE]
 
-SHARDS are files of JSON lines with a field `text`, such as those of make_bulk.py. The documents are windows of 60 to
-180 words of these texts, from random places, so that windows of one text overlap: near-duplicates of every similarity.
+SHARDS are files of JSON lines with a field `text`, such as those of make_bulk.py. The documents are
+windows of 60 to 180 words of these texts, from random places, so that windows of one text overlap:
+near-duplicates of every similarity.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ def make_corpus(shards: list[Path], count: int, directory: Path) -> None:
     texts = []
     for shard in shards:
         with shard.open(encoding="utf-8") as lines:
-            texts += [words for line in lines if len(words := json.loads(line)["text"].split(" ")) > 60]
+            texts += [
+                words for line in lines if len(words := json.loads(line)["text"].split(" ")) > 60
+            ]
     chosen = random.Random(count)
     rows = []
     for number in range(count):
@@ -51,7 +56,9 @@ def make_corpus(shards: list[Path], count: int, directory: Path) -> None:
         if len(rows) == -(-count // FILES) or number == count - 1:
             ids, windows = zip(*rows, strict=True)
             name = f"part-{number * FILES // count:03d}.parquet"
-            pq.write_table(pa.table({"id": ids, "text": windows}), directory / name, compression="zstd")
+            pq.write_table(
+                pa.table({"id": ids, "text": windows}), directory / name, compression="zstd"
+            )
             rows.clear()
 
 
@@ -73,7 +80,9 @@ def shuffle_bytes(events: Path) -> dict[str, int]:
 
 
 def follow(process: subprocess.Popen) -> float:
-    """Wait for a process; return the processor seconds of its session: of the JVM and the Python workers too."""
+    """Wait for a process; return the processor seconds of its session: of the JVM and the Python
+    workers too.
+    """
     ticks: dict[str, int] = {}
     while process.poll() is None:
         for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -105,7 +114,10 @@ def run(engine: str, corpus: Path, work: Path, partitions: int | None) -> dict[s
     if partitions is not None:
         confs["spark.sql.shuffle.partitions"] = str(partitions)
     options = " ".join(f"--conf {name}={value}" for name, value in confs.items())
-    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--driver-memory 4g {options} pyspark-shell"}
+    environment = {
+        **os.environ,
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 4g {options} pyspark-shell",
+    }
     if engine == "spark":
         command += ["--engine", "spark", "--master", f"local[{os.cpu_count()}]"]
     begun = time.perf_counter()
@@ -151,9 +163,16 @@ def main() -> None:
             }
             rows.append(row)
             print(json.dumps(row | {"by_stage": shuffle, "timings": report["timings"]}), flush=True)
-        same = [pq.read_table(arguments.work / f"out-{engine}" / "removed.parquet") for engine in ("local", "spark")]
+        same = [
+            pq.read_table(arguments.work / f"out-{engine}" / "removed.parquet")
+            for engine in ("local", "spark")
+        ]
         print(
-            f"{count:,} documents: removed.parquet is {'equal' if same[0].equals(same[1]) else 'DIFFERENT'}", flush=True
+            (
+                f"{count:,} documents: removed.parquet is "
+                f"{'equal' if same[0].equals(same[1]) else 'DIFFERENT'}"
+            ),
+            flush=True,
         )
     if arguments.csv:
         with arguments.csv.open("w", newline="") as file:

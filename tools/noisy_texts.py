@@ -1,10 +1,11 @@
-"""Make texts with errors, as OCR and typing make them, and passages that have nothing to do with each other.
+"""Make texts with errors, as OCR and typing make them, and passages that have nothing to do with
+each other.
 
     python tools/noisy_texts.py 5% < clean.txt > noisy.txt
 
-The errors are simulated: 60 % of them are substitutions by characters of a similar shape, 15 % deletions, 15 %
-insertions, and 10 % spaces that are lost or added. A character without a look-alike in the table becomes one drawn from
-the same text. Seeds are fixed: two runs make the same texts.
+The errors are simulated: 60 % of them are substitutions by characters of a similar shape, 15 %
+deletions, 15 % insertions, and 10 % spaces that are lost or added. A character without a look-alike
+in the table becomes one drawn from the same text. Seeds are fixed: two runs make the same texts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,25 @@ from itertools import combinations
 
 SUBSTITUTIONS, DELETIONS, INSERTIONS = 0.6, 0.15, 0.15  # the others are spaces
 LIKE_LETTERS = (
-    *("0oO", "1lIi|", "2zZ", "5sS", "6bG", "8B", "9gq", "ceo", "bh", "nu", "ao", "ft", "fs", "vy", "hn", "ij", "rt"),
+    *(
+        "0oO",
+        "1lIi|",
+        "2zZ",
+        "5sS",
+        "6bG",
+        "8B",
+        "9gq",
+        "ceo",
+        "bh",
+        "nu",
+        "ao",
+        "ft",
+        "fs",
+        "vy",
+        "hn",
+        "ij",
+        "rt",
+    ),
     *("EF", "CG", "DO", "PR", "UV", "MN", "KX", "QO", ".,", ":;", "'`", "-~"),
 )
 LIKE_CHINESE = (
@@ -35,8 +54,37 @@ LIKE_CHINESE = (
         "免兔",
         "刀力",
     ),
-    *("贝见", "午牛", "田由甲申", "今令", "问间", "农衣", "代伐", "治冶", "折拆", "住往佳", "候侯", "第弟", "特持待"),
-    *("规现", "定宝", "请清情", "条务", "的旳", "法去", "机杌", "政故", "关并", "行竹", "应庆", "及乃", "门们", "部陪"),
+    *(
+        "贝见",
+        "午牛",
+        "田由甲申",
+        "今令",
+        "问间",
+        "农衣",
+        "代伐",
+        "治冶",
+        "折拆",
+        "住往佳",
+        "候侯",
+        "第弟",
+        "特持待",
+    ),
+    *(
+        "规现",
+        "定宝",
+        "请清情",
+        "条务",
+        "的旳",
+        "法去",
+        "机杌",
+        "政故",
+        "关并",
+        "行竹",
+        "应庆",
+        "及乃",
+        "门们",
+        "部陪",
+    ),
 )
 LIKE_PAIRS = (("rn", "m"), ("cl", "d"), ("vv", "w"), ("ii", "u"), ("fi", "ﬁ"), ("fl", "ﬂ"))
 
@@ -55,7 +103,9 @@ SIMILAR = similar_characters()
 
 
 def with_errors(text: str, share: float, draw: random.Random) -> str:
-    """Return a text in which each character is wrong with a probability of `share`, independently."""
+    """Return a text in which each character is wrong with a probability of `share`,
+    independently.
+    """
     written: list[str] = []
     position = 0
     while position < len(text):
@@ -80,8 +130,12 @@ def with_errors(text: str, share: float, draw: random.Random) -> str:
     return "".join(written)
 
 
-def passages(texts: Iterable[str], shortest: int, longest: int, draw: random.Random) -> Iterator[str]:
-    """Cut texts into passages of so many characters, their logarithms drawn evenly; what is left over is dropped."""
+def passages(
+    texts: Iterable[str], shortest: int, longest: int, draw: random.Random
+) -> Iterator[str]:
+    """Cut texts into passages of so many characters, their logarithms drawn evenly; what is left
+    over is dropped.
+    """
     for text in texts:
         position = 0
         while True:

@@ -34,7 +34,9 @@ class Pages:
 
 
 class Closeness(NamedTuple):
-    """How close each two pages are. values : (num_pages, num_pages), similarities if `alike`, else distances."""
+    """How close each two pages are. values : (num_pages, num_pages), similarities if `alike`, else
+    distances.
+    """
 
     values: Floats
     alike: bool
@@ -46,14 +48,18 @@ class Closeness(NamedTuple):
 
 
 class Members(NamedTuple):
-    """The distinct features of pages. features, pages : int64, one each for every feature of every page, by page."""
+    """The distinct features of pages. features, pages : int64, one each for every feature of every
+    page, by page.
+    """
 
     features: Ints
     pages: Ints
 
 
 def members_of(features: npt.NDArray[np.uint64] | Ints, sizes: Ints) -> Members:
-    """Return the distinct features of pages that have `sizes` features each, one after the other."""
+    """Return the distinct features of pages that have `sizes` features each, one after the
+    other.
+    """
     numbers = np.unique(features, return_inverse=True)[1].astype(np.int64)
     num_features = int(numbers.max(initial=0)) + 1
     keys = np.unique(np.repeat(np.arange(len(sizes)), sizes) * num_features + numbers)
@@ -69,10 +75,11 @@ def number(lists: Lists) -> Members:
 
 
 def shared_weights(members: Members, weights: Ints, num_pages: int) -> Floats:
-    """Return for each two pages the weight of the features they share; with itself a page shares all.
+    """Return for each two pages the weight of the features they share; with itself a page shares
+    all.
 
-    weights : of each feature, by its number. For each feature there is the list of its pages: a page shares what the
-    lists of its features hold.
+    weights : of each feature, by its number. For each feature there is the list of its pages: a
+    page shares what the lists of its features hold.
     """
     order = np.argsort(members.features, kind="stable")
     pages = members.pages[order]
@@ -101,7 +108,9 @@ def cosine(shared: Floats) -> Floats:
 
 
 def weigh_rare(members: Members, num_pages: int) -> Ints:
-    """Weigh features of several pages 2 that at most the square root of all hold, 3 up to the fourth root; others 1."""
+    """Weigh features of several pages 2 that at most the square root of all hold, 3 up to the
+    fourth root; others 1.
+    """
     counts = np.bincount(members.features)
     root = math.isqrt(num_pages)
     return 1 + (counts > 1) * ((counts <= root).astype(np.int64) + (counts <= math.isqrt(root)))

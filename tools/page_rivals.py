@@ -1,4 +1,6 @@
-"""What others take for the structure of a page, written plainly: the rivals of tools/measure_pages.py."""
+"""What others take for the structure of a page, written plainly: the rivals of
+tools/measure_pages.py.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from page_pairs import Closeness, Floats, Pages, by_lists
 
 
 class Outline(HTMLParser):
-    """What Python's own parser says of a page: its start tags, its classes, and the tokens of gryffin.
+    """What Python's own parser says of a page: its start tags, its classes, and the tokens of
+    gryffin.
 
-    gryffin (html-distance/feature.go) takes each token of the first 5,000 by its kind and tag, and behind a start tag
-    each attribute by its name: with its value if it is class, name or rel.
+    gryffin (html-distance/feature.go) takes each token of the first 5,000 by its kind and tag, and
+    behind a start tag each attribute by its name: with its value if it is class, name or rel.
     """
 
     def __init__(self, page: str) -> None:
@@ -30,7 +33,9 @@ class Outline(HTMLParser):
         self.feed(page)
         self.close()
 
-    def add(self, token: str, tag: str = "", attributes: Iterable[tuple[str, str | None]] = ()) -> None:
+    def add(
+        self, token: str, tag: str = "", attributes: Iterable[tuple[str, str | None]] = ()
+    ) -> None:
         """Take a token, if it is one of the first."""
         self.count += 1
         if self.count <= 5000:
@@ -50,7 +55,9 @@ class Outline(HTMLParser):
     def see(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         """Take a start tag and its classes."""
         self.tags.append(tag)
-        self.classes.update(word for name, value in attributes if name == "class" for word in (value or "").split())
+        self.classes.update(
+            word for name, value in attributes if name == "class" for word in (value or "").split()
+        )
 
     def handle_endtag(self, tag: str) -> None:
         self.add("B:", tag)
@@ -82,9 +89,11 @@ def by_classes(pages: Pages) -> Closeness:
 
 
 def by_html_similarity(share: float, least: float) -> Callable[[Pages], Closeness | None]:
-    """Return html-similarity's `similarity`, of which the structure has a share; each page is parsed once.
+    """Return html-similarity's `similarity`, of which the structure has a share; each page is
+    parsed once.
 
-    What cannot reach `least` is 0: difflib takes long, and its ratio is at most that of the counts of tags.
+    What cannot reach `least` is 0: difflib takes long, and its ratio is at most that of the counts
+    of tags.
     """
 
     def measure(pages: Pages) -> Closeness | None:
@@ -97,7 +106,9 @@ def by_html_similarity(share: float, least: float) -> Callable[[Pages], Closenes
         style[bare[:, None] & bare] = 1.0
         values = (1 - share) * style + share * most_alike(tags)
         for left, right in np.argwhere(np.triu(values >= least, 1)).tolist():
-            values[left, right] = (1 - share) * style[left, right] + share * difflib_ratio(tags[left], tags[right])
+            values[left, right] = (1 - share) * style[left, right] + share * difflib_ratio(
+                tags[left], tags[right]
+            )
         values[values < least] = 0.0
         return Closeness(values, True)
 
@@ -105,7 +116,9 @@ def by_html_similarity(share: float, least: float) -> Callable[[Pages], Closenes
 
 
 def parse_as_html_similarity(pages: list[str]) -> tuple[list[list[str]], list[set[str]]]:
-    """Return the tags and the classes of pages as the package reads them; no tags where it raises an error."""
+    """Return the tags and the classes of pages as the package reads them; no tags where it raises
+    an error.
+    """
     import lxml.html
     from html_similarity.structural_similarity import get_tags
     from html_similarity.style_similarity import get_classes
@@ -122,7 +135,9 @@ def parse_as_html_similarity(pages: list[str]) -> tuple[list[list[str]], list[se
 def most_alike(tags: list[list[str]]) -> Floats:
     """Return the most that difflib's ratio of two lists can be: what they share as bags."""
     names = sorted({tag for one in tags for tag in one})
-    counts = np.array([[counted[name] for name in names] for counted in map(Counter, tags)], np.int32)
+    counts = np.array(
+        [[counted[name] for name in names] for counted in map(Counter, tags)], np.int32
+    )
     sizes = counts.sum(axis=1)
     shared = np.stack([np.minimum(counts, one).sum(axis=1) for one in counts])
     return (2 * shared / np.maximum(sizes[:, None] + sizes, 1)).astype(np.float32)

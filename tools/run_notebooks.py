@@ -16,7 +16,10 @@ def main() -> None:
     for path in sorted(FOLDER.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         NotebookClient(
-            notebook, timeout=300, resources={"metadata": {"path": str(FOLDER)}}, record_timing=False
+            notebook,
+            timeout=300,
+            resources={"metadata": {"path": str(FOLDER)}},
+            record_timing=False,
         ).execute()
         nbformat.write(notebook, path)
         print(path.name, file=sys.stderr)

@@ -20,11 +20,17 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
     sets = [[token.encode() for token in row] for row in read_rows(source, "tokens")]
     hashing = {"hashfunc": xxhash.xxh32_intdigest} if options["hash"] == "xxhash" else {}
     signed, took = clock(lambda: MinHash.bulk(sets, num_perm=_HASHES, seed=_SEED, **hashing))
-    return Done([took], {"signatures": np.stack([signed[row].hashvalues for row in planted_rows(options)])}, {})
+    return Done(
+        [took],
+        {"signatures": np.stack([signed[row].hashvalues for row in planted_rows(options)])},
+        {},
+    )
 
 
 def index(source: str, options: dict[str, Any]) -> Done:
-    """Fill an index with the signatures of neardup, and query it: some at once become objects, which is not timed."""
+    """Fill an index with the signatures of neardup, and query it: some at once become objects,
+    which is not timed.
+    """
     values = np.load(options["signatures"])
     permutations = MinHash(num_perm=_HASHES, seed=_SEED).permutations
 
@@ -44,7 +50,9 @@ def index(source: str, options: dict[str, Any]) -> Done:
     def total(parts: list[Took]) -> Took:
         return sum(wall for wall, _ in parts), sum(used for _, used in parts)
 
-    add = total([clock(lambda first=first, some=some: insert(first, some))[1] for first, some in objects()])
+    add = total(
+        [clock(lambda first=first, some=some: insert(first, some))[1] for first, some in objects()]
+    )
     size = memory() - before
     found, times = [], []
     for _, some in objects():

@@ -13,11 +13,17 @@ _HASHES, _SINGLE = 60, 2_000
 
 
 def redis(source: str, options: dict[str, Any]) -> Done:
-    """Insert random signatures through an insertion session, then query stored ones with five hashes changed."""
+    """Insert random signatures through an insertion session, then query stored ones with five
+    hashes changed.
+    """
     rng = np.random.default_rng(3)
     size = int(options["size"])
     values = rng.integers(0, 2**32, (size, _HASHES), np.uint32)
-    storage = {"type": "redis", "basename": b"bench", "redis": {"host": "127.0.0.1", "port": options["port"]}}
+    storage = {
+        "type": "redis",
+        "basename": b"bench",
+        "redis": {"host": "127.0.0.1", "port": options["port"]},
+    }
     lsh = MinHashLSH(num_perm=_HASHES, params=(12, 5), storage_config=storage)
     permutations = MinHash(num_perm=_HASHES, seed=1).permutations
 
@@ -39,7 +45,13 @@ def redis(source: str, options: dict[str, Any]) -> Done:
         hits = lsh.query(query)
         took.append(time.perf_counter() - begun)
         found += f"f{row}" in hits
-    facts |= dict(zip(("query_p50_us", "query_p99_us"), (np.percentile(took, [50, 99]) * 1e6).tolist(), strict=True))
+    facts |= dict(
+        zip(
+            ("query_p50_us", "query_p99_us"),
+            (np.percentile(took, [50, 99]) * 1e6).tolist(),
+            strict=True,
+        )
+    )
     facts["found"] = found / _SINGLE
     return Done([(sum(took), sum(took))], {}, facts)
 

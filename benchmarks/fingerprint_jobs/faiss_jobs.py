@@ -1,4 +1,6 @@
-"""The jobs as faiss does them: brute force, or IndexBinaryMultiHash with settings whose recall is 1 at distance 3."""
+"""The jobs as faiss does them: brute force, or IndexBinaryMultiHash with settings whose recall is 1
+at distance 3.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _RADIUS = NEAR + 1  # it finds what is nearer than that
 
 
 def _filled(fingerprints: Words, options: dict[str, Any]) -> Any:
-    """Return an index of fingerprints. hashes : number of hashes, bits of each, bits flipped; none for brute force."""
+    """Return an index of fingerprints. hashes : number of hashes, bits of each, bits flipped; none
+    for brute force.
+    """
     faiss.omp_set_num_threads(options["threads"])
     if "hashes" in options:
         number, bits, flips = options["hashes"]
@@ -36,7 +40,9 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
     def work() -> Any:
         index, found = _filled(fingerprints, options), []
         for first in range(0, len(fingerprints), _SLICE):
-            limits, _, rows = index.range_search(_bytes(fingerprints[first : first + _SLICE]), _RADIUS)
+            limits, _, rows = index.range_search(
+                _bytes(fingerprints[first : first + _SLICE]), _RADIUS
+            )
             matches = as_matches(limits, rows)
             asked = first + matches["query"]
             found.append(np.array([asked, rows])[:, asked < rows])
@@ -48,7 +54,11 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
 
 def queries(source: str, options: dict[str, Any]) -> Done:
     """Fill an index, and query it in batches."""
-    fingerprints, batches, times = np.load(source), np.load(options["queries"])[:, : options["ask"]], []
+    fingerprints, batches, times = (
+        np.load(source),
+        np.load(options["queries"])[:, : options["ask"]],
+        [],
+    )
     before = memory()
     index, (built, _) = clock(lambda: _filled(fingerprints, options))
     facts = {"build": built, "bytes": float(memory() - before), "queries": batches.shape[1]}

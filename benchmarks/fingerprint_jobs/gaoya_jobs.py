@@ -1,4 +1,6 @@
-"""The jobs as gaoya does them, which takes a set of tokens as the words of a text: MinHashStringIndex."""
+"""The jobs as gaoya does them, which takes a set of tokens as the words of a text:
+MinHashStringIndex.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def sign_sets(source: str, options: dict[str, Any]) -> Done:
 
 
 def index(source: str, options: dict[str, Any]) -> Done:
-    """Fill an index, and query it for all: both sign, so what they take an index of one band is subtracted."""
+    """Fill an index, and query it for all: both sign, so what they take an index of one band is
+    subtracted.
+    """
     texts = _texts(source)
     ids = list(range(len(texts)))
 
@@ -44,7 +48,10 @@ def index(source: str, options: dict[str, Any]) -> Done:
     one_add, one_query, _, _ = run(1, 128)
     add, query, size, found = run(options["bands"], options["rows"])
     limits = [0, *accumulate(map(len, found))]
-    add, query = (add[0] - one_add[0], add[1] - one_add[1]), (query[0] - one_query[0], query[1] - one_query[1])
+    add, query = (
+        (add[0] - one_add[0], add[1] - one_add[1]),
+        (query[0] - one_query[0], query[1] - one_query[1]),
+    )
     return index_facts(add, query, size, as_matches(limits, list(chain(*found))))
 
 

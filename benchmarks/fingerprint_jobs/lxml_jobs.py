@@ -14,7 +14,9 @@ def parse(source: str, options: dict[str, Any]) -> Done:
     """Parse pages from their bytes, one by one."""
     pages = [page.encode() for page in read_rows(source, "html")]
     parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True)
-    trees, took = clock(lambda: [lxml.html.document_fromstring(page, parser=parser) for page in pages])
+    trees, took = clock(
+        lambda: [lxml.html.document_fromstring(page, parser=parser) for page in pages]
+    )
     found = [sum(1 for _ in tree.iter(lxml.etree.Element)) for tree in trees]
     return Done([took], {"elements": np.array(found)}, {})
 

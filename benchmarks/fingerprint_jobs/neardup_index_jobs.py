@@ -1,6 +1,8 @@
-"""The jobs of the durable index: fill it, ask it one by one and in batches, add one by one and in groups.
+"""The jobs of the durable index: fill it, ask it one by one and in batches, add one by one and in
+groups.
 
-Documents come as fingerprints or sets of features, so that no text is described: that is measured elsewhere.
+Documents come as fingerprints or sets of features, so that no text is described: that is measured
+elsewhere.
 """
 
 from __future__ import annotations
@@ -33,20 +35,30 @@ _SET_SIZE = 32
 def simhash(source: str, options: dict[str, Any]) -> Done:
     """Fill an index with fingerprints, found at distance 3."""
     index = _new(options, SimHash(confirm="hamming"), "fingerprints")
-    fingerprints, batches = np.load(source, mmap_mode="r"), np.load(options["queries"], mmap_mode="r")
+    fingerprints, batches = (
+        np.load(source, mmap_mode="r"),
+        np.load(options["queries"], mmap_mode="r"),
+    )
 
     def documents(values: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         mixed = values * np.uint64(0x9E3779B97F4A7C15)
-        features = Features(np.stack([values, mixed], axis=1), Lists(values, np.arange(len(values) + 1)))
+        features = Features(
+            np.stack([values, mixed], axis=1), Lists(values, np.arange(len(values) + 1))
+        )
         return _incoming(index, features, values.reshape(-1, 1), first, prefix)
 
     return _measure(index, documents, fingerprints, batches.reshape(-1), options)
 
 
 def minhash(source: str, options: dict[str, Any]) -> Done:
-    """Fill an index with sets of 32 features, made from seeds; half of the queries share 30 with one."""
+    """Fill an index with sets of 32 features, made from seeds; half of the queries share 30 with
+    one.
+    """
     index = _new(options, MinHash(threshold=0.8), "features")
-    asked, length = np.load(options["asked"]).reshape(-1), index.opened.rules.method.bands.num_hashes
+    asked, length = (
+        np.load(options["asked"]).reshape(-1),
+        index.opened.rules.method.bands.num_hashes,
+    )
 
     def documents(seeds: npt.NDArray[np.uint64], first: int, prefix: str) -> Incoming:
         near = seeds >> np.uint64(63) != 0
@@ -72,12 +84,17 @@ def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def _new(options: dict[str, Any], method: Any, storage: str) -> Index:
     shutil.rmtree(options["index"], ignore_errors=True)
-    return Index.create(options["index"], method=method, storage=storage, expected_documents=int(options["size"]))
+    return Index.create(
+        options["index"], method=method, storage=storage, expected_documents=int(options["size"])
+    )
 
 
 def _incoming(index: Index, features: Features, sketch: Any, first: int, prefix: str) -> Incoming:
     count = len(sketch)
-    ids = pa.array(np.char.add(prefix, np.arange(first, first + count).astype("U10")).tolist(), pa.large_string())
+    ids = pa.array(
+        np.char.add(prefix, np.arange(first, first + count).astype("U10")).tolist(),
+        pa.large_string(),
+    )
     none = pa.nulls(count, pa.large_string())
     texts = pa.array([""] * count, pa.large_string())
     keys = index.opened.rules.method.keys_of(sketch, features)
@@ -85,9 +102,15 @@ def _incoming(index: Index, features: Features, sketch: Any, first: int, prefix:
 
 
 def _measure(
-    index: Index, documents: Callable[..., Incoming], values: Any, queries: Any, options: dict[str, Any]
+    index: Index,
+    documents: Callable[..., Incoming],
+    values: Any,
+    queries: Any,
+    options: dict[str, Any],
 ) -> Done:
-    """Do all that is measured, in this order; facts are seconds, or microseconds for percentiles."""
+    """Do all that is measured, in this order; facts are seconds, or microseconds for
+    percentiles.
+    """
     facts: dict[str, float] = {}
     adding = 0.0
     _warm(index, documents(values[:1_000], 0, "w"))
@@ -139,7 +162,8 @@ def _warm(index: Index, batch: Incoming) -> None:
 class Memory:
     """A thread that samples memory and disk as a context manager.
 
-    most : the memory of the process, not mapped files, above that at the begin, MB. disk_bytes : of the index.
+    most : the memory of the process, not mapped files, above that at the begin, MB. disk_bytes : of
+    the index.
     """
 
     def __init__(self, folder: str) -> None:
@@ -169,9 +193,15 @@ def anonymous_mb() -> float:
     return int(anonymous.split()[1]) / 1024
 
 
-def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix: str) -> dict[str, float]:
-    """Return the percentiles of single queries, of which some were asked before, and the time of a query in a batch."""
-    singles = [documents(queries[number : number + 1], 0, "q") for number in range(_BEFORE + _SINGLE)]
+def _ask(
+    index: Index, documents: Callable[..., Incoming], queries: Any, prefix: str
+) -> dict[str, float]:
+    """Return the percentiles of single queries, of which some were asked before, and the time of a
+    query in a batch.
+    """
+    singles = [
+        documents(queries[number : number + 1], 0, "q") for number in range(_BEFORE + _SINGLE)
+    ]
     took, hit = [], []
     for incoming in singles:
         begun = time.perf_counter()
@@ -192,16 +222,23 @@ def _ask(index: Index, documents: Callable[..., Incoming], queries: Any, prefix:
     with index.opened.store.reading() as snapshot:
         for first in range(0, len(batch), 10_000):
             collection.query(
-                index.opened.rules, snapshot, batch.take(np.arange(first, min(first + 10_000, len(batch)))), 10
+                index.opened.rules,
+                snapshot,
+                batch.take(np.arange(first, min(first + 10_000, len(batch)))),
+                10,
             )
     batch_s = (time.perf_counter() - begun) / len(batch)
     facts = {"batch_s": batch_s, "batch_per_s": 1 / batch_s}
     for name, values in (("query", took[_BEFORE:]), ("hit", hit[_BEFORE // 2 :]), ("find", found)):
-        facts[f"{name}_p50_us"], facts[f"{name}_p99_us"] = (np.percentile(values, [50, 99]) * 1e6).tolist()
+        facts[f"{name}_p50_us"], facts[f"{name}_p99_us"] = (
+            np.percentile(values, [50, 99]) * 1e6
+        ).tolist()
     return {prefix + name: value for name, value in facts.items()}
 
 
-def _answers(index: Index, documents: Callable[..., Incoming], queries: Any, options: dict[str, Any]) -> dict[str, Any]:
+def _answers(
+    index: Index, documents: Callable[..., Incoming], queries: Any, options: dict[str, Any]
+) -> dict[str, Any]:
     """Return for the first queries the rows found, as pairs of query and number of the document."""
     batch = documents(queries[:20_000], 0, "q")
     with index.opened.store.reading() as snapshot:
@@ -215,7 +252,9 @@ def _groups(size: int, by: int) -> Iterator[tuple[int, int]]:
         yield first, min(first + by, size)
 
 
-def _add_new(index: Index, documents: Callable[..., Incoming], fresh: Any, by: int, name: str) -> dict[str, float]:
+def _add_new(
+    index: Index, documents: Callable[..., Incoming], fresh: Any, by: int, name: str
+) -> dict[str, float]:
     """Add documents that are new, so many at a time, each time synced."""
     batches = [documents(fresh[first:stop], first, name) for first, stop in _groups(len(fresh), by)]
     took = []
@@ -225,7 +264,11 @@ def _add_new(index: Index, documents: Callable[..., Incoming], fresh: Any, by: i
             collection.add(index.opened.rules, writer, batch, 1)
         took.append(time.perf_counter() - begun)
     median, late = np.percentile(took, [50, 99]).tolist()
-    return {f"{name}_per_s": len(fresh) / sum(took), f"{name}_p50_us": median * 1e6, f"{name}_p99_us": late * 1e6}
+    return {
+        f"{name}_per_s": len(fresh) / sum(took),
+        f"{name}_p50_us": median * 1e6,
+        f"{name}_p99_us": late * 1e6,
+    }
 
 
 if __name__ == "__main__":

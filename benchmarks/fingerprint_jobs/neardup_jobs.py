@@ -39,7 +39,11 @@ def words(source: str, options: dict[str, Any]) -> Done:
     texts = pq.read_table(source, columns=["text"])["text"].combine_chunks().cast(pa.large_string())
     tokens = describe(texts, neardup.SimHash(), with_strings=True).tokens
     assert tokens is not None
-    buffers = [None, pa.py_buffer(np.asarray(tokens.offsets, np.int64)), pa.py_buffer(np.asarray(tokens.data))]
+    buffers = [
+        None,
+        pa.py_buffer(np.asarray(tokens.offsets, np.int64)),
+        pa.py_buffer(np.asarray(tokens.data)),
+    ]
     strings = pa.Array.from_buffers(pa.large_string(), len(tokens.offsets) - 1, buffers)
     lists = pa.LargeListArray.from_arrays(pa.array(np.asarray(tokens.limits, np.int64)), strings)
     pq.write_table(pa.table({"text": texts, "words": lists}), options["output"])
@@ -51,13 +55,17 @@ def texts(source: str, options: dict[str, Any]) -> Done:
     table, times = pq.read_table(source, columns=["text"]), []
     neardup.sign(table.slice(0, 200), method=neardup.SimHash())
     for _ in range(_REPEATS):
-        found, took = clock(lambda: neardup.sign(table, method=neardup.SimHash(), threads=options["threads"]))
+        found, took = clock(
+            lambda: neardup.sign(table, method=neardup.SimHash(), threads=options["threads"])
+        )
         times.append(took)
     return Done(times, {"fingerprints": found.values[:, 0]}, {})
 
 
 def pairs(source: str, options: dict[str, Any]) -> Done:
-    """Find all pairs: by the public call, from a table with ids to one of pairs, or by its join alone."""
+    """Find all pairs: by the public call, from a table with ids to one of pairs, or by its join
+    alone.
+    """
     fingerprints, threads = np.load(source), options["threads"]
     work = {"call": _find_pairs, "join": _join}[options["by"]]
     small = np.random.default_rng(0).integers(0, 2**64, 300_000, dtype=np.uint64)
@@ -65,14 +73,22 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
         work(small[:count].copy(), threads)
     found, took = clock(lambda: work(fingerprints, threads))
     if options["by"] == "call":
-        return Done([took], as_pairs(found["left_id"].cast(pa.int64()), found["right_id"].cast(pa.int64())), {})
-    columns = (np.concatenate([np.empty(0, np.int64), *(part[side] for part in found)]) for side in (0, 1))
+        return Done(
+            [took],
+            as_pairs(found["left_id"].cast(pa.int64()), found["right_id"].cast(pa.int64())),
+            {},
+        )
+    columns = (
+        np.concatenate([np.empty(0, np.int64), *(part[side] for part in found)]) for side in (0, 1)
+    )
     return Done([took], as_pairs(*columns), {})
 
 
 def _find_pairs(fingerprints: Words, threads: int) -> pa.Table:
     table = pa.table({"id": np.arange(len(fingerprints)), "fingerprint": fingerprints})
-    return neardup.find_pairs(table, method=neardup.SimHash(max_distance=NEAR), threads=threads).pairs
+    return neardup.find_pairs(
+        table, method=neardup.SimHash(max_distance=NEAR), threads=threads
+    ).pairs
 
 
 def _join(fingerprints: Words, threads: int) -> list[Any]:
@@ -82,7 +98,10 @@ def _join(fingerprints: Words, threads: int) -> list[Any]:
 def queries(source: str, options: dict[str, Any]) -> Done:
     """Fill an index, and query it in batches."""
     fingerprints, batches, times = np.load(source), np.load(options["queries"]), []
-    ids, small = np.arange(len(fingerprints)), neardup.HammingIndex(max_distance=NEAR, threads=options["threads"])
+    ids, small = (
+        np.arange(len(fingerprints)),
+        neardup.HammingIndex(max_distance=NEAR, threads=options["threads"]),
+    )
     small.add_many(ids[:5000], fingerprints[:5000])
     small.query_many(batches[0, :100])
     before = memory()
@@ -114,7 +133,12 @@ def sign_texts(source: str, options: dict[str, Any]) -> Done:
 
 def sign_sets(source: str, options: dict[str, Any]) -> Done:
     """Sign sets of tokens, in an Arrow column or in Python lists."""
-    column, times = pq.read_table(source)["tokens"] if options["form"] == "arrow" else read_rows(source, "tokens"), []
+    column, times = (
+        pq.read_table(source)["tokens"]
+        if options["form"] == "arrow"
+        else read_rows(source, "tokens"),
+        [],
+    )
     neardup.sign(column[:200])
     signed = None
     for _ in range(SHORT_REPEATS):
@@ -137,7 +161,9 @@ def index(source: str, options: dict[str, Any]) -> Done:
     return index_facts(*_fill(values, options, single))
 
 
-def _fill(values: npt.NDArray[np.uint32], options: dict[str, Any], single: bool) -> tuple[Took, Took, int, Answers]:
+def _fill(
+    values: npt.NDArray[np.uint32], options: dict[str, Any], single: bool
+) -> tuple[Took, Took, int, Answers]:
     """Return what adding and querying took, the bytes, and the answers."""
     before, ids = memory(), np.arange(len(values))
     method = neardup.MinHash(num_bands=options["bands"], rows_per_band=options["rows"])

@@ -1,4 +1,6 @@
-"""The jobs on web pages as neardup does them: a pair, the elements of a page, and the parts of a fingerprint."""
+"""The jobs on web pages as neardup does them: a pair, the elements of a page, and the parts of a
+fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def pairs(source: str, options: dict[str, Any]) -> Done:
     given, method, times = read_pairs(source), neardup.method("structure"), []
     neardup.compare("<p>a", "<p>b", method=method)
     for _ in range(_REPEATS):
-        found, took = clock(lambda: [neardup.compare(*pair, method=method).similarity for pair in given])
+        found, took = clock(
+            lambda: [neardup.compare(*pair, method=method).similarity for pair in given]
+        )
         times.append(took)
     return Done(times, {"similarities": np.array(found)}, {})
 
@@ -72,7 +76,12 @@ def _by_parts(source: str) -> dict[str, float]:
             timed("tree", lambda tags=tags: html_tree.elements_of(tags))
             for name, word in (("shingles", "tags"), ("decay", "decay"), ("paths", "paths")):
                 method = METHODS[word]
-                timed(name, lambda made=made, method=method: summarise_described(describe(made, method), method))
+                timed(
+                    name,
+                    lambda made=made, method=method: summarise_described(
+                        describe(made, method), method
+                    ),
+                )
     return dict(seconds)
 
 

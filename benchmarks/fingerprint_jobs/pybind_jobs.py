@@ -1,4 +1,6 @@
-"""The jobs as the package simhash-pybind does them: compute of hashed words, find_all. It has no index."""
+"""The jobs as the package simhash-pybind does them: compute of hashed words, find_all. It has no
+index.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from xxhash import xxh3_64_intdigest
 
 
 def texts(source: str, options: dict[str, Any]) -> Done:
-    """Fingerprint lists of words: hash these by a function faster than its own MD5, and let them vote."""
+    """Fingerprint lists of words: hash these by a function faster than its own MD5, and let them
+    vote.
+    """
 
     def prepare(first: int, step: int) -> Callable[[], list[int]]:
         values = read_rows(source, "words", first, step)
@@ -21,7 +25,11 @@ def texts(source: str, options: dict[str, Any]) -> Done:
     found, took = spread(prepare, options["threads"])
     values, rows = read_rows(source, "words"), judged_rows(len(found))
     plain = [vote(_hashes(values[row])) for row in rows]
-    return Done([took], {"rows": np.array(rows), "fingerprints": found, "plain": np.array(plain, np.uint64)}, {})
+    return Done(
+        [took],
+        {"rows": np.array(rows), "fingerprints": found, "plain": np.array(plain, np.uint64)},
+        {},
+    )
 
 
 def _hashes(words: list[str]) -> list[int]:

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 from rensa import CMinHash, RMinHash, RMinHashLSH
-from shared import SHORT_REPEATS, Done, as_matches, clock, index_facts, main, memory, planted_rows, read_rows
+from shared import (
+    SHORT_REPEATS,
+    Done,
+    as_matches,
+    clock,
+    index_facts,
+    main,
+    memory,
+    planted_rows,
+    read_rows,
+)
 
 _HASHES, _SEED = 128, 1
 _AT_ONCE = 50_000

@@ -1,9 +1,11 @@
-"""What every job of the run_*.py needs that measure in processes: its command line, a clock, the files it leaves.
+"""What every job of the run_*.py needs that measure in processes: its command line, a clock, the
+files it leaves.
 
     python TOOL_jobs.py JOB INPUT OUTPUT OPTIONS
 
-JOB is one of the functions that TOOL_jobs.py hands to `main`; OPTIONS are JSON. It leaves OUTPUT.done.json (times and
-other numbers) and OUTPUT.npz (the answers, which are judged before any time is shown).
+JOB is one of the functions that TOOL_jobs.py hands to `main`; OPTIONS are JSON. It leaves
+OUTPUT.done.json (times and other numbers) and OUTPUT.npz (the answers, which are judged before any
+time is shown).
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ Words = npt.NDArray[np.uint64]
 
 
 class Done(NamedTuple):
-    """What a job did. times : of each repeat. answers : arrays to be judged. facts : other numbers."""
+    """What a job did. times : of each repeat. answers : arrays to be judged. facts : other
+    numbers.
+    """
 
     times: list[Took]
     answers: dict[str, npt.NDArray[Any]]
@@ -41,7 +45,9 @@ def main(**jobs: Callable[[str, dict[str, Any]], Done]) -> None:
     """Do the job that the command line names."""
     name, source, output, told = sys.argv[1:]
     options = json.loads(told)
-    if options.get("threads") == 1:  # also for tools that start more threads than they were asked for
+    if (
+        options.get("threads") == 1
+    ):  # also for tools that start more threads than they were asked for
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     done = jobs[name](source, options)
     np.savez(output + ".npz", **done.answers)
@@ -64,16 +70,21 @@ def memory() -> int:
         return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def spread(prepare: Callable[[int, int], Callable[[], list[int]]], processes: int) -> tuple[Words, Took]:
+def spread(
+    prepare: Callable[[int, int], Callable[[], list[int]]], processes: int
+) -> tuple[Words, Took]:
     """Return the fingerprints of all rows, and what they took several processes that share nothing.
 
-    prepare : takes a first row and a step, reads its rows, and returns what fingerprints them; that alone is timed.
+    prepare : takes a first row and a step, reads its rows, and returns what fingerprints them; that
+    alone is timed.
     """
     context = multiprocessing.get_context("fork")
     pipes = []
     for first in range(processes):
         ours, theirs = context.Pipe()
-        context.Process(target=_serve, args=(theirs, prepare, first, processes), daemon=True).start()
+        context.Process(
+            target=_serve, args=(theirs, prepare, first, processes), daemon=True
+        ).start()
         theirs.close()
         pipes.append(ours)
     for pipe in pipes:
@@ -89,7 +100,9 @@ def spread(prepare: Callable[[int, int], Callable[[], list[int]]], processes: in
     return fingerprints, (wall, sum(used for _, used in parts))
 
 
-def _serve(pipe: Connection, prepare: Callable[[int, int], Callable[[], list[int]]], first: int, step: int) -> None:
+def _serve(
+    pipe: Connection, prepare: Callable[[int, int], Callable[[], list[int]]], first: int, step: int
+) -> None:
     work = prepare(first, step)
     pipe.send(None)
     pipe.recv()
@@ -114,9 +127,13 @@ def judged_rows(count: int) -> range:
 
 
 def vote(hashes: Iterable[int]) -> int:
-    """Return the fingerprint of the hashes of all features in the plainest way: a bit that most of them have is one."""
+    """Return the fingerprint of the hashes of all features in the plainest way: a bit that most of
+    them have is one.
+    """
     hashes = list(hashes)
-    return sum((2 * sum(one >> bit & 1 for one in hashes) > len(hashes)) << bit for bit in range(64))
+    return sum(
+        (2 * sum(one >> bit & 1 for one in hashes) > len(hashes)) << bit for bit in range(64)
+    )
 
 
 def as_pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> dict[str, npt.NDArray[Any]]:
@@ -132,12 +149,22 @@ def as_matches(limits: npt.ArrayLike, rows: npt.ArrayLike) -> dict[str, npt.NDAr
 
 
 def planted_rows(options: dict[str, Any]) -> npt.NDArray[np.int64]:
-    """Return the rows of the planted pairs, one pair after the other: their signatures are judged."""
+    """Return the rows of the planted pairs, one pair after the other: their signatures are
+    judged.
+    """
     rows: npt.NDArray[np.int64] = np.load(options["truth"])["pairs"].reshape(-1)
     return rows
 
 
 def index_facts(add: Took, query: Took, size: int, answers: dict[str, npt.NDArray[Any]]) -> Done:
-    """Return what filling an index and querying it for all took, together and apart. size : its bytes."""
-    facts = {"add": add[0], "add_cpu": add[1], "query": query[0], "query_cpu": query[1], "bytes": float(size)}
+    """Return what filling an index and querying it for all took, together and apart. size : its
+    bytes.
+    """
+    facts = {
+        "add": add[0],
+        "add_cpu": add[1],
+        "query": query[0],
+        "query_cpu": query[1],
+        "bytes": float(size),
+    }
     return Done([(add[0] + query[0], add[1] + query[1])], answers, facts)

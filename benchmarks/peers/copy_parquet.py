@@ -1,4 +1,5 @@
-"""The yardstick of a Parquet file: read it and write it again with pyarrow, in the same codec, or only read it.
+"""The yardstick of a Parquet file: read it and write it again with pyarrow, in the same codec, or
+only read it.
 
 python copy_parquet.py INPUT OUTPUT_FOLDER [--only-read]
 """

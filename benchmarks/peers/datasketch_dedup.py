@@ -1,7 +1,7 @@
 """Remove near-duplicates with datasketch: MinHash (affine32) signed in processes, one MinHashLSH.
 
-The hash function is xxHash instead of the default SHA-1, as its documentation advises a faster hash; candidates
-are filtered by `MinHash.jaccard`, as it advises for accuracy.
+The hash function is xxHash instead of the default SHA-1, as its documentation advises a faster
+hash; candidates are filtered by `MinHash.jaccard`, as it advises for accuracy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def main() -> None:
     row = 0
     for batch in sign_in_processes(args.input, args.threads, partial(_sign, hashes=args.hashes)):
         for values in batch:
-            one = MinHash(hashvalues=values, permutations=permutations, seed=_SEED, scheme="affine32")
+            one = MinHash(
+                hashvalues=values, permutations=permutations, seed=_SEED, scheme="affine32"
+            )
             found = [] if one.is_empty() else index.query(one)
             if exact is not None:
                 match = exact.best(row, found) if found else None

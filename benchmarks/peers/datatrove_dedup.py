@@ -1,9 +1,10 @@
-"""Remove near-duplicates with datatrove: signature, buckets, cluster and filter, each by local executors.
+"""Remove near-duplicates with datatrove: signature, buckets, cluster and filter, each by local
+executors.
 
-datatrove gives one file to one task, so the input is first cut into as many files as there are threads, as
-its users would. Words come from its default English tokeniser (spaCy) after its normalisation, less the
-rewriting of numbers and diacritics, which would compare other sets. Clusters are connected; candidates are
-not confirmed.
+datatrove gives one file to one task, so the input is first cut into as many files as there are
+threads, as its users would. Words come from its default English tokeniser (spaCy) after its
+normalisation, less the rewriting of numbers and diacritics, which would compare other sets.
+Clusters are connected; candidates are not confirmed.
 """
 
 from __future__ import annotations
@@ -53,11 +54,16 @@ def _stages(args: argparse.Namespace, work: Path) -> Iterator[object]:
         norm_config=TextNormConfig(norm_numbers=False, norm_unicode_diacritics=False),
         hash_config=HashConfig(precision=64, hash_fc="xxhash"),
     )
-    signatures, buckets, removals = (str(work / name) for name in ("signatures", "buckets", "removals"))
+    signatures, buckets, removals = (
+        str(work / name) for name in ("signatures", "buckets", "removals")
+    )
 
     def executor(name: str, tasks: int, pipeline: list[object]) -> LocalPipelineExecutor:
         return LocalPipelineExecutor(
-            pipeline, tasks=tasks, workers=min(tasks, args.threads), logging_dir=str(work / "logs" / name)
+            pipeline,
+            tasks=tasks,
+            workers=min(tasks, args.threads),
+            logging_dir=str(work / "logs" / name),
         )
 
     reader = ParquetReader(str(work / "parts"))
@@ -86,7 +92,9 @@ def main() -> None:
     for part, first in enumerate(starts):
         path = work / "removals" / f"{part:06d}.remove"
         if path.exists():
-            removed.update((first + row, None) for (row,) in struct.iter_unpack("<I", path.read_bytes()))
+            removed.update(
+                (first + row, None) for (row,) in struct.iter_unpack("<I", path.read_bytes())
+            )
     write(args, removed)
     shutil.rmtree(work)
 

@@ -1,8 +1,10 @@
-"""Remove near-duplicates with gaoya: all documents inserted into a MinHashStringIndex, then all queried.
+"""Remove near-duplicates with gaoya: all documents inserted into a MinHashStringIndex, then all
+queried.
 
-The built-in analyser (words cut at ASCII spaces and punctuation, in native threads) is the fast path its
-documentation recommends; a callable would tokenise on one thread. gaoya always filters by the estimated
-similarity, so `jaccard_threshold` is set below the threshold, where a true pair is rarely lost.
+The built-in analyser (words cut at ASCII spaces and punctuation, in native threads) is the fast
+path its documentation recommends; a callable would tokenise on one thread. gaoya always filters by
+the estimated similarity, so `jaccard_threshold` is set below the threshold, where a true pair is
+rarely lost.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ def main() -> None:
         id_container="smallvec",
     )
     index.par_bulk_insert_docs(list(range(len(documents))), documents)
-    # Documents of fewer than five words have no n-gram, so their signatures are those of the empty text, all
-    # alike.
+    # Documents of fewer than five words have no n-gram, so their signatures are those of the empty
+    # text, all alike.
     without_shingles = set(index.query(""))
     exact = ExactCheck(args.input) if args.confirm == "exact" else None
     removed: dict[int, int | None] = {}

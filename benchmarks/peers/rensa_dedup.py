@@ -1,8 +1,8 @@
 """Remove near-duplicates with rensa: full-set R-MinHash (every shingle hashed) and its LSH.
 
 `RMinHash.from_token_sets` hashes every shingle. Its faster "rho" functions
-(`digest_matrix_from_token_sets_rho`) sample token positions, so they measure another set and are not used
-here.
+(`digest_matrix_from_token_sets_rho`) sample token positions, so they measure another set and are
+not used here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def main() -> None:
                 if exact is not None:
                     match = exact.best(row, found) if found else None
                 else:
-                    similarity, other = max(((one.jaccard(kept[k]), -k) for k in found), default=(-1.0, 0))
+                    similarity, other = max(
+                        ((one.jaccard(kept[k]), -k) for k in found), default=(-1.0, 0)
+                    )
                     match = -other if similarity >= least else None
                 if match is None:
                     index.insert(row, one)

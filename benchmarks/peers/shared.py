@@ -1,7 +1,8 @@
 """What every peer's adapter needs: arguments, the corpus, the files it leaves.
 
-An adapter reads the `text` column of INPUT.parquet and writes, into an empty OUTPUT_DIR, `kept.parquet` (the
-kept rows, all columns) and `removed.parquet` (row, kept_row; kept_row is null where the peer does not tell).
+An adapter reads the `text` column of INPUT.parquet and writes, into an empty OUTPUT_DIR,
+`kept.parquet` (the kept rows, all columns) and `removed.parquet` (row, kept_row; kept_row is null
+where the peer does not tell).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _BATCH_ROWS = 512
 def arguments(description: str, confirm: tuple[str, ...]) -> argparse.Namespace:
     """Parse the command line that all adapters share; the first of `confirm` is the default.
 
-    bands : what shares a band is a duplicate; estimate : the signatures must agree in `floor()` of their
-    values; exact : the Jaccard similarity of the shingle sets must reach the threshold.
+    bands : what shares a band is a duplicate; estimate : the signatures must agree in `floor()` of
+    their values; exact : the Jaccard similarity of the shingle sets must reach the threshold.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("input", type=Path)
@@ -43,7 +44,8 @@ def arguments(description: str, confirm: tuple[str, ...]) -> argparse.Namespace:
 
 
 def floor(hashes: int, similarity: float = THRESHOLD, miss: float = 0.005) -> float:
-    """Return the highest share of equal hashes that a pair this similar misses with probability <= `miss`.
+    """Return the highest share of equal hashes that a pair this similar misses with probability <=
+    `miss`.
 
     A filter at the threshold itself would lose almost half of the pairs that just reach it.
     """
@@ -73,7 +75,9 @@ def sign_in_processes(path: Path, threads: int, sign: Callable[[list[str]], Any]
 
 
 class ExactCheck:
-    """Exact Jaccard similarity between rows, by Python sets; the sets of kept candidates are remembered."""
+    """Exact Jaccard similarity between rows, by Python sets; the sets of kept candidates are
+    remembered.
+    """
 
     def __init__(self, path: Path) -> None:
         self._texts = texts(path)
@@ -85,7 +89,9 @@ class ExactCheck:
         return self._sets[row]
 
     def best(self, row: int, candidates: Iterable[int]) -> int | None:
-        """Return the most similar candidate that reaches the threshold, the earlier of equals, or None."""
+        """Return the most similar candidate that reaches the threshold, the earlier of equals, or
+        None.
+        """
         own = self._set(row)
         found = None
         least = THRESHOLD
@@ -103,7 +109,12 @@ class ExactCheck:
 def write(args: argparse.Namespace, removed: dict[int, int | None]) -> None:
     """Write the kept rows, and the removed ones with the row each was removed for."""
     rows = sorted(removed)
-    table = pa.table({"row": pa.array(rows, pa.int64()), "kept_row": pa.array([removed[r] for r in rows], pa.int64())})
+    table = pa.table(
+        {
+            "row": pa.array(rows, pa.int64()),
+            "kept_row": pa.array([removed[r] for r in rows], pa.int64()),
+        }
+    )
     pq.write_table(table, args.output / "removed.parquet")
     source = pq.ParquetFile(args.input)
     keep = np.ones(source.metadata.num_rows, dtype=bool)

@@ -1,9 +1,9 @@
 """Remove near-duplicates with text-dedup: `python -m text_dedup.minhash` with a config.toml.
 
 Its own tokeniser (lower-cased runs of word characters, a Chinese clause as one word), its clusters
-(connected), its check of candidates (`check_false_positive`, exact Jaccard of all pairs within a cluster).
-Its Arrow output is converted to Parquet, as the other peers leave it; the cache of `datasets` starts empty in
-every run.
+(connected), its check of candidates (`check_false_positive`, exact Jaccard of all pairs within a
+cluster). Its Arrow output is converted to Parquet, as the other peers leave it; the cache of
+`datasets` starts empty in every run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def _run(args: argparse.Namespace, work: Path) -> Path:
             threads=args.threads,
         )
     )
-    environment = dict(os.environ, HF_HOME=str(work / "cache"), HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    environment = dict(
+        os.environ, HF_HOME=str(work / "cache"), HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1"
+    )
     environment["POLARS_MAX_THREADS"] = str(args.threads)
     with open(work / "log.txt", "w") as log:
         code = subprocess.call(
@@ -87,8 +89,8 @@ def main() -> None:
             kept.extend(b.column("__INDEX__").to_numpy() for b in pa.ipc.open_stream(source))
     num_rows = pq.ParquetFile(args.input).metadata.num_rows
     dropped = np.setdiff1d(np.arange(num_rows), np.concatenate(kept))
-    # Documents without a word are filtered out by text-dedup before it starts; they are removed by it all the
-    # same.
+    # Documents without a word are filtered out by text-dedup before it starts; they are removed by
+    # it all the same.
     write(args, dict.fromkeys(dropped.tolist()))
     shutil.rmtree(work)
 

@@ -1,4 +1,5 @@
-"""neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each, and shows why.
+"""neardup finds near-duplicate texts and web pages in collections of any size, keeps one of each,
+and shows why.
 
 Everything public is importable from here, the parts of LSH from neardup.lsh, the kinds of
 errors from neardup.errors. Nothing heavy is loaded before it is used.
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from neardup.version import __version__ as __version__
 
-# ruff: noqa: I001
-# `as` makes a name public for type checkers, which do not follow `__all__` below; several are on a line.
+# `as` makes a name public for type checkers, which do not follow `__all__` below; several are on a
+# line.
 if TYPE_CHECKING:
-    from neardup.answers import Answer as Answer, Document as Document, Hit as Hit
+    from neardup.answers import Answer as Answer, Document as Document, Hit as Hit  # noqa: I001
     from neardup.api.cluster import cluster as cluster
     from neardup.api.contamination import find_contamination as find_contamination
     from neardup.api.dedup import dedup as dedup
@@ -26,16 +27,33 @@ if TYPE_CHECKING:
     from neardup.api.sign import document_frequencies as document_frequencies, sign as sign
     from neardup.api.sweep import sweep as sweep
     from neardup.api.texts import compare as compare, explain as explain
-    from neardup.errors import InputError as InputError, NeardupError as NeardupError, SettingError as SettingError
+    from neardup.errors import (
+        InputError as InputError,
+        NeardupError as NeardupError,
+        SettingError as SettingError,
+    )
     from neardup.features.idf import IdfTable as IdfTable
     from neardup.fingerprints.fingerprints import Fingerprints as Fingerprints
     from neardup.fingerprints.signatures import Signatures as Signatures
     from neardup.progress import Progress as Progress
     from neardup.results import Contamination as Contamination
-    from neardup.results import Clustering as Clustering, Comparison as Comparison, Deduplication as Deduplication
-    from neardup.results import DuplicatePairs as DuplicatePairs, Evaluation as Evaluation, Sweep as Sweep
+    from neardup.results import (
+        Clustering as Clustering,
+        Comparison as Comparison,
+        Deduplication as Deduplication,
+    )
+    from neardup.results import (
+        DuplicatePairs as DuplicatePairs,
+        Evaluation as Evaluation,
+        Sweep as Sweep,
+    )
     from neardup.results import PassageRemoval as PassageRemoval
-    from neardup.settings.methods import Jieba as Jieba, MinHash as MinHash, SimHash as SimHash, Vectors as Vectors
+    from neardup.settings.methods import (
+        Jieba as Jieba,
+        MinHash as MinHash,
+        SimHash as SimHash,
+        Vectors as Vectors,
+    )
     from neardup.settings.methods import method as method
     from neardup.sketches.hamming import HammingIndex as HammingIndex
     from neardup.sketches.lsh import LSHIndex as LSHIndex
@@ -62,7 +80,8 @@ _HOMES = {
     "neardup.sketches.lsh": "LSHIndex",
     "neardup.progress": "Progress",
     "neardup.results": (
-        "Clustering Comparison Contamination Deduplication DuplicatePairs Evaluation PassageRemoval Sweep"
+        "Clustering Comparison Contamination Deduplication DuplicatePairs Evaluation "
+        "PassageRemoval Sweep"
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -1,4 +1,6 @@
-"""The answers of an index, and the comparison of two texts: records of the library, the service and its client."""
+"""The answers of an index, and the comparison of two texts: records of the library, the service and
+its client.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from typing import Any, NamedTuple
 class Hit:
     """A kept document that is similar to a query.
 
-    id : of the document. similarity, distance, structure, exact : a measure, None if the method does not have it.
-    first_seen : when it was added. last_seen : when it or a duplicate of it was last sent. payload : the data stored
-    with it.
+    id : of the document. similarity, distance, structure, exact : a measure, None if the method
+    does not have it. first_seen : when it was added. last_seen : when it or a duplicate of it was
+    last sent. payload : the data stored with it.
     """
 
     id: str
@@ -31,10 +33,11 @@ class Hit:
 class Answer:
     """The answer of an index about one document.
 
-    id : of the document. kept : whether it was kept. repeated : whether the index had the same id and content before.
-    kept_id : the document that removed it, None if it was kept. similarity, distance, structure, exact : a measure of
-    the two, None if it was kept. truncated : whether a bucket had more documents than were compared, so that a
-    duplicate may have been missed. first_seen, last_seen, payload : of the kept document, None if that is gone.
+    id : of the document. kept : whether it was kept. repeated : whether the index had the same id
+    and content before. kept_id : the document that removed it, None if it was kept. similarity,
+    distance, structure, exact : a measure of the two, None if it was kept. truncated : whether a
+    bucket had more documents than were compared, so that a duplicate may have been missed.
+    first_seen, last_seen, payload : of the kept document, None if that is gone.
     """
 
     id: str
@@ -55,10 +58,11 @@ class Answer:
 class Document:
     """A document of an index.
 
-    id : of the document. kept : whether it was kept. kept_id : the document that removed it. first_seen : when it was
-    added. last_seen : when it or a duplicate of it was last sent. payload : the data stored with it. import_name : the
-    import that brought it. text : if texts are stored and it was kept. sketch : the signature, a uint32 array of shape
-    (num_hashes,), or the words of the fingerprint, uint64 (num_words,), the lowest first; over HTTP hexadecimal digits.
+    id : of the document. kept : whether it was kept. kept_id : the document that removed it.
+    first_seen : when it was added. last_seen : when it or a duplicate of it was last sent. payload
+    : the data stored with it. import_name : the import that brought it. text : if texts are stored
+    and it was kept. sketch : the signature, a uint32 array of shape (num_hashes,), or the words of
+    the fingerprint, uint64 (num_words,), the lowest first; over HTTP hexadecimal digits.
     """
 
     id: str
@@ -76,7 +80,8 @@ class Document:
 class Committed:
     """The numbers of documents of an import, by decision.
 
-    kept : documents that were kept. removed : duplicates of kept ones. repeated : documents that the index had before.
+    kept : documents that were kept. removed : duplicates of kept ones. repeated : documents that
+    the index had before.
     """
 
     kept: int
@@ -87,13 +92,14 @@ class Committed:
 class PairMeasures(NamedTuple):
     """The measures of two texts.
 
-    num_left, num_right, num_shared : distinct shingles or features. jaccard : shared out of all. left_in_right,
-    right_in_left : containment. same_text : equal after normalisation. similarity : the measure that the method
-    compares with its threshold; None if it measures a distance only. duplicate : whether the pair is a duplicate in a
-    run that compares it. estimated_jaccard : from MinHash signatures of the run's length. candidate_probability : the
-    probability that the bands propose the pair. fingerprints : of SimHash. distance : the number of differing bits.
-    structure : of web pages, the similarity of their tags, if the method measures it. A measure that the method does
-    not have is None, and so is the distance if a text has no features.
+    num_left, num_right, num_shared : distinct shingles or features. jaccard : shared out of all.
+    left_in_right, right_in_left : containment. same_text : equal after normalisation. similarity :
+    the measure that the method compares with its threshold; None if it measures a distance only.
+    duplicate : whether the pair is a duplicate in a run that compares it. estimated_jaccard : from
+    MinHash signatures of the run's length. candidate_probability : the probability that the bands
+    propose the pair. fingerprints : of SimHash. distance : the number of differing bits. structure
+    : of web pages, the similarity of their tags, if the method measures it. A measure that the
+    method does not have is None, and so is the distance if a text has no features.
     """
 
     num_left: int
@@ -121,8 +127,8 @@ class PairMeasures(NamedTuple):
 class Comparison:
     """The comparison of two texts.
 
-    duplicate : whether the method counts the two as duplicates. similarity, threshold : the similarity of the method,
-    and its threshold. measures : every measure of the pair.
+    duplicate : whether the method counts the two as duplicates. similarity, threshold : the
+    similarity of the method, and its threshold. measures : every measure of the pair.
     """
 
     duplicate: bool

@@ -1,7 +1,8 @@
-"""Convert between Arrow and the flat arrays of kernels; resolve nulls, slices and chunks of strings.
+"""Convert between Arrow and the flat arrays of kernels; resolve nulls, slices and chunks of
+strings.
 
-`pa.array` loads pandas if it is installed (0.25 s), and otherwise searches for it at each call. The code of every run
-uses `arrow_of` and `arrow_of_strings` instead.
+`pa.array` loads pandas if it is installed (0.25 s), and otherwise searches for it at each call. The
+code of every run uses `arrow_of` and `arrow_of_strings` instead.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ Array = npt.NDArray[Any]
 
 
 def flatten_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
-    """Return the bytes of an Arrow string array and the offsets of the strings, without a copy of the bytes.
+    """Return the bytes of an Arrow string array and the offsets of the strings, without a copy of
+    the bytes.
 
     Parameters
     ----------
@@ -50,7 +52,9 @@ def flatten_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
 
 
 def view_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
-    """Return the same as `flatten_strings`, but all bytes of the buffer, so that the first offset may differ from 0."""
+    """Return the same as `flatten_strings`, but all bytes of the buffer, so that the first offset
+    may differ from 0.
+    """
     if pa.types.is_string(strings.type) or pa.types.is_binary(strings.type):
         width: type[np.int32 | np.int64] = np.int32
     elif pa.types.is_large_string(strings.type) or pa.types.is_large_binary(strings.type):
@@ -63,13 +67,17 @@ def view_strings(strings: pa.Array) -> tuple[Bytes, Ints]:
     if offsets_buffer is None or len(strings) == 0:
         offsets = np.zeros(len(strings) + 1, width)
     else:
-        offsets = np.frombuffer(offsets_buffer, width, len(strings) + 1, strings.offset * np.dtype(width).itemsize)
+        offsets = np.frombuffer(
+            offsets_buffer, width, len(strings) + 1, strings.offset * np.dtype(width).itemsize
+        )
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     return read_only(data), offsets.astype(np.int64)
 
 
 def read_only(array: Array) -> Array:
-    """Return a view of an array that may not be written to, the type for which kernels that read bytes are compiled."""
+    """Return a view of an array that may not be written to, the type for which kernels that read
+    bytes are compiled.
+    """
     view = array.view()
     view.flags.writeable = False
     return view
@@ -86,8 +94,14 @@ def writable(array: Array, dtype: Any = None) -> Array:
 
 
 def arrow_of(values: Array) -> pa.Array:
-    """Return a one-dimensional array of numbers or booleans as an Arrow array; numbers without a copy."""
-    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    """Return a one-dimensional array of numbers or booleans as an Arrow array; numbers without a
+    copy.
+    """
+    data = (
+        np.packbits(values, bitorder="little")
+        if values.dtype == np.bool_
+        else np.ascontiguousarray(values)
+    )
     return pa.Array.from_buffers(_arrow_type(values.dtype), len(values), [None, pa.py_buffer(data)])
 
 
@@ -95,7 +109,9 @@ _arrow_type = cache(pa.from_numpy_dtype)
 
 
 def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
-    """Return the type of an Arrow number or bool in NumPy. Arrow's own `to_pandas_dtype` needs pandas for this."""
+    """Return the type of an Arrow number or bool in NumPy. Arrow's own `to_pandas_dtype` needs
+    pandas for this.
+    """
     return np.dtype({"double": "float64", "float": "float32"}.get(str(kind), str(kind)))
 
 
@@ -113,7 +129,9 @@ def join_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def arrow_of_bytes(data: Any, offsets: Ints) -> pa.LargeBinaryArray:
-    """Return strings of bytes, string i being data[offsets[i]:offsets[i + 1]], as an Arrow array, without a copy."""
+    """Return strings of bytes, string i being data[offsets[i]:offsets[i + 1]], as an Arrow array,
+    without a copy.
+    """
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
 
@@ -124,7 +142,9 @@ def arrow_of_strings(strings: list[str]) -> pa.LargeStringArray:
 
 
 def arrow_of_optional(strings: Sequence[str | None]) -> pa.StringArray:
-    """Return a list of strings, less than 2 GiB of them, as an Arrow array that is null where one is None."""
+    """Return a list of strings, less than 2 GiB of them, as an Arrow array that is null where one
+    is None.
+    """
     encoded = [b"" if text is None else text.encode() for text in strings]
     offsets = offsets_from_lengths([len(text) for text in encoded]).astype(np.int32)
     is_there = np.array([text is not None for text in strings], np.bool_)
@@ -140,7 +160,9 @@ def arrow_of_utf8(strings: Sequence[bytes]) -> pa.LargeStringArray:
 
 
 def grow(array: Array, size: int) -> Array:
-    """Return an array of at least `size` rows that begins as the one given, the rest zeros; itself if it is so long."""
+    """Return an array of at least `size` rows that begins as the one given, the rest zeros; itself
+    if it is so long.
+    """
     if size <= len(array):
         return array
     grown = np.zeros((max(size, len(array) + len(array) // 2), *array.shape[1:]), array.dtype)
@@ -157,7 +179,9 @@ def ranges(starts: Integers | int, sizes: Integers) -> Ints:
 
 
 def find_in(known: Array, values: Array) -> tuple[Ints, Mask]:
-    """Return the place of each value in a rising array, and whether it is there; the place of others has no meaning."""
+    """Return the place of each value in a rising array, and whether it is there; the place of
+    others has no meaning.
+    """
     if not len(known):
         return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
     places = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -165,7 +189,9 @@ def find_in(known: Array, values: Array) -> tuple[Ints, Mask]:
 
 
 def begins_run(*columns: Array) -> Mask:
-    """Return whether each row differs from the row before it. columns : one or more, of one length, any types."""
+    """Return whether each row differs from the row before it. columns : one or more, of one length,
+    any types.
+    """
     begins = np.ones(len(columns[0]), np.bool_)
     begins[1:] = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
@@ -174,11 +200,15 @@ def begins_run(*columns: Array) -> Mask:
 
 
 def rank_in_run(*columns: Array) -> Ints:
-    """Return the number of rows before each row in its run of equal rows. columns : as of `begins_run`."""
+    """Return the number of rows before each row in its run of equal rows. columns : as of
+    `begins_run`.
+    """
     place = np.arange(len(columns[0]))
     return np.subtract(place, np.maximum.accumulate(np.where(begins_run(*columns), place, 0)))
 
 
 def arrow_file(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> pa.NativeFile:
-    """Open a local file for Arrow, which takes a path as text for an address, or fails where it is not UTF-8."""
+    """Open a local file for Arrow, which takes a path as text for an address, or fails where it is
+    not UTF-8.
+    """
     return pa.OSFile(os.fsencode(path), mode)

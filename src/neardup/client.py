@@ -5,8 +5,8 @@
     from neardup.client import Client
 
     with Client("http://127.0.0.1:8765") as client:
-        [answer] = client.add_if_new([{"id": "a", "text": "a text", "payload": {"url": "https://example.org/a"}}])
-        if not answer.kept:
+        [answer] = client.add_if_new([{"id": "a", "text": "a text", "payload": {"url":
+        "https://example.org/a"}}]) if not answer.kept:
             print("seen before as", answer.kept_id, answer.first_seen)
 """
 
@@ -25,14 +25,25 @@ from urllib.parse import SplitResult, quote, urlsplit
 from neardup.answers import Answer, Committed, Comparison, Document, Hit, PairMeasures
 from neardup.errors import InputError, NeardupError, SettingError
 from neardup.files import JsonObject
-from neardup.settings.constraints import check_import_name, check_limit, check_text, iterates_over_names, shown
+from neardup.settings.constraints import (
+    check_import_name,
+    check_limit,
+    check_text,
+    iterates_over_names,
+    shown,
+)
 
 _BATCH_DOCUMENTS = 1000
 _BATCH_BYTES = 8 << 20  # of a request, half of what a service accepts by default
 _SEPARATOR = b", "
 _MAX_TIMEOUT_S = 86_400
 _RETRIED = (429, 503)
-_STALE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
+_STALE = (
+    http.client.RemoteDisconnected,
+    BrokenPipeError,
+    ConnectionResetError,
+    ConnectionAbortedError,
+)
 T = TypeVar("T")
 
 
@@ -41,12 +52,18 @@ class ServiceError(NeardupError):
 
     Attributes
     ----------
-    status : of HTTP; 0 if there was no answer. title, detail : what was wrong, and what to do next. setting : the limit
+    status : of HTTP; 0 if there was no answer. title, detail : what was wrong, and what to do next.
+        setting : the limit
     of the service that was exceeded, or None. request_id : also in the log of the service, or None.
     """
 
     def __init__(
-        self, status: int, title: str, detail: str, setting: str | None = None, request_id: str | None = None
+        self,
+        status: int,
+        title: str,
+        detail: str,
+        setting: str | None = None,
+        request_id: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.status, self.title, self.detail = status, title, detail
@@ -61,7 +78,8 @@ class Client:
     url : of the service.
     token : a bearer token, if the service asks for one.
     timeout_s : the time to wait for the service to accept data or to answer, in seconds.
-    retries : how often a request is repeated while the service is busy (429 and 503), after the time it asks for.
+    retries : how often a request is repeated while the service is busy (429 and 503), after the
+        time it asks for.
 
     Raises
     ------
@@ -70,7 +88,12 @@ class Client:
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8765", *, token: str | None = None, timeout_s: float = 60.0, retries: int = 8
+        self,
+        url: str = "http://127.0.0.1:8765",
+        *,
+        token: str | None = None,
+        timeout_s: float = 60.0,
+        retries: int = 8,
     ) -> None:
         self._parts = _checked_address(url)
         self._headers = {"Authorization": f"Bearer {_checked_token(token)}"} if token else {}
@@ -98,15 +121,16 @@ class Client:
 
         Returns
         -------
-        list of the decisions, in the order of the documents. More than 1,000 documents are sent in several requests.
+        list of the decisions, in the order of the documents. More than 1,000 documents are sent in
+        several requests.
 
         Raises
         ------
         InputError
             If these are no documents: an id or text is no string, or a payload is no value of JSON.
         ServiceError
-            If the service refuses a request, or does not answer. Repeat the call then: documents with the same ids and
-            texts get the same answers, and change nothing.
+            If the service refuses a request, or does not answer. Repeat the call then: documents
+            with the same ids and texts get the same answers, and change nothing.
         """
         return self._add(documents, "add-if-new")
 
@@ -117,7 +141,9 @@ class Client:
     def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:
         found: list[Answer] = []
         for batch in _batches("documents", documents, _check_document):
-            answer = self._call("POST", "/v1/documents", _with_items({"mode": mode}, "documents", batch))
+            answer = self._call(
+                "POST", "/v1/documents", _with_items({"mode": mode}, "documents", batch)
+            )
             found += [_record(Answer, record) for record in answer["answers"]]
         return found
 
@@ -161,7 +187,10 @@ class Client:
     def stage(self, name: str, documents: Iterable[Mapping[str, Any]]) -> int:
         """Stage documents in an import; return their number."""
         path = _import_path(name, "/documents")
-        bodies = (_with_items({}, "documents", batch) for batch in _batches("documents", documents, _check_document))
+        bodies = (
+            _with_items({}, "documents", batch)
+            for batch in _batches("documents", documents, _check_document)
+        )
         return sum(self._call("POST", path, body)["staged"] for body in bodies)
 
     def commit_import(self, name: str) -> Committed:
@@ -178,7 +207,10 @@ class Client:
 
     def imports(self) -> dict[str, int]:
         """Return the open imports, with the number of their staged documents."""
-        return {staged["name"]: staged["documents"] for staged in self._call("GET", "/v1/imports")["imports"]}
+        return {
+            staged["name"]: staged["documents"]
+            for staged in self._call("GET", "/v1/imports")["imports"]
+        }
 
     def stats(self) -> JsonObject:
         """Return the numbers of the index and of the service."""
@@ -192,7 +224,9 @@ class Client:
             return False
 
     def _call(self, method: str, path: str, body: bytes | None = None, missing: Any = ...) -> Any:
-        """Return the answer to a request, `missing` if there is nothing at the path; wait while the service is busy."""
+        """Return the answer to a request, `missing` if there is nothing at the path; wait while the
+        service is busy.
+        """
         for attempt in range(self._retries + 1):
             status, retry_after, content = self._send(method, path, body)
             if status not in _RETRIED or attempt == self._retries:
@@ -206,18 +240,31 @@ class Client:
             answer = None
         if not isinstance(answer, dict):
             title = http.client.responses.get(status, "")
-            raise ServiceError(status, title, f"{self._parts.geturl()} answered {status} {title}, without JSON.")
+            raise ServiceError(
+                status, title, f"{self._parts.geturl()} answered {status} {title}, without JSON."
+            )
         if status >= 400:
             detail = answer.get("detail") or f"{self._parts.geturl()} answered {status}."
-            raise ServiceError(status, answer.get("title", ""), detail, answer.get("setting"), answer.get("request_id"))
+            raise ServiceError(
+                status,
+                answer.get("title", ""),
+                detail,
+                answer.get("setting"),
+                answer.get("request_id"),
+            )
         return answer
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, float, bytes]:
-        """Return status, seconds to wait and content of an answer. A connection that the service closed is renewed."""
+        """Return status, seconds to wait and content of an answer. A connection that the service
+        closed is renewed.
+        """
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         while True:
             try:
-                connection, is_new = self._idle.pop(), False  # one step, so that no other thread gets it too
+                connection, is_new = (
+                    self._idle.pop(),
+                    False,
+                )  # one step, so that no other thread gets it too
             except IndexError:
                 connection, is_new = self._connect(), True
             try:
@@ -238,7 +285,11 @@ class Client:
                 raise ServiceError(0, "No answer", f"{reason} {advice}") from error
 
     def _connect(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        kind = (
+            http.client.HTTPSConnection
+            if self._parts.scheme == "https"
+            else http.client.HTTPConnection
+        )
         assert self._parts.hostname is not None
         return kind(self._parts.hostname, self._parts.port, timeout=self._timeout_s)
 
@@ -250,32 +301,50 @@ def _checked_address(url: str) -> SplitResult:
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname)
         _ = parts.port  # raises ValueError if it is none
     except (ValueError, TypeError, AttributeError) as error:
-        raise SettingError(f"url must be the address of a service: got {url!r:.200}: {error}.") from error
+        raise SettingError(
+            f"url must be the address of a service: got {url!r:.200}: {error}."
+        ) from error
     if not is_http or not isinstance(url, str):
         raise SettingError(f"url must begin with http:// or https:// and a host: got {url!r:.200}.")
     return parts
 
 
 def _checked_token(token: str) -> str:
-    """Return a bearer token that can be sent in a header, or raise SettingError; it is not shown."""
+    """Return a bearer token that can be sent in a header, or raise SettingError; it is not
+    shown.
+    """
     if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
-        raise SettingError(f"token must be a string of printable ASCII: got {type(token).__name__} without that.")
+        raise SettingError(
+            f"token must be a string of printable ASCII: got {type(token).__name__} without that."
+        )
     return token
 
 
 def _checked_timeout(timeout_s: float) -> float:
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s <= _MAX_TIMEOUT_S:
+    if (
+        isinstance(timeout_s, bool)
+        or not isinstance(timeout_s, (int, float))
+        or not 0 < timeout_s <= _MAX_TIMEOUT_S
+    ):
         raise SettingError(
-            f"timeout_s must be a number of seconds above 0 and at most {_MAX_TIMEOUT_S}: got {timeout_s!r}. Change it."
+            f"timeout_s must be a number of seconds above 0 and at most {_MAX_TIMEOUT_S}: got "
+            f"{timeout_s!r}. Change it."
         )
     return timeout_s
 
 
 def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Iterator[list[bytes]]:
-    """Yield items as JSON, in lists that a service accepts in one request; check : raises if an item is none."""
-    if isinstance(items, (str, bytes, Set)) or not isinstance(items, Iterable) or iterates_over_names(items):
+    """Yield items as JSON, in lists that a service accepts in one request; check : raises if an
+    item is none.
+    """
+    if (
+        isinstance(items, (str, bytes, Set))
+        or not isinstance(items, Iterable)
+        or iterates_over_names(items)
+    ):
         raise InputError(
-            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single one in a list."
+            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single "
+            "one in a list."
         )
     batch: list[bytes] = []
     size = 0
@@ -293,21 +362,26 @@ def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Itera
 
 def _with_items(message: Mapping[str, Any], name: str, items: Sequence[bytes]) -> bytes:
     """Return a message as JSON, with a list of items that are JSON already."""
-    fields = b"".join(_json(key) + b": " + _json(value) + _SEPARATOR for key, value in message.items())
+    fields = b"".join(
+        _json(key) + b": " + _json(value) + _SEPARATOR for key, value in message.items()
+    )
     return b"{" + fields + _json(name) + b": [" + _SEPARATOR.join(items) + b"]}"
 
 
 def _check_document(document: Mapping[str, Any]) -> None:
     if not isinstance(document, Mapping):
         raise InputError(
-            f"A document must be a dictionary with id and text: got {type(document).__name__} {shown(document)}."
+            f"A document must be a dictionary with id and text: got {type(document).__name__} "
+            f"{shown(document)}."
         )
     check_text("id", document.get("id"))
     _check_text("text", document.get("text"))
 
 
 def _check_text(name: str, text: Any) -> None:
-    """Raise InputError if a value is neither a text nor a vector, whose numbers a service checks."""
+    """Raise InputError if a value is neither a text nor a vector, whose numbers a service
+    checks.
+    """
     if not isinstance(text, (list, tuple)):
         check_text(name, text)
 
@@ -321,7 +395,9 @@ def _json(message: Any) -> bytes:
     try:
         return json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"A payload must be a value of JSON: {error}. Convert it first.") from error
+        raise InputError(
+            f"A payload must be a value of JSON: {error}. Convert it first."
+        ) from error
 
 
 def _record(kind: type[T], record: Mapping[str, Any]) -> T:

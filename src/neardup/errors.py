@@ -17,9 +17,10 @@
     UserWarning
     └── IncompleteWarning some files could not be read completely; the result contains the rest
 
-The command line prints each as one line and returns exit code 2. Every message names the problem, the received value,
-the accepted values, the location, and the next step. A parameter is followed by its option in brackets, as in
-"pass overwrite=True (--overwrite)": Python shows the parameter only, the command line the option only.
+The command line prints each as one line and returns exit code 2. Every message names the problem,
+the received value, the accepted values, the location, and the next step. A parameter is followed by
+its option in brackets, as in "pass overwrite=True (--overwrite)": Python shows the parameter only,
+the command line the option only.
 """
 
 import re
@@ -30,7 +31,11 @@ class NeardupError(Exception):
 
     def __str__(self) -> str:
         """Return the message without the options of the command line."""
-        return re.sub(r" \(--[^()]*\)|(?<=\(\w)(\w*), --[^()]*", r"\1", self.args[0]) if self.args else ""
+        return (
+            re.sub(r" \(--[^()]*\)|(?<=\(\w)(\w*), --[^()]*", r"\1", self.args[0])
+            if self.args
+            else ""
+        )
 
 
 class SettingError(NeardupError, ValueError):
@@ -74,4 +79,6 @@ class MissingExtraError(NeardupError, ImportError):
 
 
 class IncompleteWarning(UserWarning):
-    """Some files could not be read completely; the result contains the documents that could be read."""
+    """Some files could not be read completely; the result contains the documents that could be
+    read.
+    """

@@ -16,11 +16,14 @@ Result = TypeVar("Result")
 _AHEAD = 8  # waiting items, enough to continue reading while the compiler is loaded
 _LEAST_BYTES_AHEAD, _BYTES_AHEAD_PER_THREAD = 64 << 20, 8 << 20
 STREAM_BYTES = 32 << 20
-"""How many bytes may wait of one of several iterators that run ahead, unless a single item is larger."""
+"""How many bytes may wait of one of several iterators that run ahead, unless a single item is
+larger.
+"""
 _ENCODED_BYTES = 1 << 30
 _ITEM_BYTES = 4096  # of the objects around the data of an item
 _SMALL_BYTES, _MAX_ITEMS = 1 << 20, 4096
-_TAKEN_AT_ONCE = 2  # results of encoders, before they get a further job: writing all that is done would leave them idle
+# results of encoders, before they get a further job: writing all that is done would leave them idle
+_TAKEN_AT_ONCE = 2
 
 
 def count_processors() -> int:
@@ -29,12 +32,16 @@ def count_processors() -> int:
 
 
 def count_threads(threads: int | None) -> int:
-    """Return the number of worker threads: as requested, or one for each processor this process may use."""
+    """Return the number of worker threads: as requested, or one for each processor this process may
+    use.
+    """
     return count_processors() if threads is None else threads
 
 
 def bytes_ahead(threads: int) -> int:
-    """Return how many bytes may wait for threads in order that none is idle, unless a single item is larger."""
+    """Return how many bytes may wait for threads in order that none is idle, unless a single item
+    is larger.
+    """
     return max(_LEAST_BYTES_AHEAD, threads * _BYTES_AHEAD_PER_THREAD)
 
 
@@ -46,7 +53,8 @@ def map_ordered(
     bytes_of: Callable[[T], int] = lambda _: 0,
     ahead: int | None = None,
 ) -> Iterator[tuple[T, Result]]:
-    """Yield each item with the result of `work`, in order, while a pool of threads works on the next items.
+    """Yield each item with the result of `work`, in order, while a pool of threads works on the
+    next items.
 
     Parameters
     ----------
@@ -58,8 +66,9 @@ def map_ordered(
 
     Notes
     -----
-    A result is yielded as soon as it and all earlier results are complete. An error of `work` or `items` is raised at
-    its position in the order. Items that are not started are dropped then, and also if the caller stops early.
+    A result is yielded as soon as it and all earlier results are complete. An error of `work` or
+    `items` is raised at its position in the order. Items that are not started are dropped then, and
+    also if the caller stops early.
     """
     waiting: deque[tuple[T, Future[Result]]] = deque()
     errors: list[Exception] = []
@@ -70,7 +79,9 @@ def map_ordered(
         for item in _until_error(items, errors):
             waiting.append((item, pool.submit(work, item)))
             num_bytes += bytes_of(item)
-            while waiting and (len(waiting) > most or num_bytes > most_bytes or waiting[0][1].done()):
+            while waiting and (
+                len(waiting) > most or num_bytes > most_bytes or waiting[0][1].done()
+            ):
                 first, future = waiting.popleft()
                 num_bytes -= bytes_of(first)
                 yield first, future.result()
@@ -84,7 +95,9 @@ def map_ordered(
 
 
 def _until_error(items: Iterable[T], errors: list[Exception]) -> Iterator[T]:
-    """Yield items; put an error of theirs into a list, so that it is raised when those before it are done."""
+    """Yield items; put an error of theirs into a list, so that it is raised when those before it
+    are done.
+    """
     try:
         yield from items
     except Exception as error:
@@ -92,7 +105,9 @@ def _until_error(items: Iterable[T], errors: list[Exception]) -> Iterator[T]:
 
 
 def map_all(items: Sequence[T], work: Callable[[T], Result], threads: int) -> list[Result]:
-    """Return the result of `work` for each item, in order; one thread or one item starts no thread."""
+    """Return the result of `work` for each item, in order; one thread or one item starts no
+    thread.
+    """
     if threads == 1 or len(items) < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads, thread_name_prefix="neardup") as pool:
@@ -108,7 +123,8 @@ def group_small(
     rows_of: Callable[[T], int] = lambda _: 0,
     most_rows: int | None = None,
 ) -> Iterator[list[T]]:
-    """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed cost.
+    """Yield items in lists of a mebibyte or more, except the last, because each batch has a fixed
+    cost.
 
     An error of `items` is raised after those before it.
 
@@ -142,7 +158,9 @@ def group_small(
 
 
 class _Stream(Generic[T]):
-    """An iterator of `chain_ahead`, and its items that wait. room : notified when there may be more."""
+    """An iterator of `chain_ahead`, and its items that wait. room : notified when there may be
+    more.
+    """
 
     def __init__(self, lock: Lock) -> None:
         self.items: deque[tuple[T, int]] = deque()
@@ -156,7 +174,10 @@ class _Chain(Generic[T]):
     """What the threads of `chain_ahead` share."""
 
     def __init__(
-        self, streams: Iterable[Callable[[], Iterable[T]]], threads: int, bytes_of: Callable[[T], int]
+        self,
+        streams: Iterable[Callable[[], Iterable[T]]],
+        threads: int,
+        bytes_of: Callable[[T], int],
     ) -> None:
         self._unopened, self._threads, self._bytes_of = iter(streams), threads, bytes_of
         self._most, self._num_bytes = bytes_ahead(threads), 0
@@ -253,18 +274,20 @@ def _fail(error: BaseException) -> Iterator[Any]:
 def chain_ahead(
     streams: Iterable[Callable[[], Iterable[T]]], threads: int, *, bytes_of: Callable[[T], int]
 ) -> Generator[T, None, None]:
-    """Yield the items of iterators, one iterator after the other, while threads run the next ones ahead.
+    """Yield the items of iterators, one iterator after the other, while threads run the next ones
+    ahead.
 
     Parameters
     ----------
     streams : open the iterators, in order; a thread opens one and runs it to its end.
     threads : iterators at once; with 1, the caller's thread runs them.
-    bytes_of : the memory of an item. An iterator pauses while STREAM_BYTES of its items wait, and none is opened while
-        `bytes_ahead` of all items do.
+    bytes_of : the memory of an item. An iterator pauses while STREAM_BYTES of its items wait, and
+        none is opened while `bytes_ahead` of all items do.
 
     Notes
     -----
-    An error of an iterator is raised at its position in the order. If the caller stops early, so do the threads.
+    An error of an iterator is raised at its position in the order. If the caller stops early, so do
+    the threads.
     """
     if threads == 1:
         for open_stream in streams:
@@ -309,7 +332,9 @@ class Encoders:
 
 @contextmanager
 def open_encoders(threads: int, writers: int) -> Iterator[Encoders | None]:
-    """Open the encoders of some writers at once; None for two threads, which a writer and its reader keep busy."""
+    """Open the encoders of some writers at once; None for two threads, which a writer and its
+    reader keep busy.
+    """
     if threads <= 2:
         yield None
         return
@@ -318,7 +343,8 @@ def open_encoders(threads: int, writers: int) -> Iterator[Encoders | None]:
 
 
 class InOrder(Generic[Result]):
-    """Runs jobs of a writer on encoders, and passes their results to a function in the order of the jobs.
+    """Runs jobs of a writer on encoders, and passes their results to a function in the order of the
+    jobs.
 
     Pattern: `put` any number of times, then `finish`. Both raise the errors of jobs.
 

@@ -1,4 +1,6 @@
-"""Write files that appear only when they are complete, read small ones as UTF-8, and advise on what went wrong."""
+"""Write files that appear only when they are complete, read small ones as UTF-8, and advise on what
+went wrong.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ _UNWRITABLE_VALUE = "Leave the values out, or use another format."
 def reason_of(error: Exception) -> str:
     """Return the reason of an error, without its number and without a full stop."""
     reason = str(getattr(error, "strerror", None) or error)
-    if isinstance(error, OSError) and error.errno is not None and "[errno" in reason:  # of Arrow, with names of its own
+    if (
+        isinstance(error, OSError) and error.errno is not None and "[errno" in reason
+    ):  # of Arrow, with names of its own
         reason = os.strerror(error.errno)
     return reason.rstrip(".")
 
@@ -73,8 +77,9 @@ def advice_on(error: Exception) -> str:
 class AtomicFile(AbstractContextManager[Path]):
     """A file that is written beside its path, then renamed to it.
 
-    As a context manager it gives the path to write to; the file is renamed if the block succeeds, else removed. Two
-    writers of one path write to different files, so that each publishes what it wrote itself.
+    As a context manager it gives the path to write to; the file is renamed if the block succeeds,
+    else removed. Two writers of one path write to different files, so that each publishes what it
+    wrote itself.
 
     Raises
     ------
@@ -131,7 +136,9 @@ def cannot_write(path: Path, error: Exception) -> OutputError:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file in one step: it is there with all of the bytes, or as it was before. Raises OSError."""
+    """Write a small file in one step: it is there with all of the bytes, or as it was before.
+    Raises OSError.
+    """
     file = AtomicFile(path)
     try:
         file.partial.write_bytes(data)
@@ -142,7 +149,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file as UTF-8 in one step; a name in it that is not UTF-8 is escaped. Raises OSError."""
+    """Write a small file as UTF-8 in one step; a name in it that is not UTF-8 is escaped. Raises
+    OSError.
+    """
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
@@ -190,7 +199,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, which end at a line feed, or a carriage return and a line feed.
 
-    Unlike those of `str.splitlines`, they may contain U+0085, U+2028, U+2029 and form feeds: names and ids do.
+    Unlike those of `str.splitlines`, they may contain U+0085, U+2028, U+2029 and form feeds: names
+    and ids do.
     """
     lines = text.split("\n")
     if not lines[-1]:
@@ -199,7 +209,9 @@ def lines_of(text: str) -> list[str]:
 
 
 def json_lines(data: bytes) -> Iterator[Any]:
-    """Yield the values of lines of JSON in UTF-8; blank lines are left out. Raises ValueError if a line is not JSON."""
+    """Yield the values of lines of JSON in UTF-8; blank lines are left out. Raises ValueError if a
+    line is not JSON.
+    """
     for line in data.split(b"\n"):
         if line.strip():
             yield json.loads(line.decode("utf-8"))

@@ -22,7 +22,9 @@ def lock_file(path: Path) -> int:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not path.exists() or not os.path.samestat(os.fstat(file), path.stat()):  # its owner has just deleted it
+        if not path.exists() or not os.path.samestat(
+            os.fstat(file), path.stat()
+        ):  # its owner has just deleted it
             raise BlockingIOError
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

@@ -1,4 +1,5 @@
-"""Locality-sensitive hashing in parts: bands and their S-curve, and records that other results contain.
+"""Locality-sensitive hashing in parts: bands and their S-curve, and records that other results
+contain.
 
 Rarely needed by themselves: `dedup` and the indexes choose bands on their own.
 """

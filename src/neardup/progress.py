@@ -15,12 +15,14 @@ from neardup.errors import SettingError
 
 
 class Progress(Protocol):
-    """An object that follows a run: a progress bar, a log. Any class with these three methods is one.
+    """An object that follows a run: a progress bar, a log. Any class with these three methods is
+    one.
 
-    begin(stage, total_documents) : a stage begins; total_documents is None if the number is unknown.
-    advance(documents, num_bytes) : the number of further documents and bytes of text processed in this stage.
-    end(stage, seconds) : the stage ends, after this many seconds without the time of compilation.
-    tasks(done, total) : optional; called every second of a stage on Spark, by another thread: the number of finished
+    begin(stage, total_documents) : a stage begins; total_documents is None if the number is
+    unknown. advance(documents, num_bytes) : the number of further documents and bytes of text
+    processed in this stage. end(stage, seconds) : the stage ends, after this many seconds without
+    the time of compilation. tasks(done, total) : optional; called every second of a stage on Spark,
+    by another thread: the number of finished
         tasks of the stages of Spark that run at this moment, and of all their tasks.
 
     Stages follow one another. The other calls come from one thread.
@@ -54,17 +56,22 @@ _METHODS = ("begin", "advance", "end")
 
 def check_progress(progress: object) -> None:
     """Raise SettingError if a value is neither True or False nor has the methods of Progress."""
-    if isinstance(progress, bool) or all(callable(getattr(progress, name, None)) for name in _METHODS):
+    if isinstance(progress, bool) or all(
+        callable(getattr(progress, name, None)) for name in _METHODS
+    ):
         return
     raise SettingError(
         "progress must be True, False or an object with the methods begin, advance and end: got "
-        f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents the methods."
+        f"{progress!r:.80}. Use True for progress bars on stderr; neardup.Progress documents "
+        "the methods."
     )
 
 
 @dataclass
 class Stages:
-    """The stages of one run: their names and seconds, in order; the time of compiling kernels is separate."""
+    """The stages of one run: their names and seconds, in order; the time of compiling kernels is
+    separate.
+    """
 
     progress: Progress = field(default_factory=NullProgress)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -72,7 +79,9 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str, total_documents: int | None = None) -> Iterator[Progress]:
-        """Time a stage and report it. It begins without the memory that the one before has freed."""
+        """Time a stage and report it. It begins without the memory that the one before has
+        freed.
+        """
         trim_heap()
         begun, compiled = time.perf_counter(), compile_seconds()
         self.progress.begin(name, total_documents)
@@ -87,7 +96,8 @@ class Stages:
 
 
 def trim_heap() -> None:
-    """Return freed memory to the system: the GNU C library keeps what lies between arrays that are in use.
+    """Return freed memory to the system: the GNU C library keeps what lies between arrays that are
+    in use.
 
     It takes a millisecond; a run of 2.4 million documents takes 70 MB less.
     """
@@ -107,6 +117,8 @@ def is_compiling() -> bool:
 
 
 def _ask_compiler(function: str) -> float:
-    """Call a function of kernels.compiled; 0 if that module is not loaded, or being loaded by another thread."""
+    """Call a function of kernels.compiled; 0 if that module is not loaded, or being loaded by
+    another thread.
+    """
     compiled = getattr(sys.modules.get("neardup.kernels.compiled"), function, None)
     return 0.0 if compiled is None else float(compiled())

@@ -45,7 +45,8 @@ def _drawn(report: JsonObject, path: AnyPath | None, *kinds: Chart) -> charts.Dr
         chart = next(filter(None, (kind(report) for kind in kinds)), "")
     if not chart:
         raise InputError(
-            "There is nothing to plot: the result has no near-duplicates besides copies. Use a lower threshold, or a "
+            "There is nothing to plot: the result has no near-duplicates besides copies. Use "
+            "a lower threshold, or a "
             "larger max_distance."
         )
     if path is not None:
@@ -66,7 +67,9 @@ class _OneLine:
 
 
 class _Reported(_OneLine):
-    """Base of the results of a run: `str` is the headline of the report, a notebook shows its rows."""
+    """Base of the results of a run: `str` is the headline of the report, a notebook shows its
+    rows.
+    """
 
     report: JsonObject
 
@@ -79,19 +82,28 @@ class _Reported(_OneLine):
 
     @property
     def report_table(self) -> pa.Table:
-        """The report as an Arrow table of section, name and value; a value that is not text is written as JSON."""
+        """The report as an Arrow table of section, name and value; a value that is not text is
+        written as JSON.
+        """
         rows: list[tuple[str, str, str]] = []
         for section, content in self.report.items():
             pairs = content.items() if isinstance(content, dict) else [("", content)]
-            rows += [(section, str(name), text if isinstance(text, str) else json.dumps(text)) for name, text in pairs]
+            rows += [
+                (section, str(name), text if isinstance(text, str) else json.dumps(text))
+                for name, text in pairs
+            ]
         names = ("section", "name", "value")
-        return pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)})
+        return pa.table(
+            {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)}
+        )
 
 
 def _filled(table: T | None, name: str, output: Output) -> T:
     """Return a part of a result. Raises SettingError if the run was not to fill it."""
     if table is None:
-        where = "Use tables=True" if output is None else f"Read it from {output}, or use tables=True"
+        where = (
+            "Use tables=True" if output is None else f"Read it from {output}, or use tables=True"
+        )
         raise SettingError(f"{name} is not in the result: got tables=False. {where}.")
     return table
 
@@ -103,17 +115,21 @@ class Deduplication(_Reported):
     Attributes
     ----------
     removed : Arrow table, see schemas.removed_schema; in the order of the documents.
-    pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the threshold.
-    mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several inputs follow one
-        another. A rejected row, or an empty line of JSON, is not kept.
-    report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
+    pairs : Arrow table, see schemas.pairs_schema: every pair that was measured at or above the
+        threshold.
+    mask : bool array of shape (num_rows,): whether each row of the source is kept; rows of several
+        inputs follow one another. A rejected row, or an empty line of JSON, is not kept.
+    report : the counts, settings, measures and timings of the run, a dictionary; report.json has
+        the same.
     output : the folder it was written to, a str if it is an address; or None.
-    passages : Arrow table of what was cut from kept documents, see schemas.passages_schema; None without `passages`.
-    groups : Arrow table of the groups that were kept or removed, see schemas.groups_schema; None without `group_by`.
+    passages : Arrow table of what was cut from kept documents, see schemas.passages_schema; None
+        without `passages`.
+    groups : Arrow table of the groups that were kept or removed, see schemas.groups_schema; None
+        without `group_by`.
     rule_tables : the tables of the rule that decided, by name, such as groups; a dictionary.
 
-    With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a cluster wrote the
-    output.
+    With tables=False, removed and pairs raise SettingError; so do mask and kept where workers of a
+    cluster wrote the output.
     """
 
     _removed: pa.Table | None
@@ -153,8 +169,9 @@ class Deduplication(_Reported):
 
         Returns
         -------
-        Arrow table, see schemas.least_similar_schema; the least similar first, then in the order of the documents. The
-        texts are read again: they are null if an input is gone or has changed, or is an index.
+        Arrow table, see schemas.least_similar_schema; the least similar first, then in the order of
+        the documents. The texts are read again: they are null if an input is gone or has changed,
+        or is an index.
 
         Raises
         ------
@@ -164,7 +181,8 @@ class Deduplication(_Reported):
         return _filled(self._least, "least_similar", None)(n)
 
     def plot(self, path: AnyPath | None = None) -> charts.Drawing:
-        """Return the histogram of the similarities of near-duplicates to their kept documents; of distances, the bars.
+        """Return the histogram of the similarities of near-duplicates to their kept documents; of
+        distances, the bars.
 
         Parameters
         ----------
@@ -184,36 +202,43 @@ class Deduplication(_Reported):
         """
         return _drawn(self.report, path, charts.similarity_chart, charts.distance_chart)
 
-    def rethreshold(self, threshold: float | None = None, *, max_distance: int | None = None) -> Deduplication:
-        """Return the result at a stricter limit from the pairs of this run, without reading or comparing again.
+    def rethreshold(
+        self, threshold: float | None = None, *, max_distance: int | None = None
+    ) -> Deduplication:
+        """Return the result at a stricter limit from the pairs of this run, without reading or
+        comparing again.
 
         Parameters
         ----------
-        threshold, max_distance : the limit, as in `dedup`: a threshold at or above that of the run, a distance at or
-            below it.
+        threshold, max_distance : the limit, as in `dedup`: a threshold at or above that of the run,
+            a distance at or below it.
 
         Returns
         -------
         Deduplication
-            Equal row for row to that of a new run, as far as both find the same pairs: SimHash finds all within its
-            distance; of MinHash, the bands of the run find more pairs than those chosen for a higher threshold. The
-            parts of the report about the search are those of the run, and nothing is written.
+            Equal row for row to that of a new run, as far as both find the same pairs: SimHash
+            finds all within its distance; of MinHash, the bands of the run find more pairs than
+            those chosen for a higher threshold. The parts of the report about the search are those
+            of the run, and nothing is written.
 
         Raises
         ------
         SettingError
-            If the run had no rethreshold=True, the limit is not that of the method, or it is less strict.
+            If the run had no rethreshold=True, the limit is not that of the method, or it is less
+            strict.
         """
         if self._again is None:
             raise SettingError(
-                f"rethreshold needs the pairs of removed documents: got threshold={threshold!r}, max_distance="
+                "rethreshold needs the pairs of removed documents: got "
+                f"threshold={threshold!r}, max_distance="
                 f"{max_distance!r} of a run without them. Run dedup(..., rethreshold=True)."
             )
         return self._again({"threshold": threshold, "max_distance": max_distance})
 
     @property
     def dataset(self) -> Dataset | DatasetDict:
-        """The kept rows of a Hugging Face Dataset, or a DatasetDict of those of each split; no text is copied.
+        """The kept rows of a Hugging Face Dataset, or a DatasetDict of those of each split; no text
+        is copied.
 
         Raises SettingError if the source was neither.
         """
@@ -222,7 +247,9 @@ class Deduplication(_Reported):
             ends = np.cumsum([split.num_rows for split in splits.values()])
             masks = np.split(self.mask, ends[:-1])
             kept = zip(splits, splits.values(), masks, strict=True)
-            return type(self._source)({name: split.select(np.flatnonzero(mask)) for name, split, mask in kept})
+            return type(self._source)(
+                {name: split.select(np.flatnonzero(mask)) for name, split, mask in kept}
+            )
         if not is_hugging_face(self._source):
             raise SettingError(
                 "dataset needs a Hugging Face Dataset or DatasetDict as source: got "
@@ -232,9 +259,11 @@ class Deduplication(_Reported):
 
     @property
     def kept(self) -> pa.Table:
-        """The kept documents in their order, as an Arrow table, read on each use; with all columns of a table.
+        """The kept documents in their order, as an Arrow table, read on each use; with all columns
+        of a table.
 
-        Of JSON lines and text, the table has the id and the text; the files of `output` have the whole lines.
+        Of JSON lines and text, the table has the id and the text; the files of `output` have the
+        whole lines.
         """
         return _filled(self._read_kept, "kept", self.output)()
 
@@ -245,10 +274,12 @@ class Clustering(_Reported):
 
     Attributes
     ----------
-    documents : Arrow table, see schemas.clusters_schema: the cluster of each document; in the order of the documents.
-    clusters : Arrow table, see schemas.cluster_summary_schema: size, name and examples of each cluster of two documents
-        or more, the largest first.
-    report : the counts, settings, measures and timings of the run, a dictionary; report.json has the same.
+    documents : Arrow table, see schemas.clusters_schema: the cluster of each document; in the order
+        of the documents.
+    clusters : Arrow table, see schemas.cluster_summary_schema: size, name and examples of each
+        cluster of two documents or more, the largest first.
+    report : the counts, settings, measures and timings of the run, a dictionary; report.json has
+        the same.
     output : the folder it was written to, a str if it is an address; or None.
 
     With tables=False, documents and clusters raise SettingError.
@@ -276,7 +307,8 @@ class Contamination(_Reported):
 
     Attributes
     ----------
-    hits : Arrow table, see schemas.found_items_schema: the items that were found, by item, the best document first.
+    hits : Arrow table, see schemas.found_items_schema: the items that were found, by item, the best
+        document first.
     items : Arrow table, see schemas.items_schema: all items.
     boilerplate : Arrow table, see schemas.boilerplate_schema: the words of items that do not count.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
@@ -311,7 +343,8 @@ class PassageRemoval(_Reported):
 
     Attributes
     ----------
-    passages : Arrow table, see schemas.passages_schema: what was cut, in the order of the documents.
+    passages : Arrow table, see schemas.passages_schema: what was cut, in the order of the
+        documents.
     report : the counts, settings and timings of the run, a dictionary; report.json has the same.
     output : the folder it was written to, a str if it is an address; or None.
 
@@ -330,7 +363,9 @@ class PassageRemoval(_Reported):
 
     @property
     def kept(self) -> pa.Table:
-        """The documents without the passages, as an Arrow table, read on each use; as `Deduplication.kept`."""
+        """The documents without the passages, as an Arrow table, read on each use; as
+        `Deduplication.kept`.
+        """
         return self._read_kept()
 
 
@@ -364,9 +399,10 @@ class DuplicatePairs(_Reported):
 class SweepExample(NamedTuple):
     """A document that the limit of a sweep decides about.
 
-    removed_at : the threshold at which it is removed; None if it is kept at all of them. kept_at : the next threshold,
-    at which this similarity is too low; None if there is none. id, kept_id : of both documents. similarity : theirs.
-    pair : the beginnings of both texts, the removed one first, with the passages that they share.
+    removed_at : the threshold at which it is removed; None if it is kept at all of them. kept_at :
+    the next threshold, at which this similarity is too low; None if there is none. id, kept_id : of
+    both documents. similarity : theirs. pair : the beginnings of both texts, the removed one first,
+    with the passages that they share.
     """
 
     removed_at: float | None
@@ -384,7 +420,8 @@ class Sweep(_Reported):
     Attributes
     ----------
     counts : Arrow table, see schemas.sweep_schema: a row for each threshold, rising.
-    examples : a list of SweepExample: up to three for each threshold, and the closest miss of the first one.
+    examples : a list of SweepExample: up to three for each threshold, and the closest miss of the
+        first one.
     suggestion : a Suggestion; None if the thresholds were given.
     report : the counts, the suggestion and the cost, a dictionary.
     """
@@ -403,34 +440,39 @@ class Sweep(_Reported):
         answers: AnyPath | None = None,
         min_precision: float = 0.6,
     ) -> Suggestion:
-        """Ask about pairs of nine bands of similarity, and return the settings with the largest estimated F1.
+        """Ask about pairs of nine bands of similarity, and return the settings with the largest
+        estimated F1.
 
         Where answers contradict each other, up to a third more pairs are asked about.
 
         Parameters
         ----------
-        answer : called with each SweepPair; returns whether they are duplicates, None to skip the pair. It raises
-            StopIteration to end.
+        answer : called with each SweepPair; returns whether they are duplicates, None to skip the
+            pair. It raises StopIteration to end.
         count : the number of answers, with those in the file.
-        answers : a file of JSON lines that answers are read from, if it exists, and appended to: the judged pairs that
-            `evaluate` reads. Default: None.
-        min_precision : the least estimated precision of settings that are suggested, from 0 to 0.95; the lower end of
-            its 95 % interval is at least half of it. If there are none, those of the sweep stay.
+        answers : a file of JSON lines that answers are read from, if it exists, and appended to:
+            the judged pairs that `evaluate` reads. Default: None.
+        min_precision : the least estimated precision of settings that are suggested, from 0 to
+            0.95; the lower end of its 95 % interval is at least half of it. If there are none,
+            those of the sweep stay.
 
         Raises
         ------
         SettingError
-            If the thresholds were given, the method does not compare words by their Jaccard similarity, or
-            min_precision is outside its limits.
+            If the thresholds were given, the method does not compare words by their Jaccard
+            similarity, or min_precision is outside its limits.
         InputError, OutputError
-            If an answer is none of these, a line of the file is no answer, or the file does not end in .jsonl or cannot
-            be written.
+            If an answer is none of these, a line of the file is no answer, or the file does not end
+            in .jsonl or cannot be written.
         """
         asked: Suggestion = self._asker().ask(answer, count, _file_of(answers), min_precision)
         return asked
 
-    def write_questions(self, path: AnyPath, *, count: int = 27, answers: AnyPath | None = None) -> int:
-        """Write a page that asks about the pairs of `ask`, and saves the answers as a file for it; return their number.
+    def write_questions(
+        self, path: AnyPath, *, count: int = 27, answers: AnyPath | None = None
+    ) -> int:
+        """Write a page that asks about the pairs of `ask`, and saves the answers as a file for it;
+        return their number.
 
         Parameters
         ----------
@@ -464,7 +506,7 @@ class Sweep(_Reported):
         return _drawn(self.report, path, charts.sweep_chart)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape_text(self)}</p>{self.plot()}{first_rows('Removed at each threshold', self.counts)}"
+        return f"<p>{escape_text(self)}</p>{self.plot()}{first_rows('Removed at each threshold', self.counts)}"  # noqa: E501
 
 
 @dataclass(frozen=True, repr=False)
@@ -491,15 +533,26 @@ class Comparison(_OneLine, answers.Comparison):
         """Return the result in one sentence."""
         distance = "" if self.measures.distance is None else f"distance {self.measures.distance}, "
         verdict = "duplicates" if self.duplicate else "not duplicates"
-        return f"{verdict}: {distance}similarity {self.similarity:.4f}, threshold {self.threshold:g}"
+        return (
+            f"{verdict}: {distance}similarity {self.similarity:.4f}, threshold {self.threshold:g}"
+        )
 
     def _repr_html_(self) -> str:
         sentence = f"<p>{escape_text(str(self))}</p>"
         if self._pages is not None:
             return sentence
-        sides = marked_text(self.left, self.left_passages, "del"), marked_text(self.right, self.right_passages, "ins")
-        columns = "".join(f'<div style="flex:1 1 0;min-width:0;white-space:pre-wrap">{side}</div>' for side in sides)
-        return f'{sentence}<div style="display:flex;gap:24px;font:14px/1.45 system-ui,sans-serif">{columns}</div>'
+        sides = (
+            marked_text(self.left, self.left_passages, "del"),
+            marked_text(self.right, self.right_passages, "ins"),
+        )
+        columns = "".join(
+            f'<div style="flex:1 1 0;min-width:0;white-space:pre-wrap">{side}</div>'
+            for side in sides
+        )
+        return (
+            f'{sentence}<div style="display:flex;gap:24px;font:14px/1.45 '
+            f'system-ui,sans-serif">{columns}</div>'
+        )
 
     @cached_property
     def _passages(self) -> tuple[list[Passage], list[Passage]]:
@@ -507,22 +560,29 @@ class Comparison(_OneLine, answers.Comparison):
 
     @property
     def left_passages(self) -> list[Passage]:
-        """The (start, end, shared) passages that cover the left text, in characters; found on first use."""
+        """The (start, end, shared) passages that cover the left text, in characters; found on first
+        use.
+        """
         return self._passages[0]
 
     @property
     def right_passages(self) -> list[Passage]:
-        """The (start, end, shared) passages that cover the right text, in characters; found on first use."""
+        """The (start, end, shared) passages that cover the right text, in characters; found on
+        first use.
+        """
         return self._passages[1]
 
     @cached_property
     def outlines(self) -> Outlines | None:
-        """The aligned outlines of two pages whose structure was compared, else None; found on first use."""
+        """The aligned outlines of two pages whose structure was compared, else None; found on first
+        use.
+        """
         return None if self._pages is None else align_outlines(*self._pages)
 
     @cached_property
     def content(self) -> Comparison | None:
-        """The comparison of the main texts of two pages whose structure was compared, else None; made on first use.
+        """The comparison of the main texts of two pages whose structure was compared, else None;
+        made on first use.
 
         Raises MissingExtraError without the extra `web`.
         """
@@ -535,14 +595,16 @@ class Evaluation(_Reported):
 
     Attributes
     ----------
-    at_threshold : neardup.lsh.Score of the method at its own limit: found, correct, positives, precision, recall, f1.
+    at_threshold : neardup.lsh.Score of the method at its own limit: found, correct, positives,
+        precision, recall, f1.
     best : the score of the curve with the highest F1.
-    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from `curve_from` on, or at distances up to
-        16, all from one search at the loosest limit.
-    by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by the length of the shorter text of
-        a pair, in powers of two of characters.
-    adjusted_rand : the agreement of the clusters of `dedup` with the labels, 1 if equal, about 0 by chance; None
-        with judged pairs. adjusted_rand_connected : the same of dedup(linkage="connected").
+    curve : Arrow table, see schemas.curve_schema: the scores at thresholds from `curve_from` on, or
+        at distances up to 16, all from one search at the loosest limit.
+    by_length : Arrow table, see schemas.length_schema: the scores of at_threshold by the length of
+        the shorter text of a pair, in powers of two of characters.
+    adjusted_rand : the agreement of the clusters of `dedup` with the labels, 1 if equal, about 0 by
+        chance; None with judged pairs. adjusted_rand_connected : the same of
+        dedup(linkage="connected").
     report : all of the above and the report of the search, a dictionary.
     """
 

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-def _field(name: str, dtype: pa.DataType | str, meaning: str, *, nullable: bool = False) -> pa.Field:
+def _field(
+    name: str, dtype: pa.DataType | str, meaning: str, *, nullable: bool = False
+) -> pa.Field:
     return pa.field(name, dtype, nullable=nullable, metadata={"meaning": meaning})
 
 
@@ -23,8 +25,8 @@ def _schema(*fields: pa.Field) -> pa.Schema:
 class Measure(NamedTuple):
     """A measure of a pair of documents: a column of every table of pairs.
 
-    of_first : its meaning in the table of clusters, where the pair is a document and the first of its cluster.
-    of_itself : the value of a document and its copy.
+    of_first : its meaning in the table of clusters, where the pair is a document and the first of
+    its cluster. of_itself : the value of a document and its copy.
     """
 
     name: str
@@ -68,7 +70,10 @@ STRUCTURE = Measure(
 EXACT = Measure(
     "exact",
     pa.bool_(),
-    "Whether both have the same tokens in the same order. Punctuation and white space are not part of words.",
+    (
+        "Whether both have the same tokens in the same order. Punctuation and white space are not "
+        "part of words."
+    ),
     "Whether it has the tokens of the first document in the same order.",
     True,
 )
@@ -77,29 +82,52 @@ _PLACE = (
     _field("source_file", "string", "The input it came from, as it was named."),
     _field("row", "int64", "Its row in that input, from 0; for lines of text, the line from 0."),
 )
-_ITEM = (_field("item_id", "string", "The id of the item."), _field("benchmark", "string", "Its benchmark."))
+_ITEM = (
+    _field("item_id", "string", "The id of the item."),
+    _field("benchmark", "string", "Its benchmark."),
+)
 
 
 def removed_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the table of removed documents; `measures` are those of the method."""
     return _schema(
-        _field("id", "string", "The removed document: its id column as text, else its running number."),
+        _field(
+            "id", "string", "The removed document: its id column as text, else its running number."
+        ),
         *_PLACE,
-        _field("kept_id", "string", "The most similar kept document; of equals a copy, then the earlier."),
-        _field("kept_source_file", "string", "The input that the kept document came from, as it was named."),
+        _field(
+            "kept_id",
+            "string",
+            "The most similar kept document; of equals a copy, then the earlier.",
+        ),
+        _field(
+            "kept_source_file",
+            "string",
+            "The input that the kept document came from, as it was named.",
+        ),
         _field("kept_row", "int64", "The row of the kept document in that input, from 0."),
-        _field("kept_role", "string", "source, or against for a document of the earlier collection."),
+        _field(
+            "kept_role", "string", "source, or against for a document of the earlier collection."
+        ),
         *(measure.field for measure in measures),
-        _field("cluster", "int64", "The running number of the kept document; equal within a cluster."),
+        _field(
+            "cluster", "int64", "The running number of the kept document; equal within a cluster."
+        ),
     )
 
 
 def least_similar_schema(removed: pa.Schema) -> pa.Schema:
-    """Return the schema of the table of the least similar removals; `removed` is that of the removed documents."""
+    """Return the schema of the table of the least similar removals; `removed` is that of the
+    removed documents.
+    """
     return _schema(
         *removed,
-        _nullable("text", "string", "The text of the removed document; null if it cannot be read again."),
-        _nullable("kept_text", "string", "The text of the kept document; null if it cannot be read again."),
+        _nullable(
+            "text", "string", "The text of the removed document; null if it cannot be read again."
+        ),
+        _nullable(
+            "kept_text", "string", "The text of the kept document; null if it cannot be read again."
+        ),
     )
 
 
@@ -107,7 +135,9 @@ def mask_schema() -> pa.Schema:
     """Return the schema of the table of all rows of the inputs, and whether each is kept."""
     return _schema(
         _field("source_file", "string", "The input, as it was named."),
-        _field("row", "int64", "The row in that input, from 0; for lines of text, the line from 0."),
+        _field(
+            "row", "int64", "The row in that input, from 0; for lines of text, the line from 0."
+        ),
         _field("kept", "bool", "Whether the row is kept; a rejected row is not."),
     )
 
@@ -115,16 +145,27 @@ def mask_schema() -> pa.Schema:
 def ids_schema() -> pa.Schema:
     """Return the schema of the table of kept documents without their texts."""
     return _schema(
-        _field("id", "string", "The kept document: its id column as text, else its running number."), *_PLACE
+        _field(
+            "id", "string", "The kept document: its id column as text, else its running number."
+        ),
+        *_PLACE,
     )
 
 
 def groups_schema() -> pa.Schema:
     """Return the schema of the table of groups that were kept or removed as a whole."""
     return _schema(
-        _field("group", "string", "The value that its documents share; empty for documents without one."),
+        _field(
+            "group",
+            "string",
+            "The value that its documents share; empty for documents without one.",
+        ),
         _field("documents", "int64", "The number of its documents."),
-        _field("near_duplicates", "int64", "Those similar to a document of a kept group with higher priority."),
+        _field(
+            "near_duplicates",
+            "int64",
+            "Those similar to a document of a kept group with higher priority.",
+        ),
         _field("share", "float64", "near_duplicates by documents."),
         _field("removed", "bool", "Whether the group was removed, with all of its documents."),
     )
@@ -136,17 +177,29 @@ def sweep_schema() -> pa.Schema:
         _field("threshold", "float64", "The threshold."),
         _field("kept", "int64", "The documents that dedup keeps at it."),
         _field("removed", "int64", "The documents that it removes."),
-        _field("removed_exact", "int64", "Those of them that are copies: the same tokens in the same order."),
+        _field(
+            "removed_exact",
+            "int64",
+            "Those of them that are copies: the same tokens in the same order.",
+        ),
     )
 
 
 def annotation_schema(measures: Measures) -> pa.Schema:
     """Return the schema of the columns that are added to the documents of an input."""
     return _schema(
-        _nullable("duplicate_of", "string", "The kept document that removed it; null if it is kept."),
+        _nullable(
+            "duplicate_of", "string", "The kept document that removed it; null if it is kept."
+        ),
         *(measure.field.with_nullable(True) for measure in measures),
-        _field("cluster", "int64", "The running number of its kept document; equal within a cluster."),
-        _nullable("duplicates", "int64", "The number of documents that were removed for it; null if it is removed."),
+        _field(
+            "cluster", "int64", "The running number of its kept document; equal within a cluster."
+        ),
+        _nullable(
+            "duplicates",
+            "int64",
+            "The number of documents that were removed for it; null if it is removed.",
+        ),
     )
 
 
@@ -165,7 +218,11 @@ def clusters_schema(measures: Measures) -> pa.Schema:
         _field("id", "string", "The document: its id column as text, else its running number."),
         *_PLACE,
         _field("cluster", "int64", "Its cluster; 0 is the largest, ties by the first document."),
-        _field("size", "int64", "The number of documents in the cluster; 1 for a document like no other."),
+        _field(
+            "size",
+            "int64",
+            "The number of documents in the cluster; 1 for a document like no other.",
+        ),
         _field("is_first", "bool", "Whether it is the first document of its cluster."),
         _field("first_id", "string", "The first document of its cluster."),
         _field("first_role", "string", "source, or against for a known document."),
@@ -176,20 +233,38 @@ def clusters_schema(measures: Measures) -> pa.Schema:
 def cluster_summary_schema() -> pa.Schema:
     """Return the schema of the table of clusters of two documents or more: size, name, examples."""
     return _schema(
-        _field("cluster", "int64", "The cluster, as in the table of documents; rising, the largest first."),
+        _field(
+            "cluster",
+            "int64",
+            "The cluster, as in the table of documents; rising, the largest first.",
+        ),
         _field("size", "int64", "The number of documents in it."),
         _nullable(
             "name",
             "string",
-            "The common part of its documents, and the first id if several have it; null behind the 1,000 largest.",
+            (
+                "The common part of its documents, and the first id if several have it; null "
+                "behind the 1,000 largest."
+            ),
         ),
         _field("first_id", "string", "The first document, to which the others are similar."),
         _field("first_role", "string", "source, or against for a known document."),
-        _field("example_ids", pa.list_(pa.string()), "Up to five others, evenly from the second to the last."),
+        _field(
+            "example_ids",
+            pa.list_(pa.string()),
+            "Up to five others, evenly from the second to the last.",
+        ),
     )
 
 
-ANNOTATIONS = ("duplicate_of", SIMILARITY.name, DISTANCE.name, STRUCTURE.name, "cluster", "duplicates")
+ANNOTATIONS = (
+    "duplicate_of",
+    SIMILARITY.name,
+    DISTANCE.name,
+    STRUCTURE.name,
+    "cluster",
+    "duplicates",
+)
 """The names of columns that may be added to the documents of an input."""
 
 KEPT, REMOVED = 1, 2
@@ -206,16 +281,29 @@ def passages_schema() -> pa.Schema:
         _field("end", "int64", "The character behind its last."),
         _field("start_byte", "int64", "Its first byte in the text in UTF-8."),
         _field("end_byte", "int64", "The byte behind its last."),
-        _nullable("kept_id", "string", "The document that keeps it; null with --keep none, and of a bridge."),
+        _nullable(
+            "kept_id",
+            "string",
+            "The document that keeps it; null with --keep none, and of a bridge.",
+        ),
         _nullable("kept_source_file", "string", "The input of the document that keeps it."),
         _nullable("kept_row", "int64", "The row of that document in its input."),
-        _nullable("kept_role", "string", "source, or against for a document of the earlier collection."),
-        _nullable("kept_start", "int64", "The first character of the kept passage in the text of that document."),
+        _nullable(
+            "kept_role", "string", "source, or against for a document of the earlier collection."
+        ),
+        _nullable(
+            "kept_start",
+            "int64",
+            "The first character of the kept passage in the text of that document.",
+        ),
         _nullable("kept_start_byte", "int64", "Its first byte there."),
         _field(
             "occurrences",
             "int64",
-            "How often its beginning was found, the kept one included; with --keep none, by documents; 1 of a bridge.",
+            (
+                "How often its beginning was found, the kept one included; with --keep none, by "
+                "documents; 1 of a bridge."
+            ),
         ),
     )
 
@@ -231,10 +319,18 @@ def indexed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
         _field("featured", "bool", "Whether the document has features."),
         _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         _field("content", pa.binary(16), "128-bit hash of the tokens, equal for copies."),
-        _field("sketch", "large_binary", "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+        _field(
+            "sketch",
+            "large_binary",
+            "Its signature, uint32, or fingerprint, uint64 words; little-endian.",
+        ),
         _field("first_seen", TIME, "When the document was added."),
         _field("last_seen", TIME, "When it was added, or last found as a duplicate or sent again."),
-        _nullable("features", "large_binary", "The distinct hashes of its features, rising, uint64 little-endian."),
+        _nullable(
+            "features",
+            "large_binary",
+            "The distinct hashes of its features, rising, uint64 little-endian.",
+        ),
         _nullable("tags", "large_binary", "The same of the structure of a page."),
         _nullable("text", "large_binary", "The text or page, compressed with zstd."),
         _nullable("payload", "large_string", "What the caller stored with the document."),
@@ -250,9 +346,17 @@ def answers_schema(measures: tuple[Measure, ...]) -> pa.Schema:
     """Return the schema of the answers of an index about documents that were added."""
     return _schema(
         _field("id", "large_string", "The id of the document."),
-        _field("kept", "bool", "Whether the document was kept; else a kept document is similar to it."),
-        _field("repeated", "bool", "Whether the index had the document before; this is its first answer."),
-        _nullable("kept_id", "large_string", "The kept document that removed it: the most similar one."),
+        _field(
+            "kept", "bool", "Whether the document was kept; else a kept document is similar to it."
+        ),
+        _field(
+            "repeated",
+            "bool",
+            "Whether the index had the document before; this is its first answer.",
+        ),
+        _nullable(
+            "kept_id", "large_string", "The kept document that removed it: the most similar one."
+        ),
         *(measure.field.with_nullable(True) for measure in measures),
         _field("truncated", "bool", "Whether a bucket had more documents than were compared."),
         *_MOMENTS,
@@ -294,35 +398,68 @@ def curve_schema(limit: str) -> pa.Schema:
 def length_schema() -> pa.Schema:
     """Return the schema of the scores by length of text."""
     return _schema(
-        _field("characters_from", "int64", "The minimum number of characters of the shorter text of a pair."),
+        _field(
+            "characters_from",
+            "int64",
+            "The minimum number of characters of the shorter text of a pair.",
+        ),
         _field("characters_to", "int64", "The maximum."),
         _field("documents", "int64", "Documents of that length of which something is known."),
         *_SCORES,
     )
 
 
-# The tables between stages, in batches of rows. Their numbers are signed, because Spark has no others.
-_AGAINST = _field("against", "bool", "Whether the document is of the earlier collection, which is always kept.")
+# The tables between stages, in batches of rows. Their numbers are signed, because Spark has no
+# others.
+_AGAINST = _field(
+    "against", "bool", "Whether the document is of the earlier collection, which is always kept."
+)
 _ID = _nullable("id", "string", "The id of the document; null without an id column.")
 _ROW = _nullable("row", "int64", "Its row in its input, from 0.")
-_RANKS = _nullable("ranks", pa.list_(pa.float64()), "By key of `keep`: its value and the rest of it; nan is last.")
-_WITHIN = _nullable("within", "string", "The value within which documents are compared; null if all are.")
-_COUNT_BY = _nullable("count_by", "string", "The value by which removals are counted; null if they are not.")
-_UNREAD = _nullable("rejected", "string", "A line of JSON that says why a row could not be read; null if it was.")
-_KEYS = _nullable("keys", "binary", "The keys of the search, uint64: of bands, or the words of a fingerprint.")
-_SETS = _nullable("features", "binary", "The distinct hashes of its features, uint64 little-endian.")
-_TAGS = _nullable("structure", "binary", "The same of the structure of a page, where that is compared.")
+_RANKS = _nullable(
+    "ranks", pa.list_(pa.float64()), "By key of `keep`: its value and the rest of it; nan is last."
+)
+_WITHIN = _nullable(
+    "within", "string", "The value within which documents are compared; null if all are."
+)
+_COUNT_BY = _nullable(
+    "count_by", "string", "The value by which removals are counted; null if they are not."
+)
+_UNREAD = _nullable(
+    "rejected", "string", "A line of JSON that says why a row could not be read; null if it was."
+)
+_KEYS = _nullable(
+    "keys", "binary", "The keys of the search, uint64: of bands, or the words of a fingerprint."
+)
+_SETS = _nullable(
+    "features", "binary", "The distinct hashes of its features, uint64 little-endian."
+)
+_TAGS = _nullable(
+    "structure", "binary", "The same of the structure of a page, where that is compared."
+)
 _HASH = _field("content", "binary", "128-bit hash of the tokens, equal for copies.")
-_POSITION = _field("position", "int64", "The document: its number in the order of priority, which may have gaps.")
+_POSITION = _field(
+    "position", "int64", "The document: its number in the order of priority, which may have gaps."
+)
 _FIRST = _field("first", "int64", "The position of the first document of the same content.")
 _LAST = _field("last", "int64", "The position of the last document of the same content.")
 _DISTINCT = _field("distinct", "int32", "The number of its distinct features.")
-_CELLS = _nullable("cells", pa.list_(pa.int64()), "The cells in which pairs of the document are measured.")
+_CELLS = _nullable(
+    "cells", pa.list_(pa.int64()), "The cells in which pairs of the document are measured."
+)
 _LEFT = _field("left", "int64", "The position of the earlier document; of the left side of a pair.")
-_RIGHT = _field("right", "int64", "The position of the later document, which the other may remove, or a copy of it.")
+_RIGHT = _field(
+    "right",
+    "int64",
+    "The position of the later document, which the other may remove, or a copy of it.",
+)
 
 READ = _schema(
-    _field("document", "int64", "The number of the input, shifted by 32 bits, and that of the document in it."),
+    _field(
+        "document",
+        "int64",
+        "The number of the input, shifted by 32 bits, and that of the document in it.",
+    ),
     _AGAINST,
     _nullable("text", "large_string", "The text or page."),
     *(_ID, _ROW, _RANKS, _WITHIN, _COUNT_BY, _UNREAD),
@@ -342,9 +479,15 @@ SIGNED = _schema(
     _ID,
     _UNREAD,
     _field("bytes", "int64", "The bytes of its text."),
-    _field("short", "int64", "The number of short documents of its batch, at the first of them; else 0."),
+    _field(
+        "short",
+        "int64",
+        "The number of short documents of its batch, at the first of them; else 0.",
+    ),
     _field("empty", "bool", "Whether the document has no features."),
-    _field("sketch", "binary", "Its signature, uint32, or fingerprint, uint64 words; little-endian."),
+    _field(
+        "sketch", "binary", "Its signature, uint32, or fingerprint, uint64 words; little-endian."
+    ),
 )
 """Documents and rejected rows, with their sketches."""
 PLACED = _schema(*DESCRIBED, _POSITION, _FIRST, _LAST)
@@ -364,11 +507,19 @@ AUDIT_COUNTS = _schema(
 )
 """The pairs of sampled documents with some of all documents."""
 ENTRIES = _schema(
-    _field("bucket", "int64", "The bucket: the hash of a table and a key; or the first of equal fingerprints."),
+    _field(
+        "bucket",
+        "int64",
+        "The bucket: the hash of a table and a key; or the first of equal fingerprints.",
+    ),
     _POSITION,
     _LAST,
     _field("size", "int32", "The number of distinct features of the document."),
-    _field("needed", "int32", "The common buckets that make a candidate; 0 if listed only, < 0 if not listed."),
+    _field(
+        "needed",
+        "int32",
+        "The common buckets that make a candidate; 0 if listed only, < 0 if not listed.",
+    ),
 )
 """The members of buckets: see candidates/sorted_members.py."""
 CANDIDATES = _schema(
@@ -378,16 +529,24 @@ CANDIDATES = _schema(
     _field("hits", "int32", "The buckets in which the pair was found."),
 )
 """Pairs of buckets. left : negative if the bucket does not list the document ~left."""
-NEEDED = _schema(_POSITION, _field("cell", "int64", "A cell in which a pair of the document is measured."))
+NEEDED = _schema(
+    _POSITION, _field("cell", "int64", "A cell in which a pair of the document is measured.")
+)
 """Documents in candidate pairs."""
 BLOCKS = _schema(
     _field("cell", "int32", "Where the rows go: all blocks of a cell are read by one task."),
     _field("count", "int64", "The number of rows."),
-    _field("rows", "binary", "Rows of another of these tables, a stream of Arrow: see engines/spark/blocks.py."),
+    _field(
+        "rows",
+        "binary",
+        "Rows of another of these tables, a stream of Arrow: see engines/spark/blocks.py.",
+    ),
 )
 """Rows of other tables, many in one."""
 FINGERPRINTS = _schema(
-    _field("block", "int32", "The first block of bits in which the fingerprint may agree with another."),
+    _field(
+        "block", "int32", "The first block of bits in which the fingerprint may agree with another."
+    ),
     _field("bits", "binary", "The bits of this block."),
     _field("leader", "int64", "The position of the first document of this fingerprint."),
     _KEYS,
@@ -404,13 +563,23 @@ COUNTS = _schema(
 
 @cache
 def confirmed_schema(measures: tuple[Measure, ...]) -> pa.Schema:
-    """Return the schema of duplicate pairs, and of decisions: of each removed document, `right`, with its remover."""
-    signed = [measure.field.with_type(_SIGNED.get(measure.type, measure.type)) for measure in measures]
+    """Return the schema of duplicate pairs, and of decisions: of each removed document, `right`,
+    with its remover.
+    """
+    signed = [
+        measure.field.with_type(_SIGNED.get(measure.type, measure.type)) for measure in measures
+    ]
     return _schema(
         _LEFT,
         _RIGHT,
-        _field("strength", "float64", "Of several kept documents, the one of greatest strength removes."),
-        _field("expected", "float64", "The similarity by which the chance to be proposed is known."),
+        _field(
+            "strength",
+            "float64",
+            "Of several kept documents, the one of greatest strength removes.",
+        ),
+        _field(
+            "expected", "float64", "The similarity by which the chance to be proposed is known."
+        ),
         *signed,
     )
 
@@ -419,7 +588,8 @@ _SIGNED = {pa.uint16(): pa.int32()}
 
 
 class Column(NamedTuple):
-    """A column of numbers in a scratch folder. `at(part)` is the column of one band, or of one word of a fingerprint.
+    """A column of numbers in a scratch folder. `at(part)` is the column of one band, or of one word
+    of a fingerprint.
 
     width : numbers for each row.
     """
@@ -441,47 +611,98 @@ class Column(NamedTuple):
 # By document, in input order.
 ROWS = Column("rows", "int64", "The row of the document in its input.")
 CONTENT = Column("content", "uint64", "128-bit hash of the tokens, equal for copies.", 2)
-SHINGLES = Column("shingles", "uint64", "The shingle hashes of all documents, one document after the other.")
-SHINGLE_STARTS = Column("starts", "int64", "Where the shingles of the document begin in `shingles`.")
-TAGS = Column("structure", "uint64", "The hashes of runs of tags of all pages, where structure is compared too.")
-TAG_STARTS = Column("structure-starts", "int64", "Where those of the document begin in `structure`.")
-KEYS = Column("keys", "uint64", "By part: the key of the document in one band, or one word of its fingerprint.")
+SHINGLES = Column(
+    "shingles", "uint64", "The shingle hashes of all documents, one document after the other."
+)
+SHINGLE_STARTS = Column(
+    "starts", "int64", "Where the shingles of the document begin in `shingles`."
+)
+TAGS = Column(
+    "structure",
+    "uint64",
+    "The hashes of runs of tags of all pages, where structure is compared too.",
+)
+TAG_STARTS = Column(
+    "structure-starts", "int64", "Where those of the document begin in `structure`."
+)
+KEYS = Column(
+    "keys",
+    "uint64",
+    "By part: the key of the document in one band, or one word of its fingerprint.",
+)
 IDS = Column("ids", "uint8", "The ids of all documents in UTF-8, one after the other.")
-ID_OFFSETS = Column("id_offsets", "int64", "The start of each id in `ids`, and the end of the last.")
+ID_OFFSETS = Column(
+    "id_offsets", "int64", "The start of each id in `ids`, and the end of the last."
+)
 ID_HASHES = Column("id_hashes", "uint64", "The hash of the id; all ones if it is null.")
 LENGTHS = Column("lengths", "int64", "The bytes of the text in UTF-8.")
-RANKS = Column("ranks", "float64", "By key of `keep`: the value that it orders by, and its rest; nan comes last.", 2)
-VALUES = Column("values", "uint64", "The hash of the value by which removals are counted; 0 in the earlier corpus.")
+RANKS = Column(
+    "ranks",
+    "float64",
+    "By key of `keep`: the value that it orders by, and its rest; nan comes last.",
+    2,
+)
+VALUES = Column(
+    "values",
+    "uint64",
+    "The hash of the value by which removals are counted; 0 in the earlier corpus.",
+)
 # By value of the counted column; some more than once.
 NAME_HASHES = Column("name-hashes", "uint64", "The hash of the value.")
 NAME_LENGTHS = Column("name-lengths", "int64", "The bytes of the value in UTF-8.")
 NAMES = Column("names", "uint8", "The values in UTF-8, one after the other.")
 # By document of a run on top of an index.
-INDEX_ROWS = Column("index-rows", "int64", "The row of the document in the index, which it has or will have.")
+INDEX_ROWS = Column(
+    "index-rows", "int64", "The row of the document in the index, which it has or will have."
+)
 # By input.
 PART_ENDS = Column("part-ends", "int64", "The number of documents up to the end of the input.")
 PART_REJECTED = Column("part-rejected", "int64", "The rows of the input that could not be read.")
-REJECTED = Column("rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read.")
-# Of items that are looked for in a corpus.
-FOUND_KEYS = Column("found-keys", "int32", "The shingles of items that documents have, each once for each of them.")
-FOUND_ITEMS = Column(
-    "found-items", "int32", "An item of which a document has enough, and its state; see decide.items.", 2
+REJECTED = Column(
+    "rejected.jsonl", "uint8", "Lines of JSON, one for each row that could not be read."
 )
-FURTHER = Column("further", "int64", "A document that has all of an item and is not listed, and the item.", 2)
-MATCHES = Column("matches", "int64", "By shingle: document, place in the items, token, first and last character.", 5)
-EXCERPTS = Column("excerpts.jsonl", "uint8", "Lines of JSON, for the report: document, item, and the text around it.")
+# Of items that are looked for in a corpus.
+FOUND_KEYS = Column(
+    "found-keys", "int32", "The shingles of items that documents have, each once for each of them."
+)
+FOUND_ITEMS = Column(
+    "found-items",
+    "int32",
+    "An item of which a document has enough, and its state; see decide.items.",
+    2,
+)
+FURTHER = Column(
+    "further", "int64", "A document that has all of an item and is not listed, and the item.", 2
+)
+MATCHES = Column(
+    "matches",
+    "int64",
+    "By shingle: document, place in the items, token, first and last character.",
+    5,
+)
+EXCERPTS = Column(
+    "excerpts.jsonl",
+    "uint8",
+    "Lines of JSON, for the report: document, item, and the text around it.",
+)
 # By position in the order of priority, and by entry of a bucket.
 ANCHOR_HASHES = Column("anchor-hashes", "uint32", "The hashes of all anchors, which are counted.")
 PIECES = Column("pieces", "int64", "By piece: see candidates/passages.Selected.", 6)
-PIECE_TEXTS = Column("piece-texts", "uint8", "The text of documents around anchors that may repeat, in UTF-8.")
+PIECE_TEXTS = Column(
+    "piece-texts", "uint8", "The text of documents around anchors that may repeat, in UTF-8."
+)
 PIECE_ANCHORS = Column("piece-anchors", "int64", "By anchor: its last byte in `piece-texts`.")
 PIECE_HASHES = Column("piece-hashes", "uint32", "By anchor: its hash.")
 CHARACTERS = Column("characters", "int64", "By document: its characters.")
 
-BUCKETS = Column("buckets", "uint32", "Band after band: where the document's bucket begins among the members.")
+BUCKETS = Column(
+    "buckets", "uint32", "Band after band: where the document's bucket begins among the members."
+)
 MEMBERS = Column("members", "uint32", "The earliest positions of each bucket, band after band.")
 # By document: the sets that are compared.
-SET_HASHES = Column("hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sorted_sets.py.")
+SET_HASHES = Column(
+    "hashes", "uint64", "Sorted sets, each behind its sketch: see kernels/sorted_sets.py."
+)
 SET_STARTS = Column("starts", "int64", "Where the set of the document begins.")
 # By pair of fingerprints within the distance.
 NEAR_LEFT = Column("near-left", "uint32", "A distinct fingerprint.")
@@ -495,7 +716,15 @@ PAIR_DISTANCE = Column("pair-distance", "uint16", DISTANCE.meaning)
 PAIR_STRUCTURE = Column("pair-structure", "float64", STRUCTURE.meaning)
 PAIR_EXACT = Column("pair-exact", "uint8", EXACT.meaning)
 PAIR_BEST = Column("pair-best", "uint8", "1 on the pair that removed the later document.")
-PAIR = (PAIR_LEFT, PAIR_RIGHT, PAIR_SIMILARITY, PAIR_DISTANCE, PAIR_STRUCTURE, PAIR_EXACT, PAIR_BEST)
+PAIR = (
+    PAIR_LEFT,
+    PAIR_RIGHT,
+    PAIR_SIMILARITY,
+    PAIR_DISTANCE,
+    PAIR_STRUCTURE,
+    PAIR_EXACT,
+    PAIR_BEST,
+)
 
 
 def found_items_schema() -> pa.Schema:
@@ -506,12 +735,19 @@ def found_items_schema() -> pa.Schema:
         *_PLACE,
         _field("start", "int64", "Where the passage begins in the document, in characters."),
         _field("end", "int64", "Where it ends."),
-        _field("containment", "float64", "The share of the item's shingles that are there, of those that count."),
+        _field(
+            "containment",
+            "float64",
+            "The share of the item's shingles that are there, of those that count.",
+        ),
         _field("rule", "string", "What showed it: containment, whole or perfect."),
         _field(
             "num_documents",
             "int64",
-            "The documents that have the words found, this one included: the median over its shingles.",
+            (
+                "The documents that have the words found, this one included: the median over its "
+                "shingles."
+            ),
         ),
         _field("missing", "string", "Words of the item that are not there."),
     )
@@ -525,7 +761,10 @@ def items_schema() -> pa.Schema:
         _field(
             "status",
             "string",
-            "clean, contaminated, boilerplate (found, but only what many have) or short (too little to be found).",
+            (
+                "clean, contaminated, boilerplate (found, but only what many have) or short (too "
+                "little to be found)."
+            ),
         ),
         _field("containment", "float64", "The greatest of its hits; 0 if there are none."),
         _field("documents", "int64", "The number of documents that contain it."),
@@ -540,7 +779,13 @@ def boilerplate_schema() -> pa.Schema:
         *_ITEM,
         _field("text", "string", "Words of it that do not count."),
         _nullable(
-            "documents", "int64", "The documents that have a sequence around it, at least; null if it has items."
+            "documents",
+            "int64",
+            "The documents that have a sequence around it, at least; null if it has items.",
         ),
-        _nullable("items", "int64", "The items that have the rarest shingle of it; null if it has documents."),
+        _nullable(
+            "items",
+            "int64",
+            "The items that have the rarest shingle of it; null if it has documents.",
+        ),
     )

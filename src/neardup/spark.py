@@ -60,7 +60,8 @@ class Deduplication:
     Attributes
     ----------
     kept : the rows of the source that are kept, with all their columns.
-    removed : id, kept_id, kept_role (source or against), and the measures of the method, such as similarity.
+    removed : id, kept_id, kept_role (source or against), and the measures of the method, such as
+        similarity.
     rounds : of the sieve on the cluster; 0 if the driver decided.
     """
 
@@ -75,8 +76,8 @@ class Clustering:
 
     Attributes
     ----------
-    documents : id, size (of its cluster), is_first, first_id (the first document of the cluster) and the measures of
-        the document and the first one, such as similarity.
+    documents : id, size (of its cluster), is_first, first_id (the first document of the cluster)
+        and the measures of the document and the first one, such as similarity.
     clusters : first_id and size of each cluster of two documents or more, the largest first.
     rounds : of the sieve on the cluster; 0 if the driver decided.
     """
@@ -104,13 +105,15 @@ def dedup(
 
     Parameters
     ----------
-    df : the documents. Workers read it twice, thrice if rare features count more: cache it if it is expensive.
+    df : the documents. Workers read it twice, thrice if rare features count more: cache it if it is
+        expensive.
     text_column : its column of texts or pages.
-    id_column : its column of ids, which differ; documents are in their order. Or several, of strings or whole numbers,
-        which are joined as in `neardup.dedup`. Default: None, for a DataFrame that is read from Parquet files;
-        documents are then in the order of file and row.
+    id_column : its column of ids, which differ; documents are in their order. Or several, of
+        strings or whole numbers, which are joined as in `neardup.dedup`. Default: None, for a
+        DataFrame that is read from Parquet files; documents are then in the order of file and row.
     method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in `neardup.dedup`.
-    against : an earlier collection with the same columns. Its documents are never removed, and come before all others.
+    against : an earlier collection with the same columns. Its documents are never removed, and come
+        before all others.
 
     Returns
     -------
@@ -127,7 +130,9 @@ def dedup(
     ClusterError
         If the run failed on the cluster.
     """
-    selection = SelectionSettings(keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size)
+    selection = SelectionSettings(
+        keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size
+    )
     FRAMES.refuse("dedup", {"keep": split_copies(keep)[0]})
     chosen = _method(method_named(method, threshold, max_distance), text_column)
     if not chosen.keeps_groups_apart:
@@ -186,7 +191,8 @@ def cluster(
     Parameters
     ----------
     df, text_column, id_column : as in `dedup`.
-    method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in `neardup.cluster`.
+    method, threshold, max_distance, keep, within, linkage, max_bucket_size : as in
+        `neardup.cluster`.
 
     Returns
     -------
@@ -206,16 +212,30 @@ def cluster(
         max_bucket_size=max_bucket_size,
     )
     rows = df.select(_key(df, id_column).alias("id")).join(result.removed, "id", "left")
-    rows = rows.withColumns({"is_first": F.isnull("kept_id"), "first_id": F.coalesce("kept_id", "id")})
+    rows = rows.withColumns(
+        {"is_first": F.isnull("kept_id"), "first_id": F.coalesce("kept_id", "id")}
+    )
     rows = rows.withColumn("size", F.count("*").over(Window.partitionBy("first_id")))
     measures = method_of(method_named(method, threshold, max_distance)).measures
-    shown = [F.coalesce(F.col(each.name), F.lit(each.of_itself)).alias(each.name) for each in measures]
-    clusters = rows.filter("is_first and size > 1").select("first_id", "size").orderBy(F.desc("size"), "first_id")
-    return Clustering(rows.select("id", "size", "is_first", "first_id", *shown), clusters, result.rounds)
+    shown = [
+        F.coalesce(F.col(each.name), F.lit(each.of_itself)).alias(each.name) for each in measures
+    ]
+    clusters = (
+        rows.filter("is_first and size > 1")
+        .select("first_id", "size")
+        .orderBy(F.desc("size"), "first_id")
+    )
+    return Clustering(
+        rows.select("id", "size", "is_first", "first_id", *shown), clusters, result.rounds
+    )
 
 
 def sign(
-    df: DataFrame, *, text_column: str = "text", id_column: ColumnNames = None, method: MethodSettings | str = "simhash"
+    df: DataFrame,
+    *,
+    text_column: str = "text",
+    id_column: ColumnNames = None,
+    method: MethodSettings | str = "simhash",
 ) -> DataFrame:
     """Return the fingerprint or signature of each document.
 
@@ -226,16 +246,21 @@ def sign(
 
     Returns
     -------
-    DataFrame of id and values, an array of long: the words of a SimHash fingerprint, the lowest first, as signed
+    DataFrame of id and values, an array of long: the words of a SimHash fingerprint, the lowest
+        first, as signed
     numbers; or the hashes of a MinHash signature.
     """
     chosen = _method(method_named(method, None, None), text_column)
-    frame = _frame(df, text_column, id_column, "first", None, chosen.settings.vector_length, against=False)
+    frame = _frame(
+        df, text_column, id_column, "first", None, chosen.settings.vector_length, against=False
+    )
     documents = Frame(frame, chosen.settings.vector_length)
     if chosen.counted is not None:
         raise SettingError(
-            "sign on Spark does not count the documents of each feature, by which the method weighs features: got "
-            f"{chosen.settings!r:.80}. Use neardup.sign, or pass the table of neardup.document_frequencies as idf."
+            "sign on Spark does not count the documents of each feature, by which the method "
+            "weighs features: got "
+            f"{chosen.settings!r:.80}. Use neardup.sign, or pass the table of "
+            "neardup.document_frequencies as idf."
         )
     shared = frame.sparkSession.sparkContext.broadcast(chosen.sketcher)
     id_type = frame.schema["document"].dataType.simpleString()
@@ -244,7 +269,9 @@ def sign(
     )
 
 
-def _sign(batches: Iterable[pa.RecordBatch], read: Read, sketcher: Broadcast[Sketcher]) -> Iterator[pa.RecordBatch]:
+def _sign(
+    batches: Iterable[pa.RecordBatch], read: Read, sketcher: Broadcast[Sketcher]
+) -> Iterator[pa.RecordBatch]:
     """Return the sketches of documents; in a worker."""
     for texts in read(batches):
         out = sketcher.value.allocate(len(texts))
@@ -258,7 +285,9 @@ def _sign(batches: Iterable[pa.RecordBatch], read: Read, sketcher: Broadcast[Ske
 
 def _method(settings: MethodSettings, text_column: str) -> Method:
     """Return the method; it compares the main text of pages, as `neardup.dedup` does."""
-    return method_of(settings.of_pages() if text_column.casefold() == "html" else settings).resolve()
+    return method_of(
+        settings.of_pages() if text_column.casefold() == "html" else settings
+    ).resolve()
 
 
 def _run(
@@ -276,7 +305,9 @@ def _run(
     within, length = selection.within, method.settings.vector_length
     frame = _frame(df, text_column, id_column, selection.keep, within, length, against=False)
     if against is not None:
-        frame = frame.unionByName(_frame(against, text_column, id_column, "first", within, length, against=True))
+        frame = frame.unionByName(
+            _frame(against, text_column, id_column, "first", within, length, against=True)
+        )
     corpus = Frame(frame, _first_length(frame) if length == 0 else length)
     given = df.sparkSession, corpus, method, selection, Stages()
     with translated(), Run(*given, all_pairs=all_pairs, distinct=rule.pairs == "distinct") as run:
@@ -299,22 +330,32 @@ def _frame(
     *,
     against: bool,
 ) -> DataFrame:
-    """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they cannot be read."""
+    """Return the columns of engines.spark.source.Frame. Raises InputError or ColumnError if they
+    cannot be read.
+    """
     if not isinstance(df, ClassicDataFrame):
         raise InputError(
-            f"neardup.spark reads a DataFrame of Spark, but not of Spark Connect: got {type(df).__module__}."
-            f"{type(df).__name__}. Create it in a session without `remote`, or write it to files and use "
+            "neardup.spark reads a DataFrame of Spark, but not of Spark Connect: got "
+            f"{type(df).__module__}."
+            f"{type(df).__name__}. Create it in a session without `remote`, or write it to "
+            "files and use "
             "neardup.dedup(engine='spark')."
         )
     if df.isStreaming:
         raise InputError(
-            "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). Pass the batches of "
-            "foreachBatch, or what spark.read reads; neardup.Index decides about documents as they come."
+            "neardup.spark reads a DataFrame with an end: got a streaming one (isStreaming). "
+            "Pass the batches of "
+            "foreachBatch, or what spark.read reads; neardup.Index decides about documents as "
+            "they come."
         )
     fit = ("the text", _TEXTS) if vector_length is None else ("a vector", ("array",))
     _refuse_type(df, text_column, *fit)
     # As strings, other types differ from those of the other engines.
-    kinds = (*_TEXTS, *_NUMBERS, *_DATES, "boolean") if len(_several(id_column)) == 1 else (*_TEXTS, *_WHOLE)
+    kinds = (
+        (*_TEXTS, *_NUMBERS, *_DATES, "boolean")
+        if len(_several(id_column)) == 1
+        else (*_TEXTS, *_WHOLE)
+    )
     for name in _several(id_column):
         _refuse_type(df, name, "the id", kinds)
     ranks, group = [], F.lit(None).cast("string")
@@ -327,15 +368,20 @@ def _frame(
     packed = F.array(*ranks).cast("array<double>")
     columns = (_key(df, id_column), F.lit(against), _column(text_column), packed, group)
     try:
-        return df.select(*(column.alias(name) for column, name in zip(columns, _NAMES, strict=True)))
+        return df.select(
+            *(column.alias(name) for column, name in zip(columns, _NAMES, strict=True))
+        )
     except AnalysisException as error:
         raise ColumnError(
-            f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its columns so that they differ."
+            f"Spark cannot read a column of the DataFrame: {first_line(error)}. Rename its "
+            "columns so that they differ."
         ) from error
 
 
 def _rank(value: Column, kind: DataType) -> list[Column]:
-    """Return the two numbers of a rank, as neardup.documents.ranks defines them; times count microseconds."""
+    """Return the two numbers of a rank, as neardup.documents.ranks defines them; times count
+    microseconds.
+    """
     if kind.typeName() in _DATES:
         value, kind = F.unix_micros(value.cast("timestamp")), LongType()
     nearest = value.cast("double")
@@ -363,11 +409,14 @@ def _first_length(frame: DataFrame) -> int:
 def _refuse_type(df: DataFrame, name: str, role: str, kinds: tuple[str, ...]) -> None:
     """Raise ColumnError if there is no such column, or one of another type."""
     if name not in df.columns:
-        raise ColumnError(f"No column '{name}' in the DataFrame: it has {listed(df.columns)}. Name one of these.")
+        raise ColumnError(
+            f"No column '{name}' in the DataFrame: it has {listed(df.columns)}. Name one of these."
+        )
     kind = df.schema[name].dataType
     if kind.typeName() not in kinds:
         raise ColumnError(
-            f"Column '{name}' in the DataFrame holds {kind.simpleString()}, which cannot be {role}. Cast it to one of "
+            f"Column '{name}' in the DataFrame holds {kind.simpleString()}, which cannot be "
+            f"{role}. Cast it to one of "
             f"{', '.join(kinds)}, or name another column."
         )
 
@@ -394,23 +443,31 @@ def _key(df: DataFrame, id_column: ColumnNames) -> Column:
         return F.concat(parts[0], *(F.concat(F.lit(":"), part) for part in parts[1:]))
     try:
         file = df.metadataColumn("_metadata")
-        # Spark encodes some characters of paths, which would change their order; a plus stands for itself.
+        # Spark encodes some characters of paths, which would change their order; a plus stands for
+        # itself.
         path = F.url_decode(F.replace(file["file_path"], F.lit("+"), F.lit("%2B")))
         key = F.struct(path.alias("file"), file["row_index"].alias("row"))
         _ = df.select(key).schema
     except AnalysisException as error:
         raise InputError(
-            "The rows of this DataFrame have no order: it is not read from Parquet files, and id_column=None. Name a "
+            "The rows of this DataFrame have no order: it is not read from Parquet files, and "
+            "id_column=None. Name a "
             "column of ids, in whose order documents are kept (id_column)."
         ) from error
     return key
 
 
 def _refuse_repeated(light: DataFrame, id_column: ColumnNames) -> None:
-    repeated = light.groupBy("document", "against").count().filter((F.col("count") > 1) | F.isnull("document")).first()
+    repeated = (
+        light.groupBy("document", "against")
+        .count()
+        .filter((F.col("count") > 1) | F.isnull("document"))
+        .first()
+    )
     if repeated is not None:
         raise InputError(
-            f"Ids in the column {id_column!r} must differ, and not be null: {repeated['document']!r} is in "
+            f"Ids in the column {id_column!r} must differ, and not be null: "
+            f"{repeated['document']!r} is in "
             f"{repeated['count']:,} rows. Name another id_column."
         )
 
@@ -419,13 +476,19 @@ def _with_ids(outcome: Outcome, pairs: DataFrame, method: Method) -> DataFrame:
     """Return pairs with the ids of the documents."""
     right = outcome.documents.selectExpr("position as right", "document as id")
     role = F.when(F.col("against"), "against").otherwise("source").alias("kept_role")
-    left = outcome.documents.select(F.col("position").alias("left"), F.col("document").alias("kept_id"), role)
+    left = outcome.documents.select(
+        F.col("position").alias("left"), F.col("document").alias("kept_id"), role
+    )
     names = [measure.name for measure in method.measures]
-    return pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
+    return (
+        pairs.join(right, "right").join(left, "left").select("id", "kept_id", "kept_role", *names)
+    )
 
 
 def _kept(df: DataFrame, id_column: ColumnNames, removed: DataFrame, is_few: bool) -> DataFrame:
-    """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts are not shuffled."""
+    """Return the rows that are not removed. Few ids of removed rows are broadcast, so that texts
+    are not shuffled.
+    """
     key = f"_neardup_{uuid4().hex}"  # a name that no column of the user has
     gone = removed.select(F.col("id").alias(key))
     gone = F.broadcast(gone) if is_few else gone

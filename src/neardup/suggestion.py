@@ -19,9 +19,11 @@ from neardup.verify.choosing import Level
 
 
 class SweepPair(NamedTuple):
-    """Two documents that a sweep shows, with the beginnings of their texts and the passages that they share.
+    """Two documents that a sweep shows, with the beginnings of their texts and the passages that
+    they share.
 
-    again : whether it is asked about because answers about pairs of such similarities contradict each other.
+    again : whether it is asked about because answers about pairs of such similarities contradict
+    each other.
     """
 
     left_id: str
@@ -44,8 +46,8 @@ class Suggestion:
     added : up to ten SweepPair that they add to the settings of the sweep.
     above, below : up to three SweepPair, those closest to the threshold from each side.
     levels : the graph of the pairs at each threshold; see `verify.choosing.Level`.
-    estimate : the threshold with the largest F1 by answers, suggested or not, with its precision and recall, as in
-        `verify.asking.Estimate`; None without an answer that is yes.
+    estimate : the threshold with the largest F1 by answers, suggested or not, with its precision
+        and recall, as in `verify.asking.Estimate`; None without an answer that is yes.
     """
 
     method: MinHash
@@ -63,11 +65,17 @@ class Suggestion:
 
     def __str__(self) -> str:
         """Return the suggestion in one sentence."""
-        advice = f"use ngram={self.method.ngram}, threshold={self.method.threshold:g}" if self.changes else "keep"
+        advice = (
+            f"use ngram={self.method.ngram}, threshold={self.method.threshold:g}"
+            if self.changes
+            else "keep"
+        )
         return f"{advice}: {self.reason}"
 
     def record(self) -> JsonObject:
-        """Return the entry of the report: settings, reason, estimates and the figures of each threshold."""
+        """Return the entry of the report: settings, reason, estimates and the figures of each
+        threshold.
+        """
         return {
             "changes": self.changes,
             "ngram": self.method.ngram,
@@ -87,14 +95,27 @@ class Suggestion:
         """
         file, plain = check_output(path, (".toml",), overwrite=overwrite), vars(MinHash())
         # Signatures are stored by other commands: dedup has no option for their length.
-        values = {key: one for key, one in vars(self.method).items() if one != plain[key] and key != "num_hashes"}
+        values = {
+            key: one
+            for key, one in vars(self.method).items()
+            if one != plain[key] and key != "num_hashes"
+        }
         values |= {"ngram": self.method.ngram, "threshold": self.method.threshold}
         tokens = values.get("tokens")
         if isinstance(tokens, Jieba):
-            values |= {"tokens": "jieba"} | {option: getattr(tokens, field) for option, field in JIEBA.items()}
+            values |= {"tokens": "jieba"} | {
+                option: getattr(tokens, field) for option, field in JIEBA.items()
+            }
         elif callable(tokens):
-            raise SettingError("tokens is a Python function, which a file cannot contain. Pass the method to dedup.")
-        lines = [f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in values.items() if one is not None]
+            raise SettingError(
+                "tokens is a Python function, which a file cannot contain. Pass the method to "
+                "dedup."
+            )
+        lines = [
+            f"{key} = {json.dumps(one, ensure_ascii=False)}"
+            for key, one in values.items()
+            if one is not None
+        ]
         with writing_to(file):
             write_text(file, "\n".join([f"# {self.reason}", *lines, ""]))
         return file

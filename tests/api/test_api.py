@@ -1,4 +1,6 @@
-"""The functions of the library: limits by name, progress, the mask of kept rows, results in one line."""
+"""The functions of the library: limits by name, progress, the mask of kept rows, results in one
+line.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,20 @@ def test_a_threshold_is_that_of_the_named_method():
     by_settings = neardup.dedup(TEXTS, method=neardup.MinHash(threshold=0.5))
     assert by_name.removed.equals(by_settings.removed)
     assert by_name.removed["id"].to_pylist() == ["1", "2"]
-    assert neardup.dedup(TEXTS, method="content", threshold=0.5).report["settings"]["threshold"] == 0.5
+    assert (
+        neardup.dedup(TEXTS, method="content", threshold=0.5).report["settings"]["threshold"] == 0.5
+    )
 
 
 def test_a_distance_is_that_of_simhash():
     found = neardup.find_pairs(TEXTS, method="simhash", max_distance=16)
-    assert found.pairs.equals(neardup.find_pairs(TEXTS, method=neardup.SimHash(max_distance=16)).pairs)
-    assert neardup.cluster(TEXTS, method="simhash", max_distance=0).report["settings"]["max_distance"] == 0
+    assert found.pairs.equals(
+        neardup.find_pairs(TEXTS, method=neardup.SimHash(max_distance=16)).pairs
+    )
+    assert (
+        neardup.cluster(TEXTS, method="simhash", max_distance=0).report["settings"]["max_distance"]
+        == 0
+    )
 
 
 def test_every_function_that_compares_takes_a_threshold():
@@ -57,8 +66,14 @@ def test_every_function_that_compares_takes_a_threshold():
             {"method": neardup.MinHash(), "threshold": 0.7},
             r"beside MinHash\(...\). Set it there: MinHash\(threshold=0.7\)",
         ),
-        ({"method": neardup.SimHash(), "max_distance": 5}, r"Set it there: SimHash\(max_distance=5\)"),
-        ({"max_distance": 5}, "max_distance does not go with method='minhash': got max_distance=5. Its settings are"),
+        (
+            {"method": neardup.SimHash(), "max_distance": 5},
+            r"Set it there: SimHash\(max_distance=5\)",
+        ),
+        (
+            {"max_distance": 5},
+            "max_distance does not go with method='minhash': got max_distance=5. Its settings are",
+        ),
         ({"threshold": 70}, "threshold must be a number above 0 and at most 1: got 70"),
         ({"method": "sim"}, "method must be one of minhash, simhash"),
     ],
@@ -89,7 +104,13 @@ class Log:
 
 @pytest.mark.parametrize(
     "function",
-    [neardup.dedup, neardup.find_pairs, neardup.cluster, neardup.sign, neardup.document_frequencies],
+    [
+        neardup.dedup,
+        neardup.find_pairs,
+        neardup.cluster,
+        neardup.sign,
+        neardup.document_frequencies,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_progress_is_reported_stage_by_stage_to_an_object(function):
@@ -138,12 +159,17 @@ def test_lines_say_how_long_kernels_were_compiled(monkeypatch):
 
 
 def test_bars_are_drawn_while_another_thread_loads_the_kernels(monkeypatch):
-    monkeypatch.setitem(sys.modules, "neardup.kernels.compiled", ModuleType("neardup.kernels.compiled"))
+    monkeypatch.setitem(
+        sys.modules, "neardup.kernels.compiled", ModuleType("neardup.kernels.compiled")
+    )
     assert (compile_seconds(), is_compiling()) == (0.0, False)
 
 
 def test_an_object_without_the_methods_is_no_progress():
-    with pytest.raises(SettingError, match="progress must be True, False or an object with the methods begin, advance"):
+    with pytest.raises(
+        SettingError,
+        match="progress must be True, False or an object with the methods begin, advance",
+    ):
         neardup.dedup(TEXTS, progress=print)
 
 
@@ -169,7 +195,9 @@ def test_a_rejected_row_is_not_kept():
     table = pa.table({"text": [TEXTS[0], "long " * 100, TEXTS[1], TEXTS[3], "long " * 100]})
     result = neardup.dedup(table, max_document_bytes=100)
     assert result.mask.tolist() == [True, False, False, True, False]
-    assert table.filter(pa.array(result.mask))["text"].to_pylist() == result.kept["text"].to_pylist()
+    assert (
+        table.filter(pa.array(result.mask))["text"].to_pylist() == result.kept["text"].to_pylist()
+    )
 
 
 def test_the_mask_of_several_files_is_that_of_their_rows_in_order(tmp_path: Path):
@@ -200,13 +228,18 @@ def test_a_result_shows_itself_in_one_line():
         repr(neardup.evaluate(LABELLED)),
         repr(neardup.compare(*TEXTS[:2])),
     ]
-    assert shown[0] == "<Deduplication: 4 documents read, 3 kept, 1 removed (1 copy, 0 near-duplicates)>"
+    assert (
+        shown[0]
+        == "<Deduplication: 4 documents read, 3 kept, 1 removed (1 copy, 0 near-duplicates)>"
+    )
     assert shown[1] == "<DuplicatePairs: 4 documents read, 1 duplicate pair>"
     assert all(re.fullmatch(r"<\w+: .{1,150}>", line) for line in shown)
 
 
 def test_a_comparison_marks_its_texts_in_a_notebook():
-    shown = neardup.compare("one two <i> three", "one two three four", method=neardup.MinHash(ngram=1))._repr_html_()
+    shown = neardup.compare(
+        "one two <i> three", "one two three four", method=neardup.MinHash(ngram=1)
+    )._repr_html_()
     assert "one two &lt;<del>i&gt; </del>three" in shown
     assert "one two three <ins>four</ins>" in shown
 
@@ -214,12 +247,16 @@ def test_a_comparison_marks_its_texts_in_a_notebook():
 def test_tables_that_are_not_wanted_are_refused_with_their_file(tmp_path: Path):
     result = neardup.dedup(TEXTS, tables=False)
     assert result.mask.sum() == 3
-    with pytest.raises(SettingError, match=r"removed is not in the result: got tables=False\. Use tables=True\."):
+    with pytest.raises(
+        SettingError, match=r"removed is not in the result: got tables=False\. Use tables=True\."
+    ):
         _ = result.removed
     with pytest.raises(SettingError, match="pairs is not"):
         _ = result.pairs
     pairs = neardup.find_pairs(TEXTS, output=tmp_path / "pairs.parquet", tables=False)
-    with pytest.raises(SettingError, match=r"pairs is not in the result.* Read it from .*pairs\.parquet, or use"):
+    with pytest.raises(
+        SettingError, match=r"pairs is not in the result.* Read it from .*pairs\.parquet, or use"
+    ):
         _ = pairs.pairs
     assert pq.read_table(pairs.output).num_rows == 1
 
@@ -241,8 +278,14 @@ VALUES = {
 def test_an_argument_of_a_wrong_type_is_an_error_of_neardup(name: str):
     function = getattr(neardup, name)
     parameters = inspect.signature(function).parameters
-    named = {key: parameter for key, parameter in parameters.items() if parameter.kind is not parameter.VAR_KEYWORD}
-    needed = {key: VALUES[key] for key, parameter in named.items() if parameter.default is parameter.empty}
+    named = {
+        key: parameter
+        for key, parameter in parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
+    needed = {
+        key: VALUES[key] for key, parameter in named.items() if parameter.default is parameter.empty
+    }
     for key in named:
         with suppress(neardup.NeardupError):
             function(**{**needed, key: object()})
@@ -251,7 +294,9 @@ def test_an_argument_of_a_wrong_type_is_an_error_of_neardup(name: str):
 @pytest.mark.parametrize(
     "function", [neardup.cluster, neardup.find_pairs, neardup.evaluate, neardup.sweep, neardup.sign]
 )
-def test_options_of_reading_are_in_the_signature_of_each_function_with_the_defaults_of_dedup(function):
+def test_options_of_reading_are_in_the_signature_of_each_function_with_the_defaults_of_dedup(
+    function,
+):
     of_dedup = inspect.signature(neardup.dedup).parameters
     spelled = inspect.signature(function).parameters
     names = {
@@ -266,7 +311,9 @@ def test_options_of_reading_are_in_the_signature_of_each_function_with_the_defau
     }
     assert names <= spelled.keys()
     assert all(spelled[name] == of_dedup[name] for name in names)
-    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got an unexpected keyword argument 'treads'"):
+    with pytest.raises(
+        TypeError, match=rf"{function.__name__}\(\) got an unexpected keyword argument 'treads'"
+    ):
         function(["a text"], treads=2)
 
 
@@ -279,7 +326,9 @@ def test_pairs_are_written_and_returned(tmp_path: Path):
 
 @pytest.mark.parametrize("output", [".", "./", "/", "..", Path()])
 def test_the_current_folder_is_no_output(output):
-    with pytest.raises(neardup.errors.OutputError, match=r"that can be replaced: got '.*'\. Name a new folder"):
+    with pytest.raises(
+        neardup.errors.OutputError, match=r"that can be replaced: got '.*'\. Name a new folder"
+    ):
         neardup.dedup(TEXTS, output=output, overwrite=True)
 
 
@@ -300,14 +349,20 @@ def test_files_that_cannot_be_compared_are_named(tmp_path: Path):
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
     with pytest.raises(neardup.InputError, match=r"none\.txt cannot be read: No such file"):
         neardup.compare(tmp_path / "none.txt", "x")
-    with pytest.raises(neardup.InputError, match=r"latin\.txt is not UTF-8: byte 3 is 0xe9\. Convert it first"):
+    with pytest.raises(
+        neardup.InputError, match=r"latin\.txt is not UTF-8: byte 3 is 0xe9\. Convert it first"
+    ):
         neardup.compare("x", tmp_path / "latin.txt")
-    with pytest.raises(neardup.InputError, match=r"A text must be a str, and a file a pathlib\.Path: got NoneType"):
+    with pytest.raises(
+        neardup.InputError, match=r"A text must be a str, and a file a pathlib\.Path: got NoneType"
+    ):
         neardup.compare(None, "x")
 
 
 def test_methods_are_compared_by_name_or_as_settings():
-    found = neardup.compare_methods(LABELLED, {"minhash": "minhash", "loose": neardup.MinHash(threshold=0.5)})
+    found = neardup.compare_methods(
+        LABELLED, {"minhash": "minhash", "loose": neardup.MinHash(threshold=0.5)}
+    )
     assert [result.at_threshold.found for result in found.values()] == [1, 3]
     with pytest.raises(SettingError, match="methods must be two or more different ones: got"):
         neardup.compare_methods(LABELLED, ["minhash"])
@@ -319,7 +374,9 @@ def test_names_of_files_as_texts_cause_a_warning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("some text")
-    with pytest.warns(UserWarning, match=r"names of files. To compare the files, pass pathlib\.Path\('a\.txt'\)"):
+    with pytest.warns(
+        UserWarning, match=r"names of files. To compare the files, pass pathlib\.Path\('a\.txt'\)"
+    ):
         neardup.compare("a.txt", "b.txt")
 
 
@@ -340,6 +397,7 @@ def test_a_plan_takes_numbers_of_numpy():
 
 def test_a_plan_and_a_table_of_frequencies_print_as_a_line():
     assert str(neardup.plan(documents=1e6)) == (
-        "1,000,000 documents: 12 bands of 5 rows find 99.1% of the pairs at 0.8; 0.6 GB of memory, 5.0 GB on disk"
+        "1,000,000 documents: 12 bands of 5 rows find 99.1% of the pairs at 0.8; 0.6 GB of "
+        "memory, 5.0 GB on disk"
     )
     assert repr(neardup.document_frequencies(["a b", "b c"])) == "IdfTable(2 documents, 3 features)"

@@ -1,4 +1,6 @@
-"""Every argument is checked where it enters: a wrong one is an error that says so, and nothing is written."""
+"""Every argument is checked where it enters: a wrong one is an error that says so, and nothing is
+written.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ INPUTS = {
     "Index.create": neardup.Index.create,
     "Index.from_run": lambda path: neardup.Index.from_run("memory:", path),
     "Index.from_run at": lambda path: neardup.Index.from_run(path, "out"),
-    "Index.create with idf": lambda path: neardup.Index.create("memory:", method="structure", idf=path),
+    "Index.create with idf": lambda path: neardup.Index.create(
+        "memory:", method="structure", idf=path
+    ),
     "Index.backup": lambda path: index().backup(path),
     "Index.rebuild": lambda path: index().rebuild(path, method=neardup.MinHash()),
     "HammingIndex.open": neardup.HammingIndex.open,
@@ -54,7 +58,9 @@ OUTPUTS = {
     "IdfTable.save": lambda path: neardup.document_frequencies(TEXTS).save(path),
     "Sweep.ask": lambda path: swept().ask(lambda pair: True, answers=path),
     "Sweep.write_questions": lambda path: swept().write_questions(path),
-    "Sweep.write_questions with answers": lambda path: swept().write_questions("q.html", answers=path),
+    "Sweep.write_questions with answers": lambda path: swept().write_questions(
+        "q.html", answers=path
+    ),
     "Sweep.plot": lambda path: swept().plot(path),
     "Suggestion.write": lambda path: swept().suggestion.write(path),
     "Index.export": lambda path: index().export(path),
@@ -71,15 +77,21 @@ OUTPUTS = {
 @pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", "a\0b.svg", ["x"]], ids=ascii)
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_that_is_no_path_is_refused(name, path):
-    with pytest.raises(InputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."):
+    with pytest.raises(
+        InputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."
+    ):
         INPUTS[name](path)
 
 
 @pytest.mark.parametrize("path", [5, b"x.parquet", "", "\ud800", "a\0b.svg", ["x"]], ids=ascii)
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_an_output_that_is_no_path_is_refused_and_nothing_is_written(name, path, tmp_path: Path, monkeypatch):
+def test_an_output_that_is_no_path_is_refused_and_nothing_is_written(
+    name, path, tmp_path: Path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OutputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."):
+    with pytest.raises(
+        OutputError, match=r"must be a str or a pathlib\.Path: got .*Name a file or a folder\."
+    ):
         OUTPUTS[name](path)
     assert not list(tmp_path.iterdir())
 
@@ -96,7 +108,9 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_name_that_is_too_long_for_a_file_is_an_error_with_the_reason(name, tmp_path: Path, monkeypatch):
+def test_a_name_that_is_too_long_for_a_file_is_an_error_with_the_reason(
+    name, tmp_path: Path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((OutputError, StoreError), match="File name too long"):
         FILES[name](LONG)
@@ -127,8 +141,14 @@ FLAGS_OF_METHODS = {
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_flag_of_a_function_is_true_or_false_also_where_it_changes_nothing(name, flag):
     function, parameter = FLAGS[name]
-    needed = {key: NEEDED[key] for key in inspect.signature(getattr(neardup, function)).parameters if key in NEEDED}
-    with pytest.raises(SettingError, match=rf"{parameter} must be True or False: got {flag!r}\. (Change|Pass) "):
+    needed = {
+        key: NEEDED[key]
+        for key in inspect.signature(getattr(neardup, function)).parameters
+        if key in NEEDED
+    }
+    with pytest.raises(
+        SettingError, match=rf"{parameter} must be True or False: got {flag!r}\. (Change|Pass) "
+    ):
         getattr(neardup, function)(**needed, **{parameter: flag})
 
 
@@ -161,10 +181,22 @@ READERS = {
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("max_document_bytes", -1, "max_document_bytes must be a whole number of 1 or more: got -1"),
-        ("max_document_bytes", "x", "max_document_bytes must be a whole number of 1 or more: got 'x'"),
+        (
+            "max_document_bytes",
+            -1,
+            "max_document_bytes must be a whole number of 1 or more: got -1",
+        ),
+        (
+            "max_document_bytes",
+            "x",
+            "max_document_bytes must be a whole number of 1 or more: got 'x'",
+        ),
         ("progress", "x", "progress must be True, False or an object"),
-        ("in_format", "parket", "in_format must be one of .* got 'parket'. Did you mean 'parquet'?"),
+        (
+            "in_format",
+            "parket",
+            "in_format must be one of .* got 'parket'. Did you mean 'parquet'?",
+        ),
         ("in_format", ["csv"], "in_format must be one of"),
         ("text_unit", "zz", "text_unit must be one of 'auto', 'line', 'file': got 'zz'"),
         ("text_unit", None, "text_unit must be one of"),
@@ -192,20 +224,29 @@ def test_an_option_of_reading_is_checked_also_for_texts_in_memory(name, option, 
     ],
 )
 def test_the_name_of_a_column_is_a_string(read, columns):
-    with pytest.raises(ColumnError, match=r"The name of a column must be a string: got .*\. Name a column, or several"):
+    with pytest.raises(
+        ColumnError,
+        match=r"The name of a column must be a string: got .*\. Name a column, or several",
+    ):
         read(columns)
 
 
 @pytest.mark.parametrize("limit", [0, "x", 1.5], ids=repr)
 def test_the_limit_of_lines_is_a_number(limit):
-    with pytest.raises(SettingError, match="max_document_bytes must be a whole number of 1 or more"):
+    with pytest.raises(
+        SettingError, match="max_document_bytes must be a whole number of 1 or more"
+    ):
         index().answer_lines([[b"{}"]], max_document_bytes=limit)
 
 
-@pytest.mark.parametrize("texts", [["ab", "abc", "abcd"], pa.array(["ab", None, "abcd"])], ids=["list", "column"])
+@pytest.mark.parametrize(
+    "texts", [["ab", "abc", "abcd"], pa.array(["ab", None, "abcd"])], ids=["list", "column"]
+)
 def test_a_text_above_the_limit_is_not_signed(texts):
     assert len(neardup.sign(texts, max_document_bytes=4)) == 3
-    with pytest.raises(InputError, match="The text in row 2 has 4 bytes, more than max_document_bytes=3"):
+    with pytest.raises(
+        InputError, match="The text in row 2 has 4 bytes, more than max_document_bytes=3"
+    ):
         neardup.sign(texts, max_document_bytes=3)
 
 
@@ -220,42 +261,102 @@ def test_the_limit_of_a_text_counts_bytes_of_utf8():
     [
         (lambda: index().merge(5), InputError, "other must be an Index: got int 5"),
         (lambda: index().merge(None), InputError, "other must be an Index"),
-        (lambda: neardup.HammingIndex().merge(5), InputError, "can only be merged with one of the same type"),
+        (
+            lambda: neardup.HammingIndex().merge(5),
+            InputError,
+            "can only be merged with one of the same type",
+        ),
         (lambda: neardup.HammingIndex(scheme=5), InputError, "scheme must be a mapping"),
         (lambda: neardup.LSHIndex(scheme="x"), InputError, "scheme must be a mapping"),
-        (lambda: neardup.HammingIndex().add_many(["x"], None), InputError, "fingerprints must be Fingerprints, integ"),
-        (lambda: neardup.HammingIndex().query_many(5), InputError, "fingerprints must be Fingerprints, integers"),
+        (
+            lambda: neardup.HammingIndex().add_many(["x"], None),
+            InputError,
+            "fingerprints must be Fingerprints, integ",
+        ),
+        (
+            lambda: neardup.HammingIndex().query_many(5),
+            InputError,
+            "fingerprints must be Fingerprints, integers",
+        ),
         (lambda: SIGNATURES.similarity(5), InputError, "other must be Signatures: got int 5"),
         (lambda: SIGNATURES.merge(None), InputError, "other must be Signatures"),
         (lambda: SIGNATURES.pack(4).similarity([1]), InputError, "other must be Signatures"),
         (lambda: FINGERPRINTS.similarity(5), InputError, "other must be Fingerprints"),
         (lambda: FINGERPRINTS.distance("x"), InputError, "other must be Fingerprints"),
-        (lambda: neardup.document_frequencies(TEXTS, method=neardup.MinHash), SettingError, "Use MinHash\\(...\\)"),
-        (lambda: neardup.Signatures.from_table(5), InputError, "table must be an Arrow table: got int 5"),
+        (
+            lambda: neardup.document_frequencies(TEXTS, method=neardup.MinHash),
+            SettingError,
+            "Use MinHash\\(...\\)",
+        ),
+        (
+            lambda: neardup.Signatures.from_table(5),
+            InputError,
+            "table must be an Arrow table: got int 5",
+        ),
         (lambda: neardup.Fingerprints.from_table([]), InputError, "table must be an Arrow table"),
-        (lambda: SIGNATURES.save("x.parquet", ids=5), InputError, "ids must be a list or an Arrow column: got int 5"),
+        (
+            lambda: SIGNATURES.save("x.parquet", ids=5),
+            InputError,
+            "ids must be a list or an Arrow column: got int 5",
+        ),
         (lambda: neardup.explain("a", idf=5), InputError, "idf must be an IdfTable"),
         (lambda: neardup.lsh.keywords("a", 5), InputError, "idf must be an IdfTable"),
-        (lambda: neardup.IdfTable.from_counts({"a": 1}, num_documents=2, method=5), InputError, "method must be"),
+        (
+            lambda: neardup.IdfTable.from_counts({"a": 1}, num_documents=2, method=5),
+            InputError,
+            "method must be",
+        ),
         (lambda: neardup.method(noise=np.array([1, 2])), SettingError, "noise must be"),
-        (lambda: SIGNATURES.to_table(["a", 5, "c"]), InputError, "ids must be all strings, or all integers"),
-        (lambda: list(index().answer_lines(b"x")), InputError, "A group of lines must be a list of bytes: got int"),
-        (lambda: list(index().answer_lines(["x"])), InputError, "A line must be bytes: got str 'x'"),
+        (
+            lambda: SIGNATURES.to_table(["a", 5, "c"]),
+            InputError,
+            "ids must be all strings, or all integers",
+        ),
+        (
+            lambda: list(index().answer_lines(b"x")),
+            InputError,
+            "A group of lines must be a list of bytes: got int",
+        ),
+        (
+            lambda: list(index().answer_lines(["x"])),
+            InputError,
+            "A line must be bytes: got str 'x'",
+        ),
         (lambda: index().answer_lines(5), InputError, "groups must be"),
         (lambda: neardup.document_frequencies(TEXTS, method=5), SettingError, "got 5"),
         (lambda: neardup.find_pairs(TEXTS, method={}), SettingError, "got {}"),
         (lambda: neardup.compare("a", "b", method=""), SettingError, "got ''"),
         (lambda: neardup.lsh.keywords("a", method=0), SettingError, "got 0"),
-        (lambda: neardup.plan(documents=10, engine="index", storage=""), SettingError, "storage must be"),
+        (
+            lambda: neardup.plan(documents=10, engine="index", storage=""),
+            SettingError,
+            "storage must be",
+        ),
         (lambda: swept().ask(None), InputError, "answer must be a function"),
         (lambda: swept().ask("yes"), InputError, "answer must be a function"),
-        (lambda: neardup.explain([5], method="minhash"), InputError, "A feature must be a string: got int 5"),
-        (lambda: neardup.explain([("a", 1.0)], method="minhash"), InputError, "Weighted features go with SimHash"),
-        (lambda: neardup.explain(["a", None], method="minhash"), InputError, "A feature must be a string"),
+        (
+            lambda: neardup.explain([5], method="minhash"),
+            InputError,
+            "A feature must be a string: got int 5",
+        ),
+        (
+            lambda: neardup.explain([("a", 1.0)], method="minhash"),
+            InputError,
+            "Weighted features go with SimHash",
+        ),
+        (
+            lambda: neardup.explain(["a", None], method="minhash"),
+            InputError,
+            "A feature must be a string",
+        ),
         (lambda: neardup.explain([5]), InputError, "pairs of a string and a finite number"),
         (lambda: neardup.explain(["\ud800"], method="minhash"), InputError, "lone surrogates"),
         (lambda: neardup.explain(["\ud800"]), InputError, "lone surrogates"),
-        (lambda: neardup.explain([("\ud800", 1.0)]), InputError, "pairs of a string and a finite number"),
+        (
+            lambda: neardup.explain([("\ud800", 1.0)]),
+            InputError,
+            "pairs of a string and a finite number",
+        ),
         (lambda: neardup.explain("\ud800", method="minhash"), InputError, "lone surrogates"),
         (lambda: neardup.explain("\ud800"), InputError, "lone surrogates"),
     ],

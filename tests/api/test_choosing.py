@@ -1,4 +1,6 @@
-"""A sweep suggests settings, or says why the texts do not decide; answers about pairs decide in any case."""
+"""A sweep suggests settings, or says why the texts do not decide; answers about pairs decide in any
+case.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ KINDS = 12
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    """Twelve texts in four versions each, and 40 others; the id of a version begins with the number of its text."""
+    """Twelve texts in four versions each, and 40 others; the id of a version begins with the number
+    of its text.
+    """
     draw, rows = random.Random(5), {}
     words = [f"word{i}" for i in range(3000)]
     for kind in range(KINDS):
@@ -72,13 +76,18 @@ def test_nothing_is_suggested_for_copies_beside_many_pairs_of_all_similarities(c
     for number in range(copies + 15):  # one of the other 15 pairs between each two thresholds
         words = [f"w{number}-{place}" for place in range(400)]
         similarity = 1 if number < copies else 0.125 + 0.05 * (number - copies)
-        shared = 1 + round(398 * similarity / (1 + similarity))  # words, with as many pairs of words less one
+        shared = 1 + round(
+            398 * similarity / (1 + similarity)
+        )  # words, with as many pairs of words less one
         texts += [" ".join(words[:200]), " ".join(words[:shared] + words[200 : 400 - shared])]
     suggestion = neardup.sweep(texts).suggestion
     assert suggestion.changes == speaks
     assert suggestion.clearest.threshold == 0.1
     if not speaks:
-        doubt = "at 0.1, but the groups at 0.85 are clearer, without 21.1 % of these documents, more than 20 %"
+        doubt = (
+            "at 0.1, but the groups at 0.85 are clearer, without 21.1 % of these documents, more "
+            "than 20 %"
+        )
         assert doubt in suggestion.reason
 
 
@@ -87,7 +96,9 @@ def test_of_thresholds_that_find_the_same_pairs_the_highest_is_suggested():
     texts = [" ".join(draw.choices([f"word{i}" for i in range(3000)], k=60)) for _ in range(40)]
     suggestion = neardup.sweep([*texts, *texts[:20]]).suggestion
     assert suggestion.changes
-    assert suggestion.method.threshold == 0.85  # the highest that it compares; each finds the copies alone
+    assert (
+        suggestion.method.threshold == 0.85
+    )  # the highest that it compares; each finds the copies alone
 
 
 def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeypatch):
@@ -95,10 +106,15 @@ def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeyp
     method = swept.suggestion.method
     assert swept.suggestion.write("sweep.toml") == Path("sweep.toml")
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    run = CliRunner().invoke(cli, ["dedup", "in.jsonl", "--config", "sweep.toml", "-o", "out", "--json"])
+    run = CliRunner().invoke(
+        cli, ["dedup", "in.jsonl", "--config", "sweep.toml", "-o", "out", "--json"]
+    )
     assert run.exit_code == 0, run.output
     report = json.loads(run.stdout)
-    assert (report["method"]["ngram"], report["method"]["threshold"]) == (method.ngram, method.threshold)
+    assert (report["method"]["ngram"], report["method"]["threshold"]) == (
+        method.ngram,
+        method.threshold,
+    )
     assert report["counts"]["removed"] == 3 * KINDS
     with pytest.raises(OutputError, match="already exists"):
         swept.suggestion.write("sweep.toml")
@@ -107,12 +123,16 @@ def test_the_written_settings_are_those_of_dedup(swept, table, tmp_path, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changed", [{"fold_chinese": True}, {"case_fold": False}, {"recall": 0.95}], ids=str)
+@pytest.mark.parametrize(
+    "changed", [{"fold_chinese": True}, {"case_fold": False}, {"recall": 0.95}], ids=str
+)
 def test_settings_of_the_sweep_stay_in_the_file(table, changed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     neardup.sweep(table, method=neardup.MinHash(**changed)).suggestion.write("sweep.toml")
     Path("in.txt").write_text("a b c\n")
-    run = CliRunner().invoke(cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"])
+    run = CliRunner().invoke(
+        cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"]
+    )
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["method"].items() >= changed.items()
 
@@ -132,8 +152,12 @@ def test_questions_about_another_method_are_refused_before_the_sweep(tmp_path, m
 def test_a_length_of_signatures_which_dedup_has_not_is_not_in_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("in.txt").write_text("one two\n")
-    neardup.sweep(["one two"], method=neardup.MinHash(num_hashes=256, threshold=0.7)).suggestion.write("sweep.toml")
-    run = CliRunner().invoke(cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"])
+    neardup.sweep(
+        ["one two"], method=neardup.MinHash(num_hashes=256, threshold=0.7)
+    ).suggestion.write("sweep.toml")
+    run = CliRunner().invoke(
+        cli, ["dedup", "in.txt", "--config", "sweep.toml", "-o", "out", "--json"]
+    )
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["method"]["threshold"] == 0.7
 
@@ -151,8 +175,12 @@ def test_chinese_words_stay_in_the_file_and_a_function_is_refused(tmp_path, monk
         assert run.exit_code == 0, run.output
         methods.append(json.loads(run.stdout)["method"])
     assert methods[0] == methods[1]
-    with pytest.raises(SettingError, match="tokens is a Python function, which a file cannot contain"):
-        neardup.sweep(["a b"], method=neardup.MinHash(tokens=str.split)).suggestion.write("function.toml")
+    with pytest.raises(
+        SettingError, match="tokens is a Python function, which a file cannot contain"
+    ):
+        neardup.sweep(["a b"], method=neardup.MinHash(tokens=str.split)).suggestion.write(
+            "function.toml"
+        )
 
 
 @pytest.mark.slow
@@ -175,7 +203,9 @@ def test_where_the_texts_do_not_decide_the_default_stays(table):
 
 
 @pytest.mark.slow
-def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_suggested(table, monkeypatch):
+def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_suggested(
+    table, monkeypatch
+):
     wide = neardup.sweep(table).suggestion
     monkeypatch.setattr(choose, "_BUCKETS", (1, 2))
     monkeypatch.setattr(choose, "_MAX_PAIRS", 0)
@@ -187,7 +217,9 @@ def test_full_buckets_are_searched_again_with_a_higher_bound_or_nothing_is_sugge
     monkeypatch.setattr(choose, "_WIDER", 2)
     assert neardup.sweep(table).suggestion.levels == wide.levels
     monkeypatch.setattr(choose, "_MAX_DOCUMENTS", 50)
-    assert "88 documents are more than 50. Choose on a part" in neardup.sweep(table).suggestion.reason
+    assert (
+        "88 documents are more than 50. Choose on a part" in neardup.sweep(table).suggestion.reason
+    )
 
 
 def test_given_thresholds_and_other_similarities_have_no_suggestion(table):
@@ -219,17 +251,30 @@ def test_answers_choose_a_setting_with_its_precision_and_recall(swept, table):
 
 @pytest.fixture(scope="module")
 def many() -> neardup.Sweep:
-    """Thirty texts in two versions, and 300 others, of which most pairs share a part of one form."""
+    """Thirty texts in two versions, and 300 others, of which most pairs share a part of one
+    form.
+    """
     draw, texts = random.Random(8), []
     words = [f"word{i}" for i in range(3000)]
     form = draw.choices(words, k=60)
     for _ in range(30):
         first = draw.choices(words, k=60)
-        texts += [" ".join(first), " ".join(draw.choice(words) if draw.random() < 0.03 else word for word in first)]
+        texts += [
+            " ".join(first),
+            " ".join(draw.choice(words) if draw.random() < 0.03 else word for word in first),
+        ]
     for _ in range(300):
         first = draw.randrange(20)
         last = first + draw.randrange(20, 40)
-        texts.append(" ".join([*draw.choices(words, k=first), *form[first:last], *draw.choices(words, k=60 - last)]))
+        texts.append(
+            " ".join(
+                [
+                    *draw.choices(words, k=first),
+                    *form[first:last],
+                    *draw.choices(words, k=60 - last),
+                ]
+            )
+        )
     ids = [f"{place // 2 if place < 60 else place}-{place}" for place in range(len(texts))]
     return neardup.sweep(pa.table({"id": ids, "text": texts}))
 
@@ -273,7 +318,9 @@ def test_settings_below_the_least_precision_are_not_written(many, tmp_path):
     assert (lower.method.ngram, lower.method.threshold) == (2, found.estimate.threshold)
 
 
-def test_where_answers_contradict_each_other_up_to_a_third_more_pairs_of_such_similarities_are_asked_about(many):
+def test_where_answers_contradict_each_other_up_to_a_third_more_pairs_of_such_similarities_are_asked_about(  # noqa: E501
+    many,
+):
     asked = []
 
     def answer(pair):
@@ -296,7 +343,10 @@ def test_where_answers_contradict_each_other_up_to_a_third_more_pairs_of_such_si
 
 @pytest.mark.parametrize(
     ("language", "note"),
-    [("en", "Asked because answers about pairs of such similarities contradict each other."), ("zh", "追加提问：")],
+    [
+        ("en", "Asked because answers about pairs of such similarities contradict each other."),
+        ("zh", "追加提问："),
+    ],
 )
 def test_a_pair_that_is_asked_about_again_says_so(swept, language, note, capsys, monkeypatch):
     monkeypatch.setattr("click.prompt", lambda *_, **__: "y")
@@ -310,7 +360,9 @@ def test_a_pair_that_is_asked_about_again_says_so(swept, language, note, capsys,
 
 @pytest.mark.parametrize("wrong", [-0.1, 0.96, "high", None])
 def test_a_least_precision_is_a_number_from_0_to_095(swept, wrong):
-    with pytest.raises(SettingError, match=r"min_precision must be a number of 0 or more and at most 0\.95: got"):
+    with pytest.raises(
+        SettingError, match=r"min_precision must be a number of 0 or more and at most 0\.95: got"
+    ):
         swept.ask(lambda pair: pytest.fail("asked"), min_precision=wrong)
 
 
@@ -329,7 +381,10 @@ def test_the_file_of_answers_grows_and_nothing_in_it_is_asked_again(swept, table
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(row["left_id"], row["right_id"]) for row in rows] == asked
     assert [row["duplicate"] for row in rows].count(None) == 1
-    assert swept.ask(lambda pair: pytest.fail("asked"), count=10, answers=file).estimate == second.estimate
+    assert (
+        swept.ask(lambda pair: pytest.fail("asked"), count=10, answers=file).estimate
+        == second.estimate
+    )
     judged = neardup.evaluate(table, pairs=str(file), method=second.method)
     assert judged.at_threshold.positives == sum(row["duplicate"] is True for row in rows)
 
@@ -348,12 +403,17 @@ def test_a_page_asks_and_saves_the_answers_for_the_next_call(swept, tmp_path, br
     browser.show(page)
     assert browser.run("document.title") == "4 pairs: are they duplicates? – neardup"
     assert browser.run("document.querySelector('[name=save]').disabled")
-    ids = browser.run("[...document.querySelectorAll('#asked-list > li')].map((e) => e.querySelector('.id').innerText)")
+    ids = browser.run(
+        "[...document.querySelectorAll('#asked-list > li')].map((e) => "
+        "e.querySelector('.id').innerText)"
+    )
     for key in "yns":  # the focus moves on to the next pair; the last one has no answer
         browser.press(key)
     browser.wait("document.querySelector('output').value === '3 of 4 answered'")
     browser.run("document.querySelector('[name=save]').click()")
-    browser.wait("document.querySelector('output').value.includes('--ask 2 --answers answers.jsonl')")
+    browser.wait(
+        "document.querySelector('output').value.includes('--ask 2 --answers answers.jsonl')"
+    )
     deadline = time.monotonic() + 20
     while not file.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -368,11 +428,14 @@ def test_a_page_asks_and_saves_the_answers_for_the_next_call(swept, tmp_path, br
 
 
 @pytest.mark.parametrize(
-    "line", ["no json", "{}", "[" * 100_000, '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"]
+    "line",
+    ["no json", "{}", "[" * 100_000, '{"left_id": "1", "right_id": "2", "duplicate": "yes"}', "[]"],
 )
 def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
     (tmp_path / "answers.jsonl").write_text(f"{line}\n")
-    with pytest.raises(InputError, match=r"Line 1 of .*answers.jsonl is no answer of a sweep: got .*Fix the line"):
+    with pytest.raises(
+        InputError, match=r"Line 1 of .*answers.jsonl is no answer of a sweep: got .*Fix the line"
+    ):
         swept.ask(same_text, answers=tmp_path / "answers.jsonl")
 
 
@@ -380,13 +443,19 @@ def test_a_line_that_is_no_answer_is_refused(swept, line, tmp_path):
 def test_answers_about_other_documents_do_not_count(swept, table, tmp_path):
     file, other = tmp_path / "answers.jsonl", tmp_path / "other.jsonl"
     swept.ask(same_text, count=9, answers=file)
-    texts = [" ".join(f"other{word}" for word in text.split()) for text in table["text"].to_pylist()]
+    texts = [
+        " ".join(f"other{word}" for word in text.split()) for text in table["text"].to_pylist()
+    ]
     changed = neardup.sweep(pa.table({"id": table["id"].to_pylist()[::-1], "text": texts}))
-    with pytest.raises(InputError, match=r"No answer in .* is about a pair of these documents.*Name another file"):
+    with pytest.raises(
+        InputError, match=r"No answer in .* is about a pair of these documents.*Name another file"
+    ):
         changed.ask(lambda pair: pytest.fail("asked"), count=9, answers=file)
     changed.ask(lambda pair: True, count=5, answers=other)
     other.write_text(file.read_text() + other.read_text())
-    assert changed.ask(lambda pair: pytest.fail("asked"), count=5, answers=other).estimate.answers == 5
+    assert (
+        changed.ask(lambda pair: pytest.fail("asked"), count=5, answers=other).estimate.answers == 5
+    )
 
 
 def test_a_repeated_answer_counts_once_and_a_contradiction_is_refused(swept, tmp_path):
@@ -396,11 +465,15 @@ def test_a_repeated_answer_counts_once_and_a_contradiction_is_refused(swept, tmp
     file.write_text(lines * 2)
     assert swept.ask(lambda pair: pytest.fail("asked"), count=3, answers=file).estimate.answers == 3
     file.write_text(lines + lines.replace("true", "false"))
-    with pytest.raises(InputError, match=r"Line 4 of .* contradicts an earlier answer: got .*-.*\. Remove one"):
+    with pytest.raises(
+        InputError, match=r"Line 4 of .* contradicts an earlier answer: got .*-.*\. Remove one"
+    ):
         swept.ask(same_text, answers=file)
 
 
-def test_a_file_of_answers_may_end_without_a_line_end_and_have_separators_in_its_ids(table, tmp_path):
+def test_a_file_of_answers_may_end_without_a_line_end_and_have_separators_in_its_ids(
+    table, tmp_path
+):
     file = tmp_path / "answers.jsonl"
     ids = [name.replace("-", "-\u2028\x85") for name in table["id"].to_pylist()]
     swept = neardup.sweep(table.set_column(0, "id", pa.array(ids)))
@@ -431,9 +504,14 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
     assert shown.stdout.splitlines()[-2].startswith("Suggestion: --ngram 2 --threshold")
     assert "ngram = 2" in Path("sweep.toml").read_text()
     paged = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--page", "pairs.html"])
-    assert paged.stdout == "pairs.html asks about 3 pairs. Open it in a browser; it saves the answers as a file.\n"
+    assert (
+        paged.stdout
+        == "pairs.html asks about 3 pairs. Open it in a browser; it saves the answers as a file.\n"
+    )
     assert not Path("answers.jsonl").exists()
-    asked = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "3", "--json"], input="what\ny\ns\nn\ny\n")
+    asked = CliRunner().invoke(
+        cli, ["sweep", "in.jsonl", "--ask", "3", "--json"], input="what\ny\ns\nn\ny\n"
+    )
     assert asked.exit_code == 0, asked.output
     shown = asked.stdout[asked.stdout.index("{") :]  # before it, click 8.3 repeats the input
     assert json.loads(shown)["suggestion"]["estimate"]["answers"] == 3
@@ -447,11 +525,18 @@ def test_the_command_suggests_asks_and_writes(table, tmp_path, monkeypatch):
     assert "--answers requires --ask or --page: got --answers answers.jsonl alone." in alone.stderr
     for others in ([], ["--ask", "3", "--page", "pairs.html"], ["--page", "pairs.html"]):
         least = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--min-precision", "0.5", *others])
-        assert "--min-precision requires --ask without --page: got --min-precision 0.5. Add --ask 27" in least.stderr
-    Path("asked.toml").write_text('ask = 3\nanswers = "answers.jsonl"\noutput = "by-answers.toml"\n')
+        assert (
+            "--min-precision requires --ask without --page: got --min-precision 0.5. Add --ask 27"
+            in least.stderr
+        )
+    Path("asked.toml").write_text(
+        'ask = 3\nanswers = "answers.jsonl"\noutput = "by-answers.toml"\n'
+    )
     again = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--config", "asked.toml"])
     assert again.exit_code == 0, again.output
     assert "By 3 answers" in again.stdout
     assert "# By 3 answers" in Path("by-answers.toml").read_text()
-    early = CliRunner().invoke(cli, ["sweep", "in.jsonl", "--ask", "9", "--answers", "new.jsonl"], input="q\n")
+    early = CliRunner().invoke(
+        cli, ["sweep", "in.jsonl", "--ask", "9", "--answers", "new.jsonl"], input="q\n"
+    )
     assert "None of 0 answers is yes." in early.stdout

@@ -49,7 +49,9 @@ def table_of(texts: dict[str, str]) -> pa.Table:
 
 
 def page(template: int, rows: int) -> str:
-    return TEMPLATES[template].format("".join(f"<li class='item'>{row}</li>" for row in range(rows)))
+    return TEMPLATES[template].format(
+        "".join(f"<li class='item'>{row}</li>" for row in range(rows))
+    )
 
 
 @st.composite
@@ -61,7 +63,9 @@ def removals(draw: st.DrawFn) -> tuple[int, dict[int, int]]:
         members.setdefault(number, []).append(document)
     firsts = {number: draw(st.sampled_from(documents)) for number, documents in members.items()}
     return len(numbers), {
-        document: firsts[number] for document, number in enumerate(numbers) if document != firsts[number]
+        document: firsts[number]
+        for document, number in enumerate(numbers)
+        if document != firsts[number]
     }
 
 
@@ -69,11 +73,19 @@ def removals(draw: st.DrawFn) -> tuple[int, dict[int, int]]:
 def test_clusters_are_those_of_brute_force(case, most):
     num_documents, kept_of = case
     removed = np.array(sorted(kept_of), np.uint32)
-    clusters = cluster_documents(num_documents, removed, np.array([kept_of[one] for one in sorted(kept_of)], np.uint32))
+    clusters = cluster_documents(
+        num_documents, removed, np.array([kept_of[one] for one in sorted(kept_of)], np.uint32)
+    )
     expected = reference.groups(num_documents, kept_of)
-    assert [list(one) for one in np.split(clusters.members, clusters.offsets[1:-1])] == (expected or [[]])
+    assert [list(one) for one in np.split(clusters.members, clusters.offsets[1:-1])] == (
+        expected or [[]]
+    )
     assert clusters.num_clusters == sum(len(cluster) > 1 for cluster in expected)
-    assert all(clusters.cluster_of[one] == number for number, cluster in enumerate(expected) for one in cluster)
+    assert all(
+        clusters.cluster_of[one] == number
+        for number, cluster in enumerate(expected)
+        for one in cluster
+    )
     documents, offsets = pick_others(clusters, 0, clusters.num_clusters, most)
     for cluster, start, stop in zip(expected, offsets[:-1], offsets[1:], strict=False):
         picked = documents[start:stop].tolist()
@@ -90,7 +102,9 @@ def test_clusters_are_those_of_brute_force(case, most):
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=12))
 def test_a_group_is_a_kept_document_with_those_it_removed(keep, texts):
     table = table_of({f"d{number}": text for number, text in enumerate(texts)})
-    removed = {row["id"]: row for row in neardup.dedup(table, method=METHOD, keep=keep).removed.to_pylist()}
+    removed = {
+        row["id"]: row for row in neardup.dedup(table, method=METHOD, keep=keep).removed.to_pylist()
+    }
     result = neardup.cluster(table, method=METHOD, keep=keep)
     rows = result.documents.to_pylist()
     assert [row["id"] for row in rows] == table["id"].to_pylist()
@@ -163,13 +177,19 @@ def test_where_no_two_are_alike_there_is_no_cluster(texts):
     assert result.clusters.schema == cluster_summary_schema()
     assert result.documents.num_rows == len(texts)
     assert str(result) == (
-        f"{len(texts)} document{'s' * (len(texts) > 1)} read, no two similar" if texts else "No documents read"
+        f"{len(texts)} document{'s' * (len(texts) > 1)} read, no two similar"
+        if texts
+        else "No documents read"
     )
 
 
 def test_pages_of_one_template_are_a_group_named_by_its_outline():
-    pages = {f"{template}-{rows}": page(template, rows) for rows in (3, 5, 90) for template in (0, 1)}
-    groups = neardup.cluster(table_of(pages), method=neardup.method("structure")).clusters.to_pylist()
+    pages = {
+        f"{template}-{rows}": page(template, rows) for rows in (3, 5, 90) for template in (0, 1)
+    }
+    groups = neardup.cluster(
+        table_of(pages), method=neardup.method("structure")
+    ).clusters.to_pylist()
     assert [(group["size"], group["name"], group["first_id"]) for group in groups] == [
         (3, "body.shop > div#wrap > ul.goods > li.item ×", "0-3"),
         (3, "body.news > main > article.story", "1-3"),
@@ -177,8 +197,14 @@ def test_pages_of_one_template_are_a_group_named_by_its_outline():
 
 
 def test_the_pages_of_an_archive_are_grouped_and_known_by_their_urls(tmp_path):
-    records = [warc_files.page(page(number % 2, 3 + number).encode(), f"http://a.test/{number}") for number in range(5)]
-    records.insert(2, warc_files.page(b"%PDF", "http://a.test/pdf", header=b"Content-Type: application/pdf\r\n"))
+    records = [
+        warc_files.page(page(number % 2, 3 + number).encode(), f"http://a.test/{number}")
+        for number in range(5)
+    ]
+    records.insert(
+        2,
+        warc_files.page(b"%PDF", "http://a.test/pdf", header=b"Content-Type: application/pdf\r\n"),
+    )
     (tmp_path / "crawl.warc.gz").write_bytes(warc_files.members(warc_files.info(), *records))
     result = neardup.cluster(tmp_path / "crawl.warc.gz", method=neardup.method("structure"))
     assert result.clusters.select(["name", "first_id", "example_ids"]).to_pylist() == [
@@ -187,7 +213,11 @@ def test_the_pages_of_an_archive_are_grouped_and_known_by_their_urls(tmp_path):
             "first_id": "http://a.test/0",
             "example_ids": ["http://a.test/2", "http://a.test/4"],
         },
-        {"name": "body.news > main > article.story", "first_id": "http://a.test/1", "example_ids": ["http://a.test/3"]},
+        {
+            "name": "body.news > main > article.story",
+            "first_id": "http://a.test/1",
+            "example_ids": ["http://a.test/3"],
+        },
     ]
     assert result.report["counts"]["rejected"] == 1
 
@@ -200,23 +230,38 @@ def test_pages_are_named_by_their_outline_whatever_the_features(method):
 
 
 def test_pages_of_one_article_are_named_by_their_text():
-    story = "<p>" + "The river rose again in the night and the old stone bridge was gone by the morning. " * 6
+    story = (
+        "<p>"
+        + "The river rose again in the night and the old stone bridge was gone by the morning. " * 6
+    )
     pages = {"a": f"<main>{story}</main>", "b": f"<body><div><article>{story}</article></div>"}
-    (group,) = neardup.cluster(table_of(pages), method=neardup.method("content")).clusters.to_pylist()
+    (group,) = neardup.cluster(
+        table_of(pages), method=neardup.method("content")
+    ).clusters.to_pylist()
     assert group["name"].startswith("The river rose again in the night")
 
 
 def test_a_name_is_one_line_without_control_characters():
-    result = neardup.cluster(["one\ntwo \x1b[31m three\u202e four five", "One two [31m three four five"], method=METHOD)
+    result = neardup.cluster(
+        ["one\ntwo \x1b[31m three\u202e four five", "One two [31m three four five"], method=METHOD
+    )
     (name,) = result.clusters["name"].to_pylist()
     assert name == "one two [ESC][31m three[U+202E] four five"
     hostile = f"<body class='{HOSTILE}'><p><p id=x>"
-    (name,) = neardup.cluster([hostile, hostile], method=neardup.method("structure")).clusters["name"].to_pylist()
+    (name,) = (
+        neardup.cluster([hostile, hostile], method=neardup.method("structure"))
+        .clusters["name"]
+        .to_pylist()
+    )
     assert not set(name) & {"\x1b", "\u202e", "\n"}
 
 
 def test_the_longest_passage_that_all_share_names_texts():
-    texts = ["x1 x2 alpha beta x3 gamma delta epsilon", "alpha beta y gamma delta epsilon", "gamma delta epsilon"]
+    texts = [
+        "x1 x2 alpha beta x3 gamma delta epsilon",
+        "alpha beta y gamma delta epsilon",
+        "gamma delta epsilon",
+    ]
     assert passage_name(texts, METHOD) == "gamma delta epsilon"
     assert passage_name(["alone here", "other words"], METHOD) == "alone here"
     assert passage_name(["word " * 500, "word " * 500], METHOD) == "word " * 15 + "word…"
@@ -225,7 +270,10 @@ def test_the_longest_passage_that_all_share_names_texts():
 def test_names_of_templates_go_where_they_differ():
     menu = "<div id=menu><ul class=a><li><li></ul><ul class=b></ul></div>"
     pages = [f"<body>{menu}<div id={name}></div>" for name in ("shop", "news")]
-    assert outline_names([[outline(one).lines] * 2 for one in pages]) == ["body > div#shop", "body > div#news"]
+    assert outline_names([[outline(one).lines] * 2 for one in pages]) == [
+        "body > div#shop",
+        "body > div#news",
+    ]
 
 
 def test_only_the_largest_clusters_are_named():
@@ -247,7 +295,17 @@ def run(*arguments: str):
     return CliRunner().invoke(cli, ["cluster", *arguments], prog_name="neardup")
 
 
-OPTIONS = ("in.jsonl", "-o", "out", "--threshold", "0.5", "--ngram", "1", "--max-unreadable", "100%")
+OPTIONS = (
+    "in.jsonl",
+    "-o",
+    "out",
+    "--threshold",
+    "0.5",
+    "--ngram",
+    "1",
+    "--max-unreadable",
+    "100%",
+)
 
 
 @pytest.mark.usefixtures("files")
@@ -260,7 +318,10 @@ def test_the_folder_holds_what_the_library_returns():
         "report.html",
         "report.json",
     ]
-    documents, clusters = pq.read_table("out/clusters.parquet"), pq.read_table("out/cluster_summary.parquet")
+    documents, clusters = (
+        pq.read_table("out/clusters.parquet"),
+        pq.read_table("out/cluster_summary.parquet"),
+    )
     assert documents.schema.equals(clusters_schema(method_of(METHOD).measures), check_metadata=True)
     assert documents.equals(result.documents)
     assert clusters.equals(result.clusters)
@@ -344,10 +405,16 @@ class Interrupter:
 @pytest.mark.parametrize("stage", ["propose", "name", "write"])
 def test_an_interrupted_run_resumes(stage):
     with pytest.raises(KeyboardInterrupt):
-        neardup.cluster("in.jsonl", method=METHOD, max_unreadable=1, output="out", progress=Interrupter(stage))
+        neardup.cluster(
+            "in.jsonl", method=METHOD, max_unreadable=1, output="out", progress=Interrupter(stage)
+        )
     assert not Path("out").exists()
-    resumed = neardup.cluster("in.jsonl", method=METHOD, max_unreadable=1, output="out", resume=True)
-    assert resumed.documents.equals(neardup.cluster("in.jsonl", method=METHOD, max_unreadable=1).documents)
+    resumed = neardup.cluster(
+        "in.jsonl", method=METHOD, max_unreadable=1, output="out", resume=True
+    )
+    assert resumed.documents.equals(
+        neardup.cluster("in.jsonl", method=METHOD, max_unreadable=1).documents
+    )
 
 
 @pytest.mark.usefixtures("files")
@@ -358,7 +425,9 @@ def test_an_input_that_changes_while_it_is_read_stops_the_run():
                 Path("in.jsonl").write_text('{"id": "a", "text": "other"}\n')
 
     with pytest.raises(InputError, match="changed during the run"):
-        neardup.cluster("in.jsonl", method=METHOD, max_unreadable=1, output="out", progress=Writer(""))
+        neardup.cluster(
+            "in.jsonl", method=METHOD, max_unreadable=1, output="out", progress=Writer("")
+        )
     assert not Path("out").exists()
 
 
@@ -372,7 +441,7 @@ def test_an_output_inside_the_input_is_refused():
 
 
 def test_documents_join_the_known_document_that_they_are_like(tmp_path):
-    third = "<body id='forum'><section><dl><dt></dt><dd>{}</dd></dl><form><input><button></button></form></section>"
+    third = "<body id='forum'><section><dl><dt></dt><dd>{}</dd></dl><form><input><button></button></form></section>"  # noqa: E501
     known = {"shop": page(0, 5), "unused": third.format("<em>x</em>")}
     new = {
         "a": page(0, 7),
@@ -382,7 +451,11 @@ def test_documents_join_the_known_document_that_they_are_like(tmp_path):
         "e": "<body><table><tr><td>alone</table>",
     }
     result = neardup.cluster(
-        table_of(new), against=table_of(known), method="structure", output=tmp_path / "out", id_column="id"
+        table_of(new),
+        against=table_of(known),
+        method="structure",
+        output=tmp_path / "out",
+        id_column="id",
     )
     rows = {row["id"]: row for row in result.documents.to_pylist()}
     assert list(rows) == list(new)
@@ -394,7 +467,9 @@ def test_documents_join_the_known_document_that_they_are_like(tmp_path):
         "e": ("e", "source"),
     }
     assert [row["is_first"] for row in rows.values()] == [False, True, False, False, True]
-    assert [(row["first_id"], row["first_role"], row["size"]) for row in result.clusters.to_pylist()] == [
+    assert [
+        (row["first_id"], row["first_role"], row["size"]) for row in result.clusters.to_pylist()
+    ] == [
         ("shop", "against", 3),
         ("b", "source", 2),
     ]
@@ -417,14 +492,20 @@ def test_the_command_takes_known_documents():
 
 
 def test_clusters_of_one_name_are_told_apart_and_linked_to_their_files(tmp_path: Path) -> None:
-    for number, text in enumerate(("one two three four five six", "one two three four seven eight")):
+    for number, text in enumerate(
+        ("one two three four five six", "one two three four seven eight")
+    ):
         for copy in "ab":
             (tmp_path / "in dir").mkdir(exist_ok=True)
             (tmp_path / "in dir" / f"{number}{copy}#.txt").write_text(text)
     named = str(tmp_path / "in dir")
     result = neardup.cluster(named, output=tmp_path / "out" / "put")
     texts = ["one two three four", "one two three four"]
-    assert distinct_names([*texts, "x", ""], ["a", "b", "c", "d"]) == [*(f"{texts[0]} ({i})" for i in "ab"), "x", ""]
+    assert distinct_names([*texts, "x", ""], ["a", "b", "c", "d"]) == [
+        *(f"{texts[0]} ({i})" for i in "ab"),
+        "x",
+        "",
+    ]
     assert result.documents["id"].to_pylist()[0] == f"{named}/0a#.txt"
     page = (tmp_path / "out" / "put" / "report.html").read_text()
     links = re.findall(r'<a href="([^"#][^"]*)" rel="noreferrer">', page)
@@ -441,14 +522,22 @@ def test_a_full_bucket_is_no_matter_where_all_that_it_hides_is_in_one_cluster():
     texts = [f"one two three four five six seven eight nine {i}" for i in range(12)]
     method = neardup.MinHash(ngram=1, num_bands=8, rows_per_band=1)
     found = neardup.cluster(texts, method=method, max_bucket_size=3, linkage="connected").report
-    assert (found["bound"]["documents"], found["counts"]["clusters"], found["warnings"]) == (0, 1, [])
+    assert (found["bound"]["documents"], found["counts"]["clusters"], found["warnings"]) == (
+        0,
+        1,
+        [],
+    )
     others = [f"one two {i} {10 * i} {100 * i} {1000 * i}" for i in range(20, 23)]
-    found = neardup.cluster([*texts, *others], method=method, max_bucket_size=3, linkage="connected").report
+    found = neardup.cluster(
+        [*texts, *others], method=method, max_bucket_size=3, linkage="connected"
+    ).report
     assert 0 < found["bound"]["documents"] <= len(others)
     assert "share a bucket with more than 3 earlier documents" in found["warnings"][0]
 
 
 def test_a_cluster_of_vectors_has_the_id_of_its_first_document_as_its_name():
     rows = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 0.0, 1.0, 0.001, 0.0, 1.0]), 2)
-    result = neardup.cluster(pa.table({"id": ["a\x1b", "b", "c"], "vector": rows}), method="vectors")
+    result = neardup.cluster(
+        pa.table({"id": ["a\x1b", "b", "c"], "vector": rows}), method="vectors"
+    )
     assert result.clusters["name"].to_pylist() == ["a[ESC]"]

@@ -19,7 +19,14 @@ from click.testing import CliRunner
 import neardup
 from neardup.candidates.items import LONG, WHOLE, Finder, build_items
 from neardup.cli.main import cli
-from neardup.errors import ColumnError, InputError, NeardupError, OutputError, ResumeError, SettingError
+from neardup.errors import (
+    ColumnError,
+    InputError,
+    NeardupError,
+    OutputError,
+    ResumeError,
+    SettingError,
+)
 from neardup.settings.contamination import ContaminationSettings
 from neardup.settings.methods import Shingling
 
@@ -33,19 +40,31 @@ def least_whole(count: int) -> int:
 class Naive:
     """The rule of docs/contamination.md, item by item, document by document, stretch by stretch."""
 
-    def __init__(self, items: list[list[str]], documents: list[str], settings: ContaminationSettings) -> None:
+    def __init__(
+        self, items: list[list[str]], documents: list[str], settings: ContaminationSettings
+    ) -> None:
         self.settings, self.n = settings, settings.ngram
         self.fields = [[text.split() for text in item if text] for item in items]
         self.words = [document.split() for document in documents]
-        every = [{shingle for field in item for shingle in self.shingles(field)} for item in self.fields]
+        every = [
+            {shingle for field in item for shingle in self.shingles(field)} for item in self.fields
+        ]
         different = Counter(shingle for one in {frozenset(one) for one in every} for shingle in one)
         self.own = [{one for one in found if different[one] <= settings.common} for found in every]
         self.long = 2 * self.n + 2
         lengths = {self.n, self.long}
         self.in_documents = Counter(
-            one for words in self.words for size in lengths for one in set(self.sequences(words, size))
+            one
+            for words in self.words
+            for size in lengths
+            for one in set(self.sequences(words, size))
         )
-        self.whole_items = {item for item in range(len(items)) for words in self.words if self.shows_all(item, words)}
+        self.whole_items = {
+            item
+            for item in range(len(items))
+            for words in self.words
+            if self.shows_all(item, words)
+        }
 
     def sequences(self, words: list[str], size: int) -> list[tuple[str, ...]]:
         return [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
@@ -62,7 +81,9 @@ class Naive:
         return found
 
     def is_rare(self, item: int, shingle: tuple[str, ...]) -> bool:
-        common = self.settings.common if item in self.whole_items else (self.settings.common + 1) // 2
+        common = (
+            self.settings.common if item in self.whole_items else (self.settings.common + 1) // 2
+        )
         return self.num_around(item, shingle) <= common
 
     def num_around(self, item: int, shingle: tuple[str, ...]) -> int:
@@ -80,11 +101,15 @@ class Naive:
 
     def num_documents(self, item: int, document: int) -> int:
         """The documents that have the words of a hit."""
-        found = [self.best(item, field, self.words[document]) for field in range(len(self.fields[item]))]
+        found = [
+            self.best(item, field, self.words[document]) for field in range(len(self.fields[item]))
+        ]
         return max(1, median_low(self.num_around(item, shingle) for shingle in set().union(*found)))
 
     def best(self, item: int, field: int, words: list[str]) -> set[tuple[str, ...]]:
-        """The own shingles in the stretch that has most, of several the shortest, of these the first."""
+        """The own shingles in the stretch that has most, of several the shortest, of these the
+        first.
+        """
         wanted, found = self.by_field(item)[field], self.shingles(words)
         size = len(self.fields[item][field])
         width = size + max(size // 2, 5) - self.n + 1
@@ -104,7 +129,9 @@ class Naive:
         else:
             of_all = sum(sizes) >= self.settings.min_rare and sum(own) >= least_whole(sum(sizes))
         alone = len(sizes) == 1 or sizes[0] == sum(sizes) if sizes else False
-        is_first = bool(sizes) and sizes[0] >= self.settings.min_rare and own[0] >= least_whole(sizes[0])
+        is_first = (
+            bool(sizes) and sizes[0] >= self.settings.min_rare and own[0] >= least_whole(sizes[0])
+        )
         return of_all or (is_first and (sizes[0] >= LONG or alone))
 
     def hit(self, item: int, document: int) -> tuple[str, float] | None:
@@ -115,15 +142,29 @@ class Naive:
         for part in ([0], list(fields)) if fields else ():
             shingles = set().union(*(self.by_field(item)[field] for field in part))
             there = set().union(*(own[field] for field in part))
-            rare, all_rare = ({one for one in some if self.is_rare(item, one)} for some in (there, shingles))
-            if len(part) > 1 and len(own[0]) < math.ceil(settings.threshold / 2 * len(self.by_field(item)[0])):
+            rare, all_rare = (
+                {one for one in some if self.is_rare(item, one)} for some in (there, shingles)
+            )
+            if len(part) > 1 and len(own[0]) < math.ceil(
+                settings.threshold / 2 * len(self.by_field(item)[0])
+            ):
                 continue
-            is_whole = len(shingles) >= settings.min_rare and len(there) >= least_whole(len(shingles))
+            is_whole = len(shingles) >= settings.min_rare and len(there) >= least_whole(
+                len(shingles)
+            )
             if is_whole and (len(shingles) >= LONG or rare):
-                found.append((len(there) / len(shingles), "whole" if len(shingles) >= LONG else "perfect"))
+                found.append(
+                    (len(there) / len(shingles), "whole" if len(shingles) >= LONG else "perfect")
+                )
                 continue
-            enough = len(there) >= settings.min_shingles and len(there) / len(shingles) >= settings.threshold - 1e-9
-            is_rare = len(rare) >= settings.min_rare and len(rare) / len(all_rare) >= settings.threshold / 2 - 1e-9
+            enough = (
+                len(there) >= settings.min_shingles
+                and len(there) / len(shingles) >= settings.threshold - 1e-9
+            )
+            is_rare = (
+                len(rare) >= settings.min_rare
+                and len(rare) / len(all_rare) >= settings.threshold / 2 - 1e-9
+            )
             if is_rare and (enough or is_whole):
                 found.append((len(there) / len(shingles), "containment"))
         best = max(found, key=lambda one: one[0], default=None)
@@ -131,7 +172,9 @@ class Naive:
 
 
 def random_corpus(seed: int) -> tuple[list[list[str]], list[str]]:
-    """Items of one or two fields over a few letters, and documents in which some of them stand, changed or not."""
+    """Items of one or two fields over a few letters, and documents in which some of them stand,
+    changed or not.
+    """
     draw = random.Random(seed)
     letters = "abcdefghijklmnop"[: draw.choice([3, 6, 16])]
 
@@ -162,8 +205,12 @@ def test_the_hits_are_those_of_a_naive_search(seeds):
         items, documents = random_corpus(seed)
         if not any(text for item in items for text in item):
             continue
-        settings = replace(SMALL, threshold=(0.3, 0.5, 0.8)[seed % 3], common=(1, 4, 50)[seed % 5 % 3])
-        table = pa.table({"question": [item[0] for item in items], "answer": [item[1] for item in items]})
+        settings = replace(
+            SMALL, threshold=(0.3, 0.5, 0.8)[seed % 3], common=(1, 4, 50)[seed % 5 % 3]
+        )
+        table = pa.table(
+            {"question": [item[0] for item in items], "answer": [item[1] for item in items]}
+        )
         found = neardup.find_contamination(
             table,
             pa.table({"text": documents}),
@@ -204,7 +251,9 @@ def hits_of(items, corpus, **options):
 
 
 @pytest.mark.parametrize("before", ["", "Seite: ½ ﬁne é́ ", "前言。", "x\u00ad\u200b "])
-@pytest.mark.parametrize("item", [ITEM, "中文的题目需要足够长才能被找到，哪一颗行星的一年最短，请问是哪一颗？"])
+@pytest.mark.parametrize(
+    "item", [ITEM, "中文的题目需要足够长才能被找到，哪一颗行星的一年最短，请问是哪一颗？"]
+)
 def test_the_place_of_an_item_is_that_of_its_words_in_characters(before, item):
     [hit] = hits_of([item], [f"{before}{item} And more."])
     assert hit["start"] == len(before)
@@ -235,7 +284,10 @@ def test_the_place_covers_changed_words_and_boilerplate_at_the_ends():
 
 
 def test_text_that_more_documents_have_than_common_is_listed_and_does_not_count():
-    stem = "Construct a complete truth table for the following argument and then determine whether it is valid"
+    stem = (
+        "Construct a complete truth table for the following argument and then determine whether "
+        "it is valid"
+    )
     item = f"{stem}: brown foxes jump / lazy dogs sleep // quick cats run"
     documents = [f"Exercise {number}. {stem}: p{number} or q{number}." for number in range(11)]
     found = neardup.find_contamination([item], documents)
@@ -243,35 +295,51 @@ def test_text_that_more_documents_have_than_common_is_listed_and_does_not_count(
     assert found.items["status"].to_pylist() == ["boilerplate"]
     [row] = found.boilerplate.to_pylist()
     assert (row["text"], row["documents"]) == (stem, 11)
-    assert neardup.find_contamination([item], [*documents, item]).items["status"].to_pylist() == ["contaminated"]
+    assert neardup.find_contamination([item], [*documents, item]).items["status"].to_pylist() == [
+        "contaminated"
+    ]
 
 
-PROVERB = "A stitch in time saves nine, and he who laughs last laughs longest, but pride comes before a fall."
+PROVERB = (
+    "A stitch in time saves nine, and he who laughs last laughs longest, but pride comes before a "
+    "fall."
+)
 
 
 @pytest.mark.parametrize(
-    ("num_documents", "status"), [(1, "contaminated"), (3, "contaminated"), (5, "contaminated"), (6, "boilerplate")]
+    ("num_documents", "status"),
+    [(1, "contaminated"), (3, "contaminated"), (5, "contaminated"), (6, "boilerplate")],
 )
 def test_a_hit_says_in_how_many_documents_its_words_are_since_boilerplate_of_few_documents_is_found(
     num_documents, status
 ):
     item = f"{PROVERB} Who was the first to write this down?"
-    found = neardup.find_contamination([item], [f"{one} {PROVERB}" for one in OTHERS[:num_documents]])
+    found = neardup.find_contamination(
+        [item], [f"{one} {PROVERB}" for one in OTHERS[:num_documents]]
+    )
     assert found.items["status"].to_pylist() == [status]
-    assert set(found.hits["num_documents"].to_pylist()) == ({num_documents} if status == "contaminated" else set())
+    assert set(found.hits["num_documents"].to_pylist()) == (
+        {num_documents} if status == "contaminated" else set()
+    )
 
 
-def test_the_words_of_a_hit_are_in_one_document_though_a_phrase_is_in_others_and_others_are_changed():
+def test_the_words_of_a_hit_are_in_one_document_though_a_phrase_is_in_others_and_others_are_changed():  # noqa: E501
     phrase = " ".join(LONG_ITEM.split()[:9])
-    [hit] = hits_of([LONG_ITEM], [f"{LONG_ITEM} So it is.", *(f"{one} {phrase}" for one in OTHERS[:4])])
+    [hit] = hits_of(
+        [LONG_ITEM], [f"{LONG_ITEM} So it is.", *(f"{one} {phrase}" for one in OTHERS[:4])]
+    )
     assert (hit["document_id"], hit["num_documents"]) == ("0", 1)
-    changed = " ".join("new" if number % 7 == 6 else word for number, word in enumerate(LONG_ITEM.split()))
+    changed = " ".join(
+        "new" if number % 7 == 6 else word for number, word in enumerate(LONG_ITEM.split())
+    )
     [hit] = hits_of([LONG_ITEM], [changed])
     assert hit["num_documents"] == 1
 
 
 def test_the_report_says_in_how_many_documents_the_words_of_a_hit_are(tmp_path):
-    neardup.find_contamination([PROVERB], [PROVERB, f"So: {PROVERB}", *OTHERS], output=tmp_path / "out")
+    neardup.find_contamination(
+        [PROVERB], [PROVERB, f"So: {PROVERB}", *OTHERS], output=tmp_path / "out"
+    )
     assert "words in 2 documents" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -284,7 +352,9 @@ def test_a_long_item_that_many_documents_have_whole_is_found_in_all_and_listed_t
 @pytest.mark.parametrize("batch_rows", [1, 100])
 def test_the_place_is_that_in_the_document_whatever_document_stands_before_it(batch_rows):
     item = " ".join(f"w{i}" for i in range(14))
-    found = neardup.find_contamination([item], [item, f"\u0301\u0323{item}"], batch_rows=batch_rows).hits
+    found = neardup.find_contamination(
+        [item], [item, f"\u0301\u0323{item}"], batch_rows=batch_rows
+    ).hits
     assert found.select(["start", "end"]).to_pylist() == [
         {"start": 0, "end": len(item)},
         {"start": 0, "end": len(item) + 2},
@@ -293,7 +363,9 @@ def test_the_place_is_that_in_the_document_whatever_document_stands_before_it(ba
 
 @pytest.mark.parametrize(("threshold", "place"), [(0.28, (0, 26)), (0.56, (66, 215))])
 def test_shares_at_the_threshold_are_enough(threshold, place):
-    question, answer = (" ".join(f"{name}{i}" for i in range(size)) for name, size in (("q", 27), ("a", 40)))
+    question, answer = (
+        " ".join(f"{name}{i}" for i in range(size)) for name, size in (("q", 27), ("a", 40))
+    )
     document = " ".join(question.split()[:9]) + " filler " * 5 + answer  # 7 of 25 shingles, 0.28
     items = pa.table({"question": [question], "answer": [answer]})
     (found,) = neardup.find_contamination(items, [document], threshold=threshold).hits.to_pylist()
@@ -301,7 +373,12 @@ def test_shares_at_the_threshold_are_enough(threshold, place):
 
 
 def test_columns_are_looked_for_apart_and_weigh_what_they_are_given():
-    table = pa.table({"question": [LONG_ITEM], "choices": [["alpha beta gamma delta", "one two three four five six"]]})
+    table = pa.table(
+        {
+            "question": [LONG_ITEM],
+            "choices": [["alpha beta gamma delta", "one two three four five six"]],
+        }
+    )
     apart = f"{LONG_ITEM} {OTHERS[0] * 20} alpha beta gamma delta one two three four five six"
     [hit] = hits_of(table, [apart])
     assert (hit["start"], hit["end"], hit["missing"]) == (0, len(LONG_ITEM), "")
@@ -319,7 +396,9 @@ def test_the_splits_of_a_dataset_are_searched_for_the_items_of_each_other():
     test = datasets.Dataset.from_dict({"question": [f"So {ITEM}", LONG_ITEM]})
     found = neardup.find_contamination(datasets.DatasetDict(train=train, test=test))
     assert found.items["status"].to_pylist() == ["contaminated", "clean", "contaminated", "clean"]
-    assert {(row["items_of"], row["found_in"], row["items"]) for row in found.report["between"]} == {
+    assert {
+        (row["items_of"], row["found_in"], row["items"]) for row in found.report["between"]
+    } == {
         ("train", "test", 1),
         ("test", "train", 1),
     }
@@ -339,7 +418,9 @@ def test_an_index_that_stores_texts_is_searched_as_the_table_of_its_kept_documen
     address = "memory:" if kind == "memory" else tmp_path / "pages.index"
     with neardup.Index.create(address, storage="text") as index:
         index.add_many_if_new(rows)
-        copies = rows.set_column(0, "id", pa.array([f"copy {number}" for number in range(len(texts))]))
+        copies = rows.set_column(
+            0, "id", pa.array([f"copy {number}" for number in range(len(texts))])
+        )
         assert not any(index.add_many_if_new(copies)["kept"].to_pylist())
         index.remove(["page 7"])
         found = neardup.find_contamination([ITEM], index)
@@ -402,7 +483,10 @@ def test_the_pages_of_an_index_are_searched_in_their_main_text():
 
 def test_an_index_without_texts_or_beside_others_is_refused():
     vectors = neardup.Vectors(dimensions=4, threshold=0.9)
-    with neardup.Index.create("memory:") as index, pytest.raises(SettingError, match="storage='features'"):
+    with (
+        neardup.Index.create("memory:") as index,
+        pytest.raises(SettingError, match="storage='features'"),
+    ):
         neardup.find_contamination([ITEM], index)
     with neardup.Index.create("memory:", method=vectors, storage="text") as index:
         with pytest.raises(SettingError, match="with vectors"):
@@ -413,7 +497,12 @@ def test_an_index_without_texts_or_beside_others_is_refused():
 
 def test_documents_are_counted_anew_before_their_numbers_overflow():
     texts = pa.array([f"{ITEM} {one}" for one in OTHERS], pa.large_string())
-    fields = pa.array([ITEM, LONG_ITEM], pa.large_string()), np.arange(2, dtype=np.int32), np.ones(2), 2
+    fields = (
+        pa.array([ITEM, LONG_ITEM], pa.large_string()),
+        np.arange(2, dtype=np.int32),
+        np.ones(2),
+        2,
+    )
     table = build_items(*fields, ContaminationSettings(), Shingling())
     fresh, used = Finder(table), Finder(table)
     used._workspace[1][:] = 2**31 - 1 - len(texts)
@@ -437,10 +526,25 @@ def test_every_form_of_item_has_a_row_that_says_what_became_of_it():
         (pa.table({"foo": [ITEM]}), {}, ColumnError, "Looked for question"),
         (pa.table({"question": [ITEM]}), {"item_columns": "qestion"}, ColumnError, "'qestion'"),
         (pa.table({"question": [1]}), {}, ColumnError, "column of strings"),
-        (pa.table({"question": [ITEM]}), {"item_columns": "question:0"}, ColumnError, "more than 0: got 'question:0'"),
-        (pa.table({"question": [ITEM]}), {"benchmark_column": "task"}, ColumnError, "benchmark_column"),
+        (
+            pa.table({"question": [ITEM]}),
+            {"item_columns": "question:0"},
+            ColumnError,
+            "more than 0: got 'question:0'",
+        ),
+        (
+            pa.table({"question": [ITEM]}),
+            {"benchmark_column": "task"},
+            ColumnError,
+            "benchmark_column",
+        ),
         ([ITEM], {"threshold": 2}, SettingError, "threshold"),
-        ([ITEM], {"corpus": None}, SettingError, "Nothing to search: got one input, source. Pass corpus"),
+        (
+            [ITEM],
+            {"corpus": None},
+            SettingError,
+            "Nothing to search: got one input, source. Pass corpus",
+        ),
         ([ITEM], {"write": "items"}, SettingError, "output"),
         ([ITEM], {"write": "all", "output": "out"}, SettingError, "write"),
     ],
@@ -453,12 +557,20 @@ def test_errors_name_what_was_wrong(items, options, error, says, tmp_path, monke
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Items in two files, and a corpus of two files; the first item of one benchmark is in each file of the corpus."""
+    """Items in two files, and a corpus of two files; the first item of one benchmark is in each
+    file of the corpus.
+    """
     monkeypatch.chdir(tmp_path)
-    rows = [{"id": "a", "question": ITEM, "task": "space"}, {"id": "b", "question": LONG_ITEM, "task": "words"}]
+    rows = [
+        {"id": "a", "question": ITEM, "task": "space"},
+        {"id": "b", "question": LONG_ITEM, "task": "words"},
+    ]
     (tmp_path / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for name, text in (("one", f"Quiz. {ITEM} Mercury!"), ("two", f"{ITEM} again, elsewhere")):
-        pq.write_table(pa.table({"id": [f"{name}-0", f"{name}-1"], "text": [text, OTHERS[0]]}), f"{name}.parquet")
+        pq.write_table(
+            pa.table({"id": [f"{name}-0", f"{name}-1"], "text": [text, OTHERS[0]]}),
+            f"{name}.parquet",
+        )
     return tmp_path
 
 
@@ -467,7 +579,16 @@ def run(*arguments):
 
 
 def test_the_paths_behind_corpus_are_of_the_corpus_and_a_rate_above_the_limit_ends_with_3(files):
-    arguments = ["quiz.jsonl", "--benchmark-column", "task", "--corpus", "one.parquet", "two.parquet", "-o", "out"]
+    arguments = [
+        "quiz.jsonl",
+        "--benchmark-column",
+        "task",
+        "--corpus",
+        "one.parquet",
+        "two.parquet",
+        "-o",
+        "out",
+    ]
     ended = run(*arguments, "--fail-above", "0.4")
     assert ended.exit_code == 3
     assert "1 of 1 items of space" in ended.output
@@ -483,23 +604,38 @@ def test_the_paths_behind_corpus_are_of_the_corpus_and_a_rate_above_the_limit_en
 def test_an_index_is_searched_by_its_path_and_its_documents_are_copied(files):
     with neardup.Index.create("quiz.index", storage="text") as index:
         index.add_files("one.parquet")
-    assert run("quiz.jsonl", "--corpus", "quiz.index", "-o", "out", "--write", "corpus").exit_code == 0
+    assert (
+        run("quiz.jsonl", "--corpus", "quiz.index", "-o", "out", "--write", "corpus").exit_code == 0
+    )
     hits = pq.read_table("out/hits.parquet").to_pylist()
-    assert [(hit["document_id"], hit["source_file"], hit["row"]) for hit in hits] == [("one-0", "quiz.index", 0)]
-    assert pq.read_table("out/kept/index.parquet").to_pylist() == [{"id": "one-1", "text": OTHERS[0]}]
+    assert [(hit["document_id"], hit["source_file"], hit["row"]) for hit in hits] == [
+        ("one-0", "quiz.index", 0)
+    ]
+    assert pq.read_table("out/kept/index.parquet").to_pylist() == [
+        {"id": "one-1", "text": OTHERS[0]}
+    ]
     ended = run("quiz.jsonl", "--corpus", "quiz.index", "one.parquet", "-o", "other")
     assert ended.exit_code == 2
     assert "corpus is either one index" in ended.output
 
 
-@pytest.mark.parametrize(("write", "kept"), [("items", {"quiz.jsonl": ["b"]}), ("corpus", {"one": 1, "two": 1})])
+@pytest.mark.parametrize(
+    ("write", "kept"), [("items", {"quiz.jsonl": ["b"]}), ("corpus", {"one": 1, "two": 1})]
+)
 def test_clean_copies_leave_out_what_was_found(files, write, kept):
-    assert run("quiz.jsonl", "--corpus", "one.parquet", "two.parquet", "-o", "out", "--write", write).exit_code == 0
+    assert (
+        run(
+            "quiz.jsonl", "--corpus", "one.parquet", "two.parquet", "-o", "out", "--write", write
+        ).exit_code
+        == 0
+    )
     if write == "items":
         lines = (files / "out/kept/quiz.jsonl").read_text().splitlines()
         assert [json.loads(line)["id"] for line in lines] == kept["quiz.jsonl"]
     else:
-        tables = {name: pq.read_table(f"out/kept/{name}.parquet")["id"].to_pylist() for name in kept}
+        tables = {
+            name: pq.read_table(f"out/kept/{name}.parquet")["id"].to_pylist() for name in kept
+        }
         assert tables == {"one": ["one-1"], "two": ["two-1"]}
 
 
@@ -522,7 +658,9 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         neardup.find_contamination("quiz.jsonl", corpus, output="out", batch_rows=1)
     monkeypatch.setattr(contamination._Search, "use", use)
-    resumed = neardup.find_contamination("quiz.jsonl", corpus, output="out", batch_rows=1, resume=True)
+    resumed = neardup.find_contamination(
+        "quiz.jsonl", corpus, output="out", batch_rows=1, resume=True
+    )
     for name in ("hits", "items", "boilerplate"):
         assert getattr(resumed, name).equals(getattr(whole, name))
     with pytest.raises(NeardupError):
@@ -532,7 +670,11 @@ def test_an_interrupted_search_resumes_with_the_same_tables(files, monkeypatch):
 def test_documents_that_are_not_listed_count_and_are_no_part_of_the_clean_corpus(tmp_path):
     corpus = [LONG_ITEM] * 9 + [f"{LONG_ITEM} {ITEM}"] * 3 + OTHERS
     found = neardup.find_contamination(
-        [LONG_ITEM, ITEM], pa.table({"text": corpus}), max_documents=2, output=tmp_path / "out", write="corpus"
+        [LONG_ITEM, ITEM],
+        pa.table({"text": corpus}),
+        max_documents=2,
+        output=tmp_path / "out",
+        write="corpus",
     )
     assert found.items["documents"].to_pylist() == [12, 3]
     assert found.hits.num_rows == 4
@@ -543,7 +685,9 @@ def test_documents_that_are_not_listed_count_and_are_no_part_of_the_clean_corpus
 
 def test_copies_in_the_own_input_do_not_hide_those_in_another(tmp_path):
     for name, rows in (("train", [LONG_ITEM] * 6), ("test", [LONG_ITEM, OTHERS[0]])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"question": row}) + "\n" for row in rows))
+        (tmp_path / f"{name}.jsonl").write_text(
+            "".join(json.dumps({"question": row}) + "\n" for row in rows)
+        )
     paths = [tmp_path / "train.jsonl", tmp_path / "test.jsonl"]
     found = neardup.find_contamination(paths, max_documents=3)
     assert found.items["status"].to_pylist() == ["contaminated"] * 7 + ["clean"]
@@ -555,8 +699,12 @@ def test_copies_in_the_own_input_do_not_hide_those_in_another(tmp_path):
 def test_files_of_one_name_are_benchmarks_of_their_own(files):
     for folder, item in (("quiz", ITEM), ("sums", OTHERS[1])):
         (files / "evals" / folder).mkdir(parents=True)
-        (files / "evals" / folder / "test.v1.jsonl").write_text(json.dumps({"question": item}) + "\n")
-    ended = run("evals", "quiz.jsonl", "--corpus", "one.parquet", "-o", "out", "--fail-above", "0.5")
+        (files / "evals" / folder / "test.v1.jsonl").write_text(
+            json.dumps({"question": item}) + "\n"
+        )
+    ended = run(
+        "evals", "quiz.jsonl", "--corpus", "one.parquet", "-o", "out", "--fail-above", "0.5"
+    )
     assert ended.exit_code == 3
     assert "1 of 1 items of evals/quiz/test.v1.jsonl, above" in ended.output
     benchmarks = pq.read_table("out/items.parquet")["benchmark"].to_pylist()
@@ -566,7 +714,8 @@ def test_files_of_one_name_are_benchmarks_of_their_own(files):
 def test_items_that_cannot_be_read_are_refused_with_the_reason(files):
     (files / "latin.csv").write_bytes("id,text\n1,caf\xe9\n".encode("latin-1"))
     with pytest.raises(
-        InputError, match=r"There is no item in latin.csv: the text is not valid UTF-8: it is not UTF-8"
+        InputError,
+        match=r"There is no item in latin.csv: the text is not valid UTF-8: it is not UTF-8",
     ):
         neardup.find_contamination("latin.csv", "one.parquet")
 

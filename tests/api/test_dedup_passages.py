@@ -20,13 +20,28 @@ from neardup.errors import OutputError, SettingError
 from reference.browser import Browser
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
-PLACES = ["id", "start", "end", "start_byte", "end_byte", "kept_id", "kept_start", "kept_start_byte", "occurrences"]
-NOTICE = "We use cookies to give you the best experience on our site. If you go on, you accept all of them, for good. "
+PLACES = [
+    "id",
+    "start",
+    "end",
+    "start_byte",
+    "end_byte",
+    "kept_id",
+    "kept_start",
+    "kept_start_byte",
+    "occurrences",
+]
+NOTICE = (
+    "We use cookies to give you the best experience on our site. If you go on, you accept all of "
+    "them, for good. "
+)
 LENGTH = 60
 
 
 def corpus(count: int, seed: int = 0) -> pa.Table:
-    """Return texts of which a third are near-duplicates of others, and half share one of three passages."""
+    """Return texts of which a third are near-duplicates of others, and half share one of three
+    passages.
+    """
     chance = random.Random(seed)
     texts: list[str] = []
     for number in range(count):
@@ -34,20 +49,31 @@ def corpus(count: int, seed: int = 0) -> pa.Table:
             texts.append(f"{chance.choice(texts)} Once more.")
             continue
         words = [f"{chance.choice('bcdfgh')}{chance.randrange(10**6)}" for _ in range(60)]
-        words.insert(chance.randrange(60), chance.choice([f"{kind}{NOTICE}" for kind in "abc"] + ["", "", ""]))
+        words.insert(
+            chance.randrange(60),
+            chance.choice([f"{kind}{NOTICE}" for kind in "abc"] + ["", "", ""]),
+        )
         texts.append(" ".join(words))
     texts[-1] = NOTICE[3:80]  # is in others
-    return pa.table({"id": [f"d{number}" for number in range(count)], "text": texts, "n": range(count)})
+    return pa.table(
+        {"id": [f"d{number}" for number in range(count)], "text": texts, "n": range(count)}
+    )
 
 
 def in_two_runs(source, **options) -> tuple[pa.Table, neardup.PassageRemoval]:
     """Remove documents, then passages of those that were kept."""
     first = neardup.dedup(source, **options)
-    return first.removed, neardup.remove_passages(first.kept, min_length=LENGTH, against=options.get("against"))
+    return first.removed, neardup.remove_passages(
+        first.kept, min_length=LENGTH, against=options.get("against")
+    )
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
-@pytest.mark.parametrize("options", [{}, {"keep": "last", "threshold": 0.9}, {"against": True}], ids=str)
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"keep": "last", "threshold": 0.9}, {"against": True}], ids=str
+)
 def test_both_in_one_run_are_both_one_after_the_other(seed, options):
     source = corpus(120, seed)
     if "against" in options:
@@ -80,14 +106,18 @@ def test_files_keep_their_formats_and_the_report_repeats_the_run(tmp_path):
             str(tmp_path / "two"),
         ],
     ):
-        result = CliRunner().invoke(cli, ["passages" if "two" in arguments[-1] else "dedup", *arguments])
+        result = CliRunner().invoke(
+            cli, ["passages" if "two" in arguments[-1] else "dedup", *arguments]
+        )
         assert result.exit_code == 0
         assert ("passages.html" in result.output) == (arguments[-1][-5:] in ("/both", "again"))
     for folder in ("both", "again"):
         texts, table = (tmp_path / folder / "kept" / name.name for name in names)
         assert texts.read_bytes() == (tmp_path / "two/kept" / names[0].name).read_bytes()
         assert pq.read_table(table).equals(pq.read_table(tmp_path / "two/kept" / names[1].name))
-    assert (tmp_path / "both/removed.parquet").read_bytes() == (tmp_path / "one/removed.parquet").read_bytes()
+    assert (tmp_path / "both/removed.parquet").read_bytes() == (
+        tmp_path / "one/removed.parquet"
+    ).read_bytes()
     passages = pq.read_table(tmp_path / "both/passages.parquet")
     assert set(passages["source_file"].to_pylist()) <= {str(name) for name in names}
 
@@ -97,7 +127,9 @@ def test_the_report_leads_to_the_page_of_the_passages(tmp_path, browser: Browser
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert report["passages"]["settings"]["min_length"] == LENGTH
     browser.show(tmp_path / "out/report.html")
-    assert browser.run("document.querySelector('#passages a').getAttribute('href')") == "passages.html"
+    assert (
+        browser.run("document.querySelector('#passages a').getAttribute('href')") == "passages.html"
+    )
     browser.show(tmp_path / "out/passages.html")
     assert browser.run("document.querySelectorAll('.pairs > li').length") == 2
     assert browser.errors == []
@@ -146,12 +178,13 @@ class Killer:
             if self.left <= 0: os.kill(os.getpid(), signal.SIGKILL)
     def end(self, stage, seconds): pass
 neardup.dedup(sys.argv[1], passages=60, output=sys.argv[2], batch_rows=3, threads=2, resume=True, progress=Killer())
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("stage", "after"), [("read", 100), ("passages", 1), ("passages", 700), ("passages", 1100), ("write", 300)]
+    ("stage", "after"),
+    [("read", 100), ("passages", 1), ("passages", 700), ("passages", 1100), ("write", 300)],
 )
 def test_a_run_that_is_killed_resumes_to_the_same_answer(tmp_path, stage, after):
     path, out, expected = (tmp_path / name for name in ("in.parquet", "out", "expected"))

@@ -8,14 +8,21 @@ import pytest
 
 import neardup
 
-NOTICE = "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you accept all of them. "
+NOTICE = (
+    "We use cookies to give you the best experience on our site. Déjà vu? If you go on, you "
+    "accept all of them. "
+)
 LINES = "\n".join(f"Line {number} is short." for number in range(9))
 THAI = "".join(random.Random(1).choices("กขคงจชตนมรสห", k=80))
 
 
 def kept_of_second(first: str, second: str, cut_at: str = "word") -> str:
     """Return what stays of the second text, whose copy of a passage is cut."""
-    return neardup.remove_passages([first, second], min_length=60, cut_at=cut_at).kept["text"][1].as_py()
+    return (
+        neardup.remove_passages([first, second], min_length=60, cut_at=cut_at)
+        .kept["text"][1]
+        .as_py()
+    )
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "\u3000", " \t"])
@@ -41,9 +48,17 @@ def test_a_word_of_64_characters_is_not_divided_and_of_a_longer_one_no_character
 
 @pytest.mark.parametrize(
     ("cut_at", "more"),
-    [("word", " More."), ("sentence", " More."), ("sentence", "\nMore."), ("line", "\nMore."), ("line", "\r\nMore.")],
+    [
+        ("word", " More."),
+        ("sentence", " More."),
+        ("sentence", "\nMore."),
+        ("line", "\nMore."),
+        ("line", "\r\nMore."),
+    ],
 )
-def test_the_last_unit_is_cut_although_its_first_copy_ends_the_text_or_other_blanks_follow_there(cut_at, more):
+def test_the_last_unit_is_cut_although_its_first_copy_ends_the_text_or_other_blanks_follow_there(
+    cut_at, more
+):
     assert kept_of_second(LINES, LINES + more, cut_at) == more
     assert kept_of_second(f"{LINES}\t\tOther.", LINES + more, cut_at) == more
     assert kept_of_second(LINES, f"More.\n{LINES}", cut_at) == "More.\n"
@@ -57,7 +72,9 @@ def test_the_last_unit_is_cut_although_its_first_copy_ends_the_text_or_other_bla
         ("line", " and last", "Line 9 is short and last"),
     ],
 )
-def test_a_unit_that_goes_on_in_this_text_stays_although_its_first_copy_ends_the_text(cut_at, more, kept):
+def test_a_unit_that_goes_on_in_this_text_stays_although_its_first_copy_ends_the_text(
+    cut_at, more, kept
+):
     text = f"{LINES}\nLine 9 is short"
     assert kept_of_second(text, text + more, cut_at) == kept
 

@@ -58,7 +58,8 @@ def test_the_bytes_of_an_index_are_those_of_the_plan(case, real_texts, tmp_path)
     ).parts
     measured = {"documents": stored["documents_bytes"] / 1500, "keys": stored["keys_bytes"] / 1500}
     planned = (parts["fingerprints"] + parts["features"] + parts["texts"]) / 1500
-    # A text compresses as well as it does; arrays are aligned, and files have headers, which small indexes show.
+    # A text compresses as well as it does; arrays are aligned, and files have headers, which small
+    # indexes show.
     assert planned == pytest.approx(measured["documents"], rel=0.25 if storage == "text" else 0.08)
     assert parts["keys"] / 1500 == pytest.approx(measured["keys"], rel=0.15)
 
@@ -84,11 +85,17 @@ def test_an_estimate_out_of_limits_is_refused():
         plan(documents=1e8, engine="index", storage="fingerprints")
     with pytest.raises(InputError, match="documents must be a number from 1 to 1e15: got 0"):
         plan(documents=0)
-    with pytest.raises(SettingError, match="engine must be one of local, spark, index, memory: got 'dask'"):
+    with pytest.raises(
+        SettingError, match="engine must be one of local, spark, index, memory: got 'dask'"
+    ):
         plan(documents=1, engine="dask")
-    with pytest.raises(SettingError, match=r"method must be one of simhash, .* or SimHash\(\.\.\.\): got MinHash\."):
+    with pytest.raises(
+        SettingError, match=r"method must be one of simhash, .* or SimHash\(\.\.\.\): got MinHash\."
+    ):
         plan(documents=1, engine="memory")
-    with pytest.raises(SettingError, match=r"method must be one of minhash, .* or MinHash\(\.\.\.\): got SimHash\."):
+    with pytest.raises(
+        SettingError, match=r"method must be one of minhash, .* or MinHash\(\.\.\.\): got SimHash\."
+    ):
         plan(documents=1, engine="spark", method="simhash")
 
 
@@ -103,14 +110,23 @@ def test_an_estimate_out_of_limits_is_refused():
 )
 def test_the_command_prints_what_the_library_returns(method, options):
     estimate = plan(documents=1e8, method=method, **options)
-    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    words = [
+        word
+        for name, value in options.items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
     command = ["plan", "--documents", "1e8", "--method", method, *words]
     record = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
-    assert (record["disk_bytes"], record["memory_bytes"]) == (estimate.disk_bytes, estimate.memory_bytes)
+    assert (record["disk_bytes"], record["memory_bytes"]) == (
+        estimate.disk_bytes,
+        estimate.memory_bytes,
+    )
     assert {name: record[name] for name in vars(estimate) if name not in ("bands", "curve")} == {
         name: value for name, value in vars(estimate).items() if name not in ("bands", "curve")
     }
-    assert (record.get("num_bands"), record.get("rows_per_band")) == (estimate.bands or (None, None))
+    assert (record.get("num_bands"), record.get("rows_per_band")) == (
+        estimate.bands or (None, None)
+    )
     assert [tuple(point) for point in record["curve"]] == list(estimate.curve)
     assert "100,000,000" in CliRunner().invoke(cli, command).stdout
 
@@ -119,13 +135,19 @@ def test_the_command_prints_what_the_library_returns(method, options):
     ("options", "told"),
     [
         (("--engine", "index"), "Missing option '--documents'"),
-        (("--engine", "index", "--documents", "1e6", "--max-distance", "2"), "--max-distance belongs to --method"),
+        (
+            ("--engine", "index", "--documents", "1e6", "--max-distance", "2"),
+            "--max-distance belongs to --method",
+        ),
         (
             ("--engine", "index", "--documents", "1e6", "--memory-bytes", "4e9"),
             "memory_bytes goes with engine='memory'",
         ),
         (("--documents", "1e6", "--storage", "text"), r"or use --engine index"),
-        (("--documents", "1e6", "--engine", "spark", "--plot", "a.svg"), "plot goes with engine='local'"),
+        (
+            ("--documents", "1e6", "--engine", "spark", "--plot", "a.svg"),
+            "plot goes with engine='local'",
+        ),
     ],
 )
 def test_options_without_effect_are_refused(options, told):
@@ -146,7 +168,9 @@ def test_fingerprints_in_memory_have_the_fastest_blocks_that_fit_or_those_of_the
 
 
 def test_too_little_memory_is_refused_with_what_fits():
-    with pytest.raises(SettingError, match=r"This memory is enough for [\d,]+ fingerprints") as caught:
+    with pytest.raises(
+        SettingError, match=r"This memory is enough for [\d,]+ fingerprints"
+    ) as caught:
         plan(documents=2**34, method="simhash", engine="memory", memory_bytes=2**32)
     (fits,) = re.findall(r"enough for ([\d,]+) fingerprints", str(caught.value))
     most = int(fits.replace(",", ""))
@@ -163,13 +187,24 @@ def test_the_table_of_the_documentation_is_that_of_the_plan():
         "SimHash, `confirm=hamming`": SimHash(confirm="hamming"),
     }
     for name, method in methods.items():
-        levels = ("features", "text") if method_of(method).confirms_sets else ("fingerprints", "features", "text")
-        sizes = [plan(documents=1e7, engine="index", method=method, storage=level).disk_bytes for level in levels]
+        levels = (
+            ("features", "text")
+            if method_of(method).confirms_sets
+            else ("fingerprints", "features", "text")
+        )
+        sizes = [
+            plan(documents=1e7, engine="index", method=method, storage=level).disk_bytes
+            for level in levels
+        ]
         cells = ["-"] * (3 - len(sizes)) + [f"{size / 1e7:,.0f}" for size in sizes]
         assert f"| {name} | {' | '.join(cells)} |" in page
 
 
-@pytest.mark.parametrize(("documents", "num_blocks"), [(1_000, 4), (100_000_000, 4), (1_000_000_000, 5)])
-def test_an_index_has_the_fewest_tables_whose_look_ups_take_less_than_a_fifth_of_a_query(documents, num_blocks):
+@pytest.mark.parametrize(
+    ("documents", "num_blocks"), [(1_000, 4), (100_000_000, 4), (1_000_000_000, 5)]
+)
+def test_an_index_has_the_fewest_tables_whose_look_ups_take_less_than_a_fifth_of_a_query(
+    documents, num_blocks
+):
     with Index.create("memory:", method=SimHash(), expected_documents=documents) as index:
         assert index.method.num_blocks == num_blocks

@@ -14,7 +14,10 @@ from neardup.cli.main import cli
 from neardup.errors import InputError, OutputError
 
 WORDS = [f"w{i}" for i in range(40)]
-TEXTS = [" ".join([*WORDS[: 40 - changed], *(f"x{i}" for i in range(changed))]) for changed in (0, 1, 2, 4, 20)]
+TEXTS = [
+    " ".join([*WORDS[: 40 - changed], *(f"x{i}" for i in range(changed))])
+    for changed in (0, 1, 2, 4, 20)
+]
 METHOD = neardup.MinHash(ngram=1, threshold=0.6, num_bands=32, rows_per_band=1)
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -30,7 +33,11 @@ def test_a_result_plots_the_similarities_of_its_removals(tmp_path: Path) -> None
     result = neardup.dedup(TEXTS, method=METHOD)
     drawing = result.plot(tmp_path / "plot.svg")
     shown = [title for title in titles(drawing) if not title.endswith(": 0")]
-    assert sum(int(title.rsplit(": ", 1)[1]) for title in shown) == result.report["counts"]["removed"] == 3
+    assert (
+        sum(int(title.rsplit(": ", 1)[1]) for title in shown)
+        == result.report["counts"]["removed"]
+        == 3
+    )
     assert (tmp_path / "plot.svg").read_text(encoding="utf-8") == drawing + "\n"
     assert drawing._repr_html_() == drawing
     result.plot(tmp_path / "plot.svg")  # an existing file is replaced
@@ -45,7 +52,11 @@ def test_without_a_similarity_the_distances_are_plotted() -> None:
 
 def test_a_plot_of_another_limit_shows_its_removals() -> None:
     result = neardup.dedup(TEXTS, method=METHOD, rethreshold=True).rethreshold(0.9)
-    assert sum(int(title.rsplit(": ", 1)[1]) for title in titles(result.plot())) == result.removed.num_rows == 2
+    assert (
+        sum(int(title.rsplit(": ", 1)[1]) for title in titles(result.plot()))
+        == result.removed.num_rows
+        == 2
+    )
 
 
 def test_there_is_no_plot_without_near_duplicates_or_of_another_format(tmp_path: Path) -> None:
@@ -70,13 +81,17 @@ def test_a_sweep_plots_the_removals_at_each_threshold(tmp_path: Path) -> None:
 def test_the_command_writes_the_plot_of_a_sweep(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("\n".join(TEXTS))
     plot = tmp_path / "plot.svg"
-    result = CliRunner().invoke(cli, ["sweep", str(tmp_path / "in.txt"), "--ngram", "1", "--plot", str(plot)])
+    result = CliRunner().invoke(
+        cli, ["sweep", str(tmp_path / "in.txt"), "--ngram", "1", "--plot", str(plot)]
+    )
     assert result.exit_code == 0, result.output
     assert len(titles(plot.read_text())) == 10
 
 
 def test_a_notebook_shows_results_escaped() -> None:
-    table = pa.table({"text": [*TEXTS], "id": [f"<img src=x{i} onerror=alert()>" for i in range(len(TEXTS))]})
+    table = pa.table(
+        {"text": [*TEXTS], "id": [f"<img src=x{i} onerror=alert()>" for i in range(len(TEXTS))]}
+    )
     pairs = neardup.find_pairs(table, method=METHOD)
     html = pairs._repr_html_()
     assert "<img" not in html
@@ -86,7 +101,10 @@ def test_a_notebook_shows_results_escaped() -> None:
     sweep = neardup.sweep(table, thresholds=[0.5], method=METHOD)
     assert "<svg" in sweep._repr_html_()
     assert "<td>3</td>" in sweep._repr_html_()
-    for plan in (neardup.plan(documents=1e6), neardup.plan(documents=1e6, method="simhash", engine="memory")):
+    for plan in (
+        neardup.plan(documents=1e6),
+        neardup.plan(documents=1e6, method="simhash", engine="memory"),
+    ):
         assert plan._repr_html_().startswith("<p>1,000,000 documents: ")
         assert ("<svg" in plan._repr_html_()) == (plan.bands is not None)
 

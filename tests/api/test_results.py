@@ -18,7 +18,11 @@ from neardup.settings import run
 from neardup.settings.constraints import constraints_of
 from neardup.settings.run import IndexSettings, Storage
 
-TEXTS = ["one two three four five six", "One two three four five six!", "another text about something else"]
+TEXTS = [
+    "one two three four five six",
+    "One two three four five six!",
+    "another text about something else",
+]
 LABELLED = pa.table({"text": TEXTS, "cluster": ["1", "1", "2"]})
 
 
@@ -67,7 +71,17 @@ def test_results_can_be_pickled(name, tmp_path, monkeypatch):
     again = pickle.loads(pickle.dumps(result))
     assert type(again) is type(result)
     assert repr(again) == repr(result)
-    for attribute in ("removed", "pairs", "documents", "clusters", "kept", "mask", "values", "report", "left_passages"):
+    for attribute in (
+        "removed",
+        "pairs",
+        "documents",
+        "clusters",
+        "kept",
+        "mask",
+        "values",
+        "report",
+        "left_passages",
+    ):
         if hasattr(result, attribute):
             assert shown(getattr(again, attribute)) == shown(getattr(result, attribute)), attribute
 
@@ -83,7 +97,11 @@ def test_results_can_be_pickled(name, tmp_path, monkeypatch):
 )
 def test_the_accepted_names_of_an_option_are_its_type(settings, types):
     hints = typing.get_type_hints(settings)
-    named = {field.name for field in dataclasses.fields(settings) if constraints_of(settings)[field.name].choices}
+    named = {
+        field.name
+        for field in dataclasses.fields(settings)
+        if constraints_of(settings)[field.name].choices
+    }
     assert named - {"keep"} == types.keys()
     for name, kind in types.items():
         assert hints[name] == kind
@@ -91,7 +109,9 @@ def test_the_accepted_names_of_an_option_are_its_type(settings, types):
 
 
 def test_documents_without_an_id_repeat_none():
-    table = pa.table({"id": pa.array([None, None, "x"], pa.string()), "text": ["a b c", "d e f", "g h i"]})
+    table = pa.table(
+        {"id": pa.array([None, None, "x"], pa.string()), "text": ["a b c", "d e f", "g h i"]}
+    )
     assert neardup.dedup(table).report["warnings"] == []
     assert neardup.dedup(table, id_column="id").report["counts"]["kept"] == 3
 

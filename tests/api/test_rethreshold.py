@@ -1,4 +1,6 @@
-"""`Deduplication.rethreshold` answers as a new run at a stricter limit; `least_similar` shows the weakest removals."""
+"""`Deduplication.rethreshold` answers as a new run at a stricter limit; `least_similar` shows the
+weakest removals.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,34 @@ def assert_same(result: neardup.Deduplication, fresh: neardup.Deduplication) -> 
     assert result.pairs.equals(fresh.pairs)
     assert result.kept.equals(fresh.kept)
     assert result.mask.tolist() == fresh.mask.tolist()
-    for part in ("settings", "method", "inputs", "removed_by_inputs", "similarities", "distances", "cluster_sizes"):
+    for part in (
+        "settings",
+        "method",
+        "inputs",
+        "removed_by_inputs",
+        "similarities",
+        "distances",
+        "cluster_sizes",
+    ):
         assert result.report[part] == fresh.report[part], part
     assert result.report["by_value"] == fresh.report["by_value"]
-    counts = [{name: n for name, n in each.report["counts"].items() if name not in SEARCH} for each in (result, fresh)]
+    counts = [
+        {name: n for name, n in each.report["counts"].items() if name not in SEARCH}
+        for each in (result, fresh)
+    ]
     assert counts[0] == counts[1]
 
 
 def limits_of(method: MethodSettings, limit: float) -> MethodSettings:
     """Return a method at another limit."""
-    return replace(method, **{"max_distance" if isinstance(method, neardup.SimHash) else "threshold": limit})
+    return replace(
+        method, **{"max_distance" if isinstance(method, neardup.SimHash) else "threshold": limit}
+    )
 
 
-def again(result: neardup.Deduplication, limit: float, method: MethodSettings) -> neardup.Deduplication:
+def again(
+    result: neardup.Deduplication, limit: float, method: MethodSettings
+) -> neardup.Deduplication:
     """Return the result at another limit."""
     return (
         result.rethreshold(max_distance=int(limit))
@@ -85,9 +102,19 @@ def test_the_answer_is_that_of_a_new_run_row_for_row(method, limits, options) ->
 
 
 @pytest.mark.slow
-@given(corpora.corpora(), corpora.corpora(), corpora.methods(), st.floats(0, 1), st.sampled_from(["first", "shortest"]))
-def test_the_answer_is_that_of_the_oracle_at_the_higher_threshold(against, texts, method, share, keep) -> None:
-    """The bands are given, so that the oracle, which applies them too, finds the pairs of a new run."""
+@given(
+    corpora.corpora(),
+    corpora.corpora(),
+    corpora.methods(),
+    st.floats(0, 1),
+    st.sampled_from(["first", "shortest"]),
+)
+def test_the_answer_is_that_of_the_oracle_at_the_higher_threshold(
+    against, texts, method, share, keep
+) -> None:
+    """The bands are given, so that the oracle, which applies them too, finds the pairs of a new
+    run.
+    """
     result = runs.run(texts, method, against=against, keep=keep, rethreshold=True)
     assert runs.answer_of(result) == runs.expected(texts, method, against=against, keep=keep)
     higher = method.threshold + share * (1 - method.threshold)
@@ -97,10 +124,14 @@ def test_the_answer_is_that_of_the_oracle_at_the_higher_threshold(against, texts
 
 @pytest.mark.parametrize("confirm", ["hamming", "jaccard"])
 def test_fingerprints_beside_an_earlier_collection_decide_as_in_a_new_run(confirm) -> None:
-    """Of known documents with one fingerprint a new run lists the earliest only; `pairs` here has all of them."""
+    """Of known documents with one fingerprint a new run lists the earliest only; `pairs` here has
+    all of them.
+    """
     old, new = corpora.random_texts(5, 60), corpora.random_texts(6, 150)
     options = {"against": old, "max_bucket_size": 1000}
-    methods = [neardup.SimHash(max_distance=distance, confirm=confirm, ngram=1) for distance in (12, 6, 1)]
+    methods = [
+        neardup.SimHash(max_distance=distance, confirm=confirm, ngram=1) for distance in (12, 6, 1)
+    ]
     result = neardup.dedup(new, method=methods[0], rethreshold=True, **options)
     for method in methods:
         fresh = neardup.dedup(new, method=method, **options)
@@ -110,11 +141,20 @@ def test_fingerprints_beside_an_earlier_collection_decide_as_in_a_new_run(confir
         assert listed == found if confirm == "jaccard" else listed <= found
 
 
-@pytest.mark.parametrize("against", [(), ("w1 w2 w3 w4", "w1 w2 w5 w6", "w1 w2 w7 w8", "w1 w2 w9 w0")])
-def test_documents_that_a_full_bucket_leaves_out_are_those_of_a_run_that_keeps_no_pairs(against) -> None:
-    texts, method = corpora.random_texts(3, 300), neardup.MinHash(ngram=1, threshold=0.3, **ALL_FOUND)
+@pytest.mark.parametrize(
+    "against", [(), ("w1 w2 w3 w4", "w1 w2 w5 w6", "w1 w2 w7 w8", "w1 w2 w9 w0")]
+)
+def test_documents_that_a_full_bucket_leaves_out_are_those_of_a_run_that_keeps_no_pairs(
+    against,
+) -> None:
+    texts, method = (
+        corpora.random_texts(3, 300),
+        neardup.MinHash(ngram=1, threshold=0.3, **ALL_FOUND),
+    )
     options = {"against": list(against), "max_bucket_size": 3}
-    plain, result = (neardup.dedup(texts, method=method, rethreshold=each, **options) for each in (False, True))
+    plain, result = (
+        neardup.dedup(texts, method=method, rethreshold=each, **options) for each in (False, True)
+    )
     assert 0 < plain.report["bound"]["documents"] < len(texts) - plain.removed.num_rows
     assert result.report["bound"] == plain.report["bound"]
     stricter = result.rethreshold(0.9)
@@ -128,19 +168,27 @@ def test_a_document_that_only_a_lower_threshold_removes_is_compared_at_the_highe
     texts = [" ".join(each) for each in (words, middle, far)]
     method = neardup.MinHash(ngram=1, threshold=0.6, **ALL_FOUND)
     result = neardup.dedup(texts, method=method, rethreshold=True)
-    assert result.removed["kept_id"].to_pylist() == ["0", "0"]  # they share 17 of 23 words, and 16 of 24
+    assert result.removed["kept_id"].to_pylist() == [
+        "0",
+        "0",
+    ]  # they share 17 of 23 words, and 16 of 24
     stricter = result.rethreshold(0.8)
-    assert stricter.removed.select(["id", "kept_id"]).to_pylist() == [{"id": "2", "kept_id": "1"}]  # 19 of 21
+    assert stricter.removed.select(["id", "kept_id"]).to_pylist() == [
+        {"id": "2", "kept_id": "1"}
+    ]  # 19 of 21
 
 
 def test_an_answer_can_be_asked_again_down_to_the_limit_of_the_run() -> None:
     texts = corpora.random_texts(1)
-    result = neardup.dedup(texts, method=neardup.MinHash(ngram=2, threshold=0.4, **ALL_FOUND), rethreshold=True)
+    result = neardup.dedup(
+        texts, method=neardup.MinHash(ngram=2, threshold=0.4, **ALL_FOUND), rethreshold=True
+    )
     stricter = result.rethreshold(0.6)
     assert_same(stricter.rethreshold(0.8), result.rethreshold(0.8))
     assert_same(stricter.rethreshold(0.5), result.rethreshold(0.5))
     with pytest.raises(
-        SettingError, match=r"as strict as that of the run, threshold=0.4: got threshold=0.3. Run dedup"
+        SettingError,
+        match=r"as strict as that of the run, threshold=0.4: got threshold=0.3. Run dedup",
     ):
         stricter.rethreshold(0.3)
 
@@ -148,11 +196,27 @@ def test_an_answer_can_be_asked_again_down_to_the_limit_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("options", "limits", "message"),
     [
-        ({}, {"threshold": 0.9}, r"rethreshold needs the pairs of removed documents: got threshold=0.9"),
-        ({"rethreshold": True}, {}, r"rethreshold takes threshold with this method: got .*'threshold': None"),
-        ({"rethreshold": True}, {"max_distance": 2}, r"takes threshold with this method: got .*'max_distance': 2"),
+        (
+            {},
+            {"threshold": 0.9},
+            r"rethreshold needs the pairs of removed documents: got threshold=0.9",
+        ),
+        (
+            {"rethreshold": True},
+            {},
+            r"rethreshold takes threshold with this method: got .*'threshold': None",
+        ),
+        (
+            {"rethreshold": True},
+            {"max_distance": 2},
+            r"takes threshold with this method: got .*'max_distance': 2",
+        ),
         ({"rethreshold": True}, {"threshold": 1.5}, r"threshold must be .* got 1.5"),
-        ({"rethreshold": True, "method": "simhash"}, {"max_distance": 4}, r"max_distance=3: got max_distance=4"),
+        (
+            {"rethreshold": True, "method": "simhash"},
+            {"max_distance": 4},
+            r"max_distance=3: got max_distance=4",
+        ),
     ],
 )
 def test_a_limit_that_the_pairs_do_not_reach_is_refused(options, limits, message) -> None:
@@ -170,24 +234,34 @@ def test_a_limit_that_the_pairs_do_not_reach_is_refused(options, limits, message
     ],
 )
 def test_a_run_whose_pairs_do_not_decide_is_refused(options, given) -> None:
-    with pytest.raises(SettingError, match=rf"rethreshold=True keeps pairs.* got .*{given}\. Leave rethreshold out"):
+    with pytest.raises(
+        SettingError, match=rf"rethreshold=True keeps pairs.* got .*{given}\. Leave rethreshold out"
+    ):
         neardup.dedup(["a text"], rethreshold=True, **options)
 
 
 def test_a_measure_that_depends_on_the_order_is_refused() -> None:
     method = neardup.MinHash(similarity="containment")
-    with pytest.raises(SettingError, match="rethreshold=True compares documents in both directions: got similarity"):
+    with pytest.raises(
+        SettingError, match="rethreshold=True compares documents in both directions: got similarity"
+    ):
         neardup.dedup(["a b c d e f"], method=method, rethreshold=True)
 
 
 def test_a_threshold_in_the_place_of_true_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"rethreshold must be True or False: got 0.9. Pass the other thresholds to"):
+    with pytest.raises(
+        SettingError,
+        match=r"rethreshold must be True or False: got 0.9. Pass the other thresholds to",
+    ):
         neardup.dedup(["a text"], rethreshold=0.9)
 
 
 def test_the_output_of_the_run_is_that_without_the_pairs(tmp_path: Path) -> None:
     texts = corpora.random_texts(2)
-    results = [neardup.dedup(texts, output=tmp_path / str(keeps), rethreshold=keeps) for keeps in (False, True)]
+    results = [
+        neardup.dedup(texts, output=tmp_path / str(keeps), rethreshold=keeps)
+        for keeps in (False, True)
+    ]
     assert results[0].removed.equals(results[1].removed)
     for name in ("removed.parquet", "rejected.jsonl"):
         assert (tmp_path / "False" / name).read_bytes() == (tmp_path / "True" / name).read_bytes()
@@ -196,7 +270,10 @@ def test_the_output_of_the_run_is_that_without_the_pairs(tmp_path: Path) -> None
 
 def test_the_least_similar_removals_come_first_with_both_texts(tmp_path: Path) -> None:
     words = [f"w{i}" for i in range(20)]
-    texts = [" ".join([*words[: 20 - changed], *(f"x{i}" for i in range(changed))]) for changed in (0, 1, 4, 2)]
+    texts = [
+        " ".join([*words[: 20 - changed], *(f"x{i}" for i in range(changed))])
+        for changed in (0, 1, 4, 2)
+    ]
     (tmp_path / "in.txt").write_text("\n".join([*texts, texts[0].upper()]))
     method = neardup.MinHash(ngram=1, threshold=0.5, **ALL_FOUND)
     result = neardup.dedup(str(tmp_path / "in.txt"), method=method)
@@ -210,7 +287,9 @@ def test_the_least_similar_removals_come_first_with_both_texts(tmp_path: Path) -
     )
     (tmp_path / "in.txt").unlink()
     assert [row["text"] for row in result.least_similar(2).to_pylist()] == [None, None]
-    with pytest.raises(InputError, match=r"Cannot open .*in\.txt: it is no longer there"):  # no table without its rows
+    with pytest.raises(
+        InputError, match=r"Cannot open .*in\.txt: it is no longer there"
+    ):  # no table without its rows
         _ = result.kept
 
 
@@ -218,7 +297,9 @@ def test_the_least_similar_fingerprints_are_the_farthest() -> None:
     texts = corpora.random_texts(4)
     method = neardup.SimHash(ngram=1, max_distance=10, confirm="hamming")
     result = neardup.dedup(texts, method=method)
-    assert result.least_similar(1)["distance"].to_pylist() == [max(result.removed["distance"].to_pylist())]
+    assert result.least_similar(1)["distance"].to_pylist() == [
+        max(result.removed["distance"].to_pylist())
+    ]
 
 
 def test_the_texts_of_an_index_are_not_read_again() -> None:
@@ -233,7 +314,9 @@ def test_the_texts_of_an_index_are_not_read_again() -> None:
 def test_the_number_of_removals_is_a_whole_one(tmp_path: Path, count) -> None:
     with pytest.raises(InputError, match=r"n must be a number of removals, 1 or more: got"):
         neardup.dedup(["a text"]).least_similar(count)
-    with pytest.raises(SettingError, match=r"least_similar is not in the result: got tables=False. Use tables=True"):
+    with pytest.raises(
+        SettingError, match=r"least_similar is not in the result: got tables=False. Use tables=True"
+    ):
         neardup.dedup(["a text"], tables=False, output=tmp_path / "out").least_similar()
 
 

@@ -1,4 +1,6 @@
-"""A sweep counts what dedup removes at each of several thresholds, and shows examples on both sides of each."""
+"""A sweep counts what dedup removes at each of several thresholds, and shows examples on both sides
+of each.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from neardup.errors import SettingError
 
 TEXT = "a long text of which the end differs more and more from that of the first one"
 WORDS = [*TEXT.split(" ")]
-TEXTS = [" ".join([*WORDS[: len(WORDS) - i], *(f"other{i}" for _ in range(i))]) for i in range(0, 8, 2)]
+TEXTS = [
+    " ".join([*WORDS[: len(WORDS) - i], *(f"other{i}" for _ in range(i))]) for i in range(0, 8, 2)
+]
 TEXTS += [TEXTS[0].upper(), "something else altogether that nobody has said"]
 
 
@@ -26,7 +30,9 @@ def test_the_counts_are_those_of_dedup() -> None:
     result = neardup.sweep(TEXTS, thresholds=limits, method=neardup.MinHash(ngram=2))
     assert result.counts["threshold"].to_pylist() == sorted(limits)
     for row in result.counts.to_pylist():
-        counts = neardup.dedup(TEXTS, method=neardup.MinHash(ngram=2, threshold=row["threshold"])).report["counts"]
+        counts = neardup.dedup(
+            TEXTS, method=neardup.MinHash(ngram=2, threshold=row["threshold"])
+        ).report["counts"]
         assert (row["kept"], row["removed"], row["removed_exact"]) == (
             counts["kept"],
             counts["removed"],
@@ -50,11 +56,15 @@ def test_one_reading_gives_the_rows_of_a_run_at_each_threshold(settings, keep, r
     options = {"keep": keep, "within": "group"}
     limits = [0.4, 0.6, 0.65, 0.9, 1.0]
     result = neardup.sweep(table, thresholds=limits, method=settings, **options)
-    runs = [neardup.dedup(table, method=replace(settings, threshold=limit), **options) for limit in limits]
-    counts = [run.report["counts"] for run in runs]
-    assert [[row[name] for name in ("kept", "removed", "removed_exact")] for row in result.counts.to_pylist()] == [
-        [count[name] for name in ("kept", "removed", "removed_exact")] for count in counts
+    runs = [
+        neardup.dedup(table, method=replace(settings, threshold=limit), **options)
+        for limit in limits
     ]
+    counts = [run.report["counts"] for run in runs]
+    assert [
+        [row[name] for name in ("kept", "removed", "removed_exact")]
+        for row in result.counts.to_pylist()
+    ] == [[count[name] for name in ("kept", "removed", "removed_exact")] for count in counts]
     removed = {
         limit: {(row["id"], row["kept_id"], row["similarity"]) for row in run.removed.to_pylist()}
         for limit, run in zip(limits, runs, strict=True)
@@ -77,11 +87,15 @@ def test_an_example_goes_at_its_threshold_and_stays_at_the_next() -> None:
 
 def test_the_closest_miss_of_the_first_threshold_is_shown() -> None:
     texts = ["one two three four five six seven eight", "one two three four five six seven nine"]
-    (example,) = neardup.sweep(texts, thresholds=[0.61], method=neardup.MinHash(recall=0.999)).examples
+    (example,) = neardup.sweep(
+        texts, thresholds=[0.61], method=neardup.MinHash(recall=0.999)
+    ).examples
     assert (example.removed_at, example.kept_at, round(example.similarity, 2)) == (None, 0.61, 0.6)
 
 
-def test_the_command_prints_counts_and_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_counts_and_differences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     command = ["sweep", "in.txt", "--thresholds", "0.3,0.6", "--ngram", "2"]
@@ -101,7 +115,10 @@ def test_the_command_names_the_documents_and_says_that_only_the_beginning_of_lon
     words = [f"word{i}" for i in range(1000)]
     Path("in.txt").write_text(f"{' '.join(words)}\n{' '.join(words[:950])}\n")
     shown = CliRunner().invoke(cli, ["sweep", "in.txt", "--thresholds", "0.8"]).stdout
-    assert "only the beginning of each is compared here.\n- 1\n+ 0 (kept)\n  No passage differs." in shown
+    assert (
+        "only the beginning of each is compared here.\n- 1\n+ 0 (kept)\n  No passage differs."
+        in shown
+    )
 
 
 def test_thresholds_are_a_range_or_a_list() -> None:
@@ -111,7 +128,9 @@ def test_thresholds_are_a_range_or_a_list() -> None:
         with pytest.raises(SettingError, match=r"must be a range or numbers separated by commas"):
             parse_thresholds(wrong)
     for limits in ([], [0], [1.5]):
-        with pytest.raises(SettingError, match=r"thresholds must be 1 to 50 numbers above 0 and at most 1"):
+        with pytest.raises(
+            SettingError, match=r"thresholds must be 1 to 50 numbers above 0 and at most 1"
+        ):
             neardup.sweep(["a"], thresholds=limits)
     with pytest.raises(SettingError, match="method must be one of minhash, "):
         neardup.sweep(["a"], method="simhash")
@@ -124,12 +143,19 @@ def test_a_range_has_its_start_its_steps_and_its_end():
 
 
 def test_the_lowest_threshold_may_be_the_lowest_that_bands_can_find():
-    swept = neardup.sweep(["a b c d e f"] * 3, method=neardup.method(noise=0.1), thresholds=[0.1, 0.2])
+    swept = neardup.sweep(
+        ["a b c d e f"] * 3, method=neardup.method(noise=0.1), thresholds=[0.1, 0.2]
+    )
     assert swept.counts["removed"].to_pylist() == [2, 2]
 
 
 def test_the_suggestion_compares_within_a_column_as_the_counts_do():
-    texts = [f"{place} word{place} text{place} of the same {place} group number{place} here" for place in range(40)]
-    table = pa.table({"text": [f"{text} {lang}" for text in texts for lang in "ab"], "lang": list("ab") * 40})
+    texts = [
+        f"{place} word{place} text{place} of the same {place} group number{place} here"
+        for place in range(40)
+    ]
+    table = pa.table(
+        {"text": [f"{text} {lang}" for text in texts for lang in "ab"], "lang": list("ab") * 40}
+    )
     assert neardup.sweep(table).suggestion.levels[0].documents == 80
     assert not neardup.sweep(table, within="lang").suggestion.levels

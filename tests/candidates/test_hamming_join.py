@@ -1,4 +1,6 @@
-"""All pairs within a Hamming distance are those of comparing each with each, for every width, distance and layout."""
+"""All pairs within a Hamming distance are those of comparing each with each, for every width,
+distance and layout.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,23 @@ WIDTHS = (32, 64, 128, 256)
 
 
 def words_of(fingerprints: list[int], bits: int) -> np.ndarray:
-    return np.array(reference.to_words(fingerprints, bits), np.uint64).reshape(len(fingerprints), -(-bits // 64))
+    return np.array(reference.to_words(fingerprints, bits), np.uint64).reshape(
+        len(fingerprints), -(-bits // 64)
+    )
 
 
 def joined(fingerprints: list[int], bits: int, max_distance: int, num_blocks=None, threads=1):
     """Return the pairs in the order in which they come."""
     parts = hamming.join(words_of(fingerprints, bits), bits, max_distance, num_blocks, threads)
-    return [pair for part in parts for pair in zip(*(column.tolist() for column in part), strict=True)]
+    return [
+        pair for part in parts for pair in zip(*(column.tolist() for column in part), strict=True)
+    ]
 
 
 def neighbours(count: int, bits: int, most: int, seed: int) -> list[int]:
-    """Return fingerprints of which about half differ from an earlier one in 0 to `most` bits, anywhere."""
+    """Return fingerprints of which about half differ from an earlier one in 0 to `most` bits,
+    anywhere.
+    """
     chance = random.Random(seed)
     found = [0, 0]
     while len(found) < count:
@@ -40,7 +48,11 @@ def neighbours(count: int, bits: int, most: int, seed: int) -> list[int]:
 
 def blocks_to_try(bits: int, max_distance: int) -> list[int | None]:
     few = list(range(max_distance + 1, max_distance + 8))
-    return [None, *few, bits // 4, bits // 2, bits - 1, bits] if max_distance < bits // 4 else [None, *few, bits]
+    return (
+        [None, *few, bits // 4, bits // 2, bits - 1, bits]
+        if max_distance < bits // 4
+        else [None, *few, bits]
+    )
 
 
 @pytest.mark.slow
@@ -56,7 +68,9 @@ def test_pairs_are_those_of_brute_force_for_any_number_of_blocks(bits, max_dista
 
 @pytest.mark.slow
 @given(st.data(), st.sampled_from(WIDTHS), st.integers(0, 8), st.sampled_from([1, 2, 3]))
-def test_pairs_are_those_of_brute_force_in_parts_and_through_small_buffers(data, bits, max_distance, threads):
+def test_pairs_are_those_of_brute_force_in_parts_and_through_small_buffers(
+    data, bits, max_distance, threads
+):
     bases = data.draw(st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=4))
     flips = st.sets(st.integers(0, bits - 1), max_size=max_distance // 2 + 1)
     drawn = data.draw(st.lists(st.tuples(st.sampled_from(bases), flips), max_size=24))
@@ -83,7 +97,12 @@ def test_pairs_and_their_order_do_not_depend_on_threads(part_bits, monkeypatch):
 def matrix_pairs(fingerprints: np.ndarray, max_distance: int) -> set[tuple[int, int]]:
     """Return the pairs within a distance of fingerprints of one word, all distances at once."""
     distances = np.bitwise_count(fingerprints[:, None] ^ fingerprints[None, :])
-    return set(zip(*(place.tolist() for place in np.nonzero(np.triu(distances <= max_distance, 1))), strict=True))
+    return set(
+        zip(
+            *(place.tolist() for place in np.nonzero(np.triu(distances <= max_distance, 1))),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.slow
@@ -109,7 +128,11 @@ def test_equal_fingerprints_are_all_pairs_handed_on_in_small_batches(monkeypatch
     count = 300
     batches = list(hamming.join(np.full(count, 2**64 - 1, np.uint64), 64, 3, None, 2))
     assert all(0 < len(batch.left) <= 1000 for batch in batches)
-    found = {pair for batch in batches for pair in zip(batch.left.tolist(), batch.right.tolist(), strict=True)}
+    found = {
+        pair
+        for batch in batches
+        for pair in zip(batch.left.tolist(), batch.right.tolist(), strict=True)
+    }
     assert len(found) == sum(len(batch.left) for batch in batches) == count * (count - 1) // 2
     assert all(left < right for left, right in found)
 
@@ -153,7 +176,8 @@ def test_what_cannot_be_searched_is_refused_at_once(given_bits, max_distance, nu
 
 def test_fingerprints_of_another_width_are_refused():
     with pytest.raises(
-        TypeError, match=r"Fingerprints of 128 bits must be a uint64 array of shape \(n, 2\): got uint64 \(3,\)"
+        TypeError,
+        match=r"Fingerprints of 128 bits must be a uint64 array of shape \(n, 2\): got uint64 \(3,\)",  # noqa: E501
     ):
         hamming.join(np.zeros(3, np.uint64), 128, 3)
     with pytest.raises(TypeError, match="got int64"):
@@ -167,5 +191,9 @@ def test_fingerprints_of_another_width_are_refused():
 def test_read_only_and_strided_arrays_are_read(values, read_only):
     array = np.repeat(np.array(values, np.uint64), 2)[::2]
     array.flags.writeable = not read_only
-    found = [tuple(map(int, pair)) for part in hamming.join(array, 64, 3) for pair in zip(*part, strict=True)]
+    found = [
+        tuple(map(int, pair))
+        for part in hamming.join(array, 64, 3)
+        for pair in zip(*part, strict=True)
+    ]
     assert sorted(found) == reference.pairs(values, 3)

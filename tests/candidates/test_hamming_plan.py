@@ -1,4 +1,6 @@
-"""The planner of Hamming search: the paper's own example, every number of blocks, what fits the memory."""
+"""The planner of Hamming search: the paper's own example, every number of blocks, what fits the
+memory.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.candidates.blocks import MAX_FINGERPRINTS, choose_blocks, choose_join_blocks, cut_blocks, plan_blocks
+from neardup.candidates.blocks import (
+    MAX_FINGERPRINTS,
+    choose_blocks,
+    choose_join_blocks,
+    cut_blocks,
+    plan_blocks,
+)
 from neardup.candidates.hamming_join import make_masks
 from neardup.errors import SettingError
 
@@ -23,7 +31,9 @@ def test_the_example_of_the_paper():
     plans = {plan.num_blocks: plan for plan in plan_blocks(2**34, 64, 3)}
     four = plans[4]
     assert (four.num_tables, four.key_bits, four.comparisons) == (4, 16, 4 * 2**18)
-    assert plans[6].num_tables == 20  # six blocks of 11, 11, 11, 11, 10 and 10 bits: 31 or more bits in common
+    assert (
+        plans[6].num_tables == 20
+    )  # six blocks of 11, 11, 11, 11, 10 and 10 bits: 31 or more bits in common
     assert plans[6].key_bits == 31
     # Four tables have both blocks of 10 bits: 31 bits; twelve have one: 32; four have none: 33.
     assert plans[6].comparisons == 4 * 2**3 + 12 * 2**2 + 4 * 2
@@ -43,9 +53,13 @@ def test_comparisons_are_the_sum_over_all_tables_each_with_its_own_key(bits, max
     num_blocks = max_distance + more
     sizes = [mask.bit_count() for mask in cut_blocks(0, bits, num_blocks)]
     lengths = [sum(chosen) for chosen in itertools.combinations(sizes, num_blocks - max_distance)]
-    plan = next(plan for plan in plan_blocks(2**34, bits, max_distance) if plan.num_blocks == num_blocks)
+    plan = next(
+        plan for plan in plan_blocks(2**34, bits, max_distance) if plan.num_blocks == num_blocks
+    )
     assert plan.num_tables == len(lengths)
-    assert plan.comparisons == pytest.approx(float(sum(Fraction(2**34, 2**length) for length in lengths)), rel=1e-12)
+    assert plan.comparisons == pytest.approx(
+        float(sum(Fraction(2**34, 2**length) for length in lengths)), rel=1e-12
+    )
     bytes_of_a_fingerprint = max(8, bits // 8) + 25 + 12 * len(lengths)
     directories = sum(4 * min(2**length, 2**34) for length in lengths)
     assert plan.memory_bytes == 2**34 * bytes_of_a_fingerprint + directories
@@ -56,7 +70,9 @@ def test_the_key_is_the_shortest_of_all_tables(bits, max_distance, more):
     num_blocks = max_distance + more
     agree = make_masks(bits, max_distance, num_blocks).tolist()
     shortest = min(sum(word.bit_count() for word in words) for words in agree)
-    plan = next(plan for plan in plan_blocks(1, bits, max_distance) if plan.num_blocks == num_blocks)
+    plan = next(
+        plan for plan in plan_blocks(1, bits, max_distance) if plan.num_blocks == num_blocks
+    )
     assert (plan.num_tables, plan.key_bits) == (len(agree), shortest)
 
 
@@ -70,9 +86,16 @@ def test_blocks_cover_every_bit_once_and_differ_by_one_bit_at_most(low, length, 
     assert max(sizes) - min(sizes) <= 1
 
 
-@given(st.integers(0, MAX_FINGERPRINTS), st.sampled_from(WIDTHS), st.integers(0, 16), st.floats(1e3, 1e15))
+@given(
+    st.integers(0, MAX_FINGERPRINTS),
+    st.sampled_from(WIDTHS),
+    st.integers(0, 16),
+    st.floats(1e3, 1e15),
+)
 def test_the_pick_is_the_fastest_that_fits(count, bits, max_distance, memory_bytes):
-    fitting = [plan for plan in plan_blocks(count, bits, max_distance) if plan.memory_bytes <= memory_bytes]
+    fitting = [
+        plan for plan in plan_blocks(count, bits, max_distance) if plan.memory_bytes <= memory_bytes
+    ]
     if fitting:
         picked = choose_blocks(count, bits, max_distance, memory_bytes)
         assert picked in fitting
@@ -83,7 +106,9 @@ def test_the_pick_is_the_fastest_that_fits(count, bits, max_distance, memory_byt
 
 
 def test_more_memory_makes_queries_faster_until_it_no_longer_does():
-    costs = [choose_blocks(2**34, 64, 3, memory).query_cost for memory in (1.5e12, 3e12, 1e13, None)]
+    costs = [
+        choose_blocks(2**34, 64, 3, memory).query_cost for memory in (1.5e12, 3e12, 1e13, None)
+    ]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 100 * costs[-1]
 

@@ -18,20 +18,29 @@ def test_pairs_of_a_bucket_do_not_depend_on_the_batches_it_arrives_in(most, leas
     count = 200
     bucket = random_keys.integers(0, 30, count)
     position = np.arange(count)
-    last = position + np.where(random_keys.random(count) < 0.3, random_keys.integers(0, 40, count), 0)
+    last = position + np.where(
+        random_keys.random(count) < 0.3, random_keys.integers(0, 40, count), 0
+    )
     needed = random_keys.integers(least_needed, 2, count)
     members = Members(bucket, position, last, np.ones(count, np.int64), needed).sort()
 
     def pairs(size: int) -> list[tuple[int, int]]:
-        batches = (members.take(np.arange(start, min(count, start + size))) for start in range(0, count, size))
+        batches = (
+            members.take(np.arange(start, min(count, start + size)))
+            for start in range(0, count, size)
+        )
         found = pair_members(batches, most, lambda left, right: np.ones(len(left), np.bool_))
-        return sorted((int(a), int(b)) for part in found for a, b in zip(part.left, part.right, strict=True))
+        return sorted(
+            (int(a), int(b)) for part in found for a, b in zip(part.left, part.right, strict=True)
+        )
 
     expected = []
     for number in np.unique(bucket):
         listed = position[(bucket == number) & (needed >= 0)].tolist()
         for right in position[(bucket == number) & (needed != 0)].tolist():
-            expected += [(left, right) for left in listed[:most] if left != right and left < last[right]]
+            expected += [
+                (left, right) for left in listed[:most] if left != right and left < last[right]
+            ]
             expected += [(~left, right) for left in listed[most : most + 1] if left < last[right]]
     assert pairs(count) == pairs(7) == pairs(1) == sorted(expected)
 
@@ -42,9 +51,13 @@ def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
     random = np.random.default_rng(most)
     count, order = 90, random.permutation(90).astype(np.uint32)
     values = random.integers(0, 40, (count, 3)).astype(np.uint64) << np.uint64(40)
-    content = np.stack([random.integers(0, 60, count), np.zeros(count, np.int64)], axis=1).astype(np.uint64)
+    content = np.stack([random.integers(0, 60, count), np.zeros(count, np.int64)], axis=1).astype(
+        np.uint64
+    )
     featured = content[:, 0] % 9 > 0
-    values = values[[content[:, 0].tolist().index(value) for value in content[:, 0]]]  # copies have equal keys
+    values = values[
+        [content[:, 0].tolist().index(value) for value in content[:, 0]]
+    ]  # copies have equal keys
     expected, left_out = set(), set()
     first = {}
     for position, document in enumerate(order):
@@ -60,8 +73,16 @@ def test_bands_propose_the_earliest_members_of_their_buckets(most, all_pairs):
                 and (all_pairs or first[int(content[order[other], 0])] == other)
             ]
             itself = position if all_pairs else first[int(content[document, 0])]  # copies are known
-            expected |= {(other, position) for other in members[:most] if other < position and other != itself}
-            left_out |= {(position, other) for other in members[most : most + 1] if other < position}
-    found = propose(BandLookup(Bands(3, 1)), Keys(values, content, featured), order, most, all_pairs=all_pairs)
+            expected |= {
+                (other, position)
+                for other in members[:most]
+                if other < position and other != itself
+            }
+            left_out |= {
+                (position, other) for other in members[most : most + 1] if other < position
+            }
+    found = propose(
+        BandLookup(Bands(3, 1)), Keys(values, content, featured), order, most, all_pairs=all_pairs
+    )
     assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == expected
     assert set(zip(*divmod(found.unlisted, 1 << 32), strict=True)) == left_out

@@ -29,7 +29,9 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps({"id": name, "text": text}) for name, text in TEXTS.items()]
     Path("in.jsonl").write_text("\n".join(lines) + "\n")
-    Path("old.jsonl").write_text('{"id": "old", "text": "An entirely different text about something else."}\n')
+    Path("old.jsonl").write_text(
+        '{"id": "old", "text": "An entirely different text about something else."}\n'
+    )
     Path("broken.jsonl").write_text("\n".join([lines[0], "{broken", lines[3]]) + "\n")
     return tmp_path
 
@@ -50,7 +52,9 @@ def test_dedup_writes_what_the_library_returns():
 def test_dedup_against_an_earlier_collection_names_the_old_document():
     result = run("dedup", "in.jsonl", "--against", "old.jsonl", "-o", "out")
     assert result.exit_code == 0
-    removed = {row["id"]: row["kept_id"] for row in pq.read_table("out/removed.parquet").to_pylist()}
+    removed = {
+        row["id"]: row["kept_id"] for row in pq.read_table("out/removed.parquet").to_pylist()
+    }
     assert removed == {"b": "a", "d": "old"}
     assert "Against" in result.stdout
 
@@ -80,25 +84,63 @@ def test_rejected_documents_are_counted_and_their_list_is_named():
 
 
 def test_a_warning_of_the_report_is_printed():
-    lines = [json.dumps({"text": f"one two three four five six seven eight nine {i}"}) for i in range(40)]
+    lines = [
+        json.dumps({"text": f"one two three four five six seven eight nine {i}"}) for i in range(40)
+    ]
     Path("many.jsonl").write_text("\n".join(lines))
-    settings = ["--threshold", "0.95", "--num-bands", "60", "--rows-per-band", "1", "--max-bucket-size", "2"]
+    settings = [
+        "--threshold",
+        "0.95",
+        "--num-bands",
+        "60",
+        "--rows-per-band",
+        "1",
+        "--max-bucket-size",
+        "2",
+    ]
     assert "Warning: " in run("dedup", "many.jsonl", "-o", "out", *settings).stdout
 
 
 ERRORS = {
-    "no such file": (["dedup", "nope.parquet", "-o", "out"], "No such file or folder: nope.parquet."),
-    "a name is never a text": (["find-pairs", "just a text", "-o", "p.csv"], "No such file or folder: just a text."),
-    "no such column": (["dedup", "in.jsonl", "-o", "out", "--text-column", "x"], "No column 'x' in in.jsonl"),
-    "bands without rows": (["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"], "num_bands requires rows_per_band"),
-    "stop at the first": (["dedup", "broken.jsonl", "-o", "out", "--on-error", "stop"], "broken.jsonl, row 1"),
+    "no such file": (
+        ["dedup", "nope.parquet", "-o", "out"],
+        "No such file or folder: nope.parquet.",
+    ),
+    "a name is never a text": (
+        ["find-pairs", "just a text", "-o", "p.csv"],
+        "No such file or folder: just a text.",
+    ),
+    "no such column": (
+        ["dedup", "in.jsonl", "-o", "out", "--text-column", "x"],
+        "No column 'x' in in.jsonl",
+    ),
+    "bands without rows": (
+        ["dedup", "in.jsonl", "-o", "out", "--num-bands", "3"],
+        "num_bands requires rows_per_band",
+    ),
+    "stop at the first": (
+        ["dedup", "broken.jsonl", "-o", "out", "--on-error", "stop"],
+        "broken.jsonl, row 1",
+    ),
     "output in the input": (["dedup", ".", "-o", "out"], "overlap"),
-    "unknown suffix of pairs": (["find-pairs", "in.jsonl", "-o", "p.doc"], "must end in one of .parquet, .jsonl, .csv"),
-    "no folder for pairs": (["find-pairs", "in.jsonl", "-o", "no/p.csv"], "The output no/p.csv cannot be written"),
-    "no file to compare": (["compare", "nope", "in.jsonl"], "nope cannot be read: No such file or directory"),
+    "unknown suffix of pairs": (
+        ["find-pairs", "in.jsonl", "-o", "p.doc"],
+        "must end in one of .parquet, .jsonl, .csv",
+    ),
+    "no folder for pairs": (
+        ["find-pairs", "in.jsonl", "-o", "no/p.csv"],
+        "The output no/p.csv cannot be written",
+    ),
+    "no file to compare": (
+        ["compare", "nope", "in.jsonl"],
+        "nope cannot be read: No such file or directory",
+    ),
     "a folder to compare": (["compare", ".", "in.jsonl"], ". cannot be read: Is a directory"),
     "both standard input": (["compare", "-", "-"], "A and B are both standard input"),
-    "recall out of reach": (["plan", "--documents", "9", "--threshold", "0.001"], "more than 1024 bands"),
+    "recall out of reach": (
+        ["plan", "--documents", "9", "--threshold", "0.001"],
+        "more than 1024 bands",
+    ),
 }
 
 
@@ -114,7 +156,9 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
     assert not Path("out.partial").exists()
 
 
-@pytest.mark.parametrize("arguments", [["dedup", "in.jsonl"], ["dedup", "-o", "out"], ["compare", "a"], ["nonsense"]])
+@pytest.mark.parametrize(
+    "arguments", [["dedup", "in.jsonl"], ["dedup", "-o", "out"], ["compare", "a"], ["nonsense"]]
+)
 def test_wrong_usage_exits_with_2(arguments):
     assert run(*arguments).exit_code == 2
 
@@ -141,7 +185,9 @@ def test_pairs_are_those_of_the_library_in_every_format():
         assert "Duplicate pairs             3" in result.stdout
         assert not Path(f"{name}.partial").exists()
     assert pq.read_table("p.parquet").equals(expected)
-    assert [json.loads(line) for line in Path("p.jsonl").read_text().splitlines()] == expected.to_pylist()
+    assert [
+        json.loads(line) for line in Path("p.jsonl").read_text().splitlines()
+    ] == expected.to_pylist()
     assert pyarrow.csv.read_csv("p.csv").to_pylist() == expected.to_pylist()
 
 
@@ -153,13 +199,30 @@ def test_pairs_lists_what_could_not_be_read():
 def test_plan_draws_the_curve_that_it_prints(tmp_path):
     path = tmp_path / "curve.svg"
     assert (
-        run("plan", "--documents", "1e6", "--num-bands", "100", "--rows-per-band", "3", "--plot", str(path)).exit_code
+        run(
+            "plan",
+            "--documents",
+            "1e6",
+            "--num-bands",
+            "100",
+            "--rows-per-band",
+            "3",
+            "--plot",
+            str(path),
+        ).exit_code
         == 0
     )
     drawing = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
-    assert drawing.attrib["aria-label"] == "Probability that a pair is compared, by similarity: 100 bands of 3 rows"
-    neardup.plan(documents=1e6, method=neardup.MinHash(num_bands=100, rows_per_band=3), plot=tmp_path / "same.svg")
+    assert (
+        drawing.attrib["aria-label"]
+        == "Probability that a pair is compared, by similarity: 100 bands of 3 rows"
+    )
+    neardup.plan(
+        documents=1e6,
+        method=neardup.MinHash(num_bands=100, rows_per_band=3),
+        plot=tmp_path / "same.svg",
+    )
     assert (tmp_path / "same.svg").read_bytes() == path.read_bytes()
 
 
@@ -186,11 +249,14 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_first_bad_byte():
 def test_a_run_that_discards_an_interrupted_one_says_so():
     scratch = Path("out.partial/scratch")
     scratch.mkdir(parents=True)
-    (scratch / "checkpoint.json").write_text(json.dumps({"state": {"tally": {"documents": 1234567}}, "lengths": {}}))
+    (scratch / "checkpoint.json").write_text(
+        json.dumps({"state": {"tally": {"documents": 1234567}}, "lengths": {}})
+    )
     result = run("dedup", "in.jsonl", "-o", "out", "--quiet")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == (
-        "neardup: discarding the interrupted run in out.partial, which had read 1,234,567 documents; --resume would "
+        "neardup: discarding the interrupted run in out.partial, which had read 1,234,567 "
+        "documents; --resume would "
         "continue it.\n"
     )
 

@@ -1,4 +1,6 @@
-"""neardup evaluate prints what the library returns, side by side where asked; errors are one line."""
+"""neardup evaluate prints what the library returns, side by side where asked; errors are one
+line.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from click.testing import CliRunner
 import neardup
 from neardup.cli.main import cli
 
-LICENSE = "permission is hereby granted free of charge to any person obtaining a copy of this software " * 3
+LICENSE = (
+    "permission is hereby granted free of charge to any person obtaining a copy of this software "
+    * 3
+)
 ROWS = [
     ("a", LICENSE + "and associated documentation files", "mit"),
     ("b", LICENSE.title() + "and associated documentation files!", "mit"),
@@ -24,14 +29,22 @@ ROWS = [
     ("f", LICENSE, None),
 ]
 JUDGED = "left_id,right_id,duplicate\na,b,true\nd,e,true\na,d,false\na,zzz,true\n"
-TIMES = ("seconds", "compile_seconds", "timings", "documents_per_second", "megabytes_per_second", "peak_memory_bytes")
+TIMES = (
+    "seconds",
+    "compile_seconds",
+    "timings",
+    "documents_per_second",
+    "megabytes_per_second",
+    "peak_memory_bytes",
+)
 
 
 @pytest.fixture(autouse=True)
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("in.jsonl").write_text(
-        "".join(json.dumps({"id": a, "text": b, "cluster": c}) + "\n" for a, b, c in ROWS), encoding="utf-8"
+        "".join(json.dumps({"id": a, "text": b, "cluster": c}) + "\n" for a, b, c in ROWS),
+        encoding="utf-8",
     )
     Path("judged.csv").write_text(JUDGED)
     Path("plain.txt").write_text("one\ntwo\n")
@@ -51,7 +64,9 @@ def done(*arguments: str) -> str:
 
 def untimed(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report as JSON holds it, without what differs from run to run."""
-    return {name: value for name, value in json.loads(json.dumps(report)).items() if name not in TIMES}
+    return {
+        name: value for name, value in json.loads(json.dumps(report)).items() if name not in TIMES
+    }
 
 
 def test_json_is_what_the_library_returns():
@@ -69,7 +84,13 @@ def test_json_is_what_the_library_returns():
     }
     assert printed["curve"] == library.curve.to_pylist()
     assert printed["by_length"] == library.by_length.to_pylist()
-    assert printed["truth"] == {"label": "cluster", "documents": 5, "labels": 2, "pairs": 10, "found_unknown": 3}
+    assert printed["truth"] == {
+        "label": "cluster",
+        "documents": 5,
+        "labels": 2,
+        "pairs": 10,
+        "found_unknown": 3,
+    }
 
 
 def test_the_tables_name_the_truth_the_figures_the_lengths_and_the_curve():
@@ -130,13 +151,25 @@ def test_judged_pairs_take_the_place_of_labels_and_unknown_ids_are_named():
     assert "Judged 3 pairs of 4 documents" in lines
     assert "To find 2 pairs judged to be duplicates" in lines
     assert "Adjusted Rand" not in shown
-    said = "judged.csv names 1 id that the corpus does not have: 'zzz'. 1 pair with such an id counted for nothing."
+    said = (
+        "judged.csv names 1 id that the corpus does not have: 'zzz'. 1 pair with such an id "
+        "counted for nothing."
+    )
     assert f"Warning: {said}" in shown
     assert json.loads(done("in.jsonl", "--pairs", "judged.csv", "--json"))["warnings"] == [said]
 
 
 def test_the_plot_is_an_svg_of_each_curve():
-    done("in.jsonl", "--compare-methods", "simhash", "--compare-methods", "minhash", "--plot", "curves.svg", "--quiet")
+    done(
+        "in.jsonl",
+        "--compare-methods",
+        "simhash",
+        "--compare-methods",
+        "minhash",
+        "--plot",
+        "curves.svg",
+        "--quiet",
+    )
     drawing = ET.parse("curves.svg").getroot()
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
     groups = drawing.findall("{*}g")
@@ -144,7 +177,12 @@ def test_the_plot_is_an_svg_of_each_curve():
     for group, label in zip(groups, ("simhash", "minhash"), strict=True):
         assert len(group.findall("{*}polyline")) == 3
         assert f"↑ {label}" in [text.text for text in group.findall("{*}text")]
-    assert sorted(path.name for path in Path().iterdir()) == ["curves.svg", "in.jsonl", "judged.csv", "plain.txt"]
+    assert sorted(path.name for path in Path().iterdir()) == [
+        "curves.svg",
+        "in.jsonl",
+        "judged.csv",
+        "plain.txt",
+    ]
 
 
 def test_quiet_prints_nothing_and_an_ascii_terminal_gets_ascii_bars():
@@ -156,18 +194,33 @@ def test_quiet_prints_nothing_and_an_ascii_terminal_gets_ascii_bars():
 
 TWICE = ("--compare-methods", "simhash") * 2
 ERRORS = {
-    "no such column": (["in.jsonl", "--label", "topic"], "No column 'topic' in in.jsonl: it has 'id', 'text'"),
+    "no such column": (
+        ["in.jsonl", "--label", "topic"],
+        "No column 'topic' in in.jsonl: it has 'id', 'text'",
+    ),
     "plain text": (["plain.txt"], "plain.txt is plain text, which has no columns."),
     "no such file of pairs": (["in.jsonl", "--pairs", "no.csv"], "No such file or folder: no.csv."),
-    "pairs without columns": (["in.jsonl", "--pairs", "in.jsonl"], "No column 'left_id' in in.jsonl: it has"),
-    "an option of the other": (["in.jsonl", "--max-distance", "3"], "--max-distance belongs to --method simhash"),
+    "pairs without columns": (
+        ["in.jsonl", "--pairs", "in.jsonl"],
+        "No column 'left_id' in in.jsonl: it has",
+    ),
+    "an option of the other": (
+        ["in.jsonl", "--max-distance", "3"],
+        "--max-distance belongs to --method simhash",
+    ),
     "one to compare": (
         ["in.jsonl", "--compare-methods", "minhash"],
         "--compare-methods must name two or more methods, each once, of",
     ),
     "one twice": (["in.jsonl", *TWICE], "got simhash, simhash."),
-    "an unknown method": (["in.jsonl", *TWICE[:2], "--compare-methods", "dom"], "got simhash, dom."),
-    "compare beside method": (["in.jsonl", *TWICE, "--method", "minhash"], "--compare-methods replaces --method"),
+    "an unknown method": (
+        ["in.jsonl", *TWICE[:2], "--compare-methods", "dom"],
+        "got simhash, dom.",
+    ),
+    "compare beside method": (
+        ["in.jsonl", *TWICE, "--method", "minhash"],
+        "--compare-methods replaces --method",
+    ),
     "not an svg": (["in.jsonl", "--plot", "curves.png"], "The output curves.png must end in .svg"),
     "a plot that exists": (["in.jsonl", "--plot", "old.svg"], "The output old.svg already exists."),
 }

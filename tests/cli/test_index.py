@@ -27,7 +27,10 @@ BROKEN = "{broken\n"
 @pytest.fixture(autouse=True)
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    rows = [json.dumps({"id": name, "text": text, "url": f"https://{name}"}) + "\n" for name, text in TEXTS.items()]
+    rows = [
+        json.dumps({"id": name, "text": text, "url": f"https://{name}"}) + "\n"
+        for name, text in TEXTS.items()
+    ]
     Path("in.jsonl").write_text("".join(rows))
     Path("broken.jsonl").write_text(rows[0] + BROKEN + rows[3])
     return tmp_path
@@ -55,11 +58,22 @@ def news() -> str:
 
 
 def test_create_makes_an_index_with_the_settings_of_its_options():
-    info = printed("create", "fp.index", "--method", "simhash", "--confirm", "hamming", "--storage", "fingerprints")
+    info = printed(
+        "create",
+        "fp.index",
+        "--method",
+        "simhash",
+        "--confirm",
+        "hamming",
+        "--storage",
+        "fingerprints",
+    )
     assert info["method"]["confirm"] == "hamming"
     assert info["index"]["storage"] == "fingerprints"
     with neardup.Index.open("fp.index") as index:
-        assert index.method == neardup.SimHash(confirm="hamming", num_blocks=index.method.num_blocks)
+        assert index.method == neardup.SimHash(
+            confirm="hamming", num_blocks=index.method.num_blocks
+        )
 
 
 def test_an_index_is_not_made_twice(news):
@@ -70,7 +84,9 @@ def test_an_index_is_not_made_twice(news):
 
 
 def test_add_if_new_writes_the_kept_rows_in_the_format_of_the_input_and_the_answers(news):
-    report = printed("add-if-new", news, "in.jsonl", "-o", "kept.jsonl", "--answers", "answers.jsonl")
+    report = printed(
+        "add-if-new", news, "in.jsonl", "-o", "kept.jsonl", "--answers", "answers.jsonl"
+    )
     assert report["counts"] == {
         "read": 5,
         "kept": 3,
@@ -81,10 +97,20 @@ def test_add_if_new_writes_the_kept_rows_in_the_format_of_the_input_and_the_answ
         "rejected": 0,
     }
     assert "synced" in report["promise"]
-    kept = [line for line in Path("in.jsonl").read_text().splitlines() if json.loads(line)["id"] in "ade"]
+    kept = [
+        line
+        for line in Path("in.jsonl").read_text().splitlines()
+        if json.loads(line)["id"] in "ade"
+    ]
     assert Path("kept.jsonl").read_text().splitlines() == kept
     answers = {row["id"]: (row["kept"], row["kept_id"]) for row in lines("answers.jsonl")}
-    assert answers == {"a": (True, None), "b": (False, "a"), "c": (False, "a"), "d": (True, None), "e": (True, None)}
+    assert answers == {
+        "a": (True, None),
+        "b": (False, "a"),
+        "c": (False, "a"),
+        "d": (True, None),
+        "e": (True, None),
+    }
 
 
 def test_answers_are_those_of_the_library(news):
@@ -125,14 +151,23 @@ def test_rows_that_the_index_has_are_written_again_unless_only_new_ones_are_want
 
 def test_kept_rows_of_several_inputs_are_files_in_a_folder(news):
     Path("more.csv").write_text("id,text\nf,one more text that nobody saw before today\n")
-    assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "kept", "--id-column", "id").exit_code == 0
+    assert (
+        run("add-if-new", news, "in.jsonl", "more.csv", "-o", "kept", "--id-column", "id").exit_code
+        == 0
+    )
     assert sorted(path.name for path in Path("kept").iterdir()) == ["in.jsonl", "more.csv"]
-    assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "k.jsonl").stderr.endswith("Pass a folder.\n")
+    assert run("add-if-new", news, "in.jsonl", "more.csv", "-o", "k.jsonl").stderr.endswith(
+        "Pass a folder.\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("output", "told"),
-    [("kept.csv", "Use a name that ends in .jsonl"), ("in.jsonl", "already exists"), ("-", "only neardup dedup")],
+    [
+        ("kept.csv", "Use a name that ends in .jsonl"),
+        ("in.jsonl", "already exists"),
+        ("-", "only neardup dedup"),
+    ],
 )
 def test_kept_rows_have_the_format_of_their_input_and_replace_nothing(news, output, told):
     result = run("add-if-new", news, "in.jsonl", "-o", output)
@@ -202,7 +237,12 @@ def test_get_shows_documents_and_exits_with_1_if_one_is_missing(news):
 def test_remove_takes_ids_from_arguments_and_a_file(news):
     run("add", news, "in.jsonl")
     assert printed("remove", news, "a")["forgotten"] == 1
-    assert json.loads(run("remove", news, "--ids-from", "-", "--json", input="b\nc\n").stdout)["forgotten"] == 2
+    assert (
+        json.loads(run("remove", news, "--ids-from", "-", "--json", input="b\nc\n").stdout)[
+            "forgotten"
+        ]
+        == 2
+    )
     assert "needs ids" in run("remove", news).stderr
 
 
@@ -218,7 +258,8 @@ def test_remove_names_unknown_ids_forgets_the_others_and_exits_with_1(news):
 
 
 @pytest.mark.parametrize(
-    ("options", "forgotten"), [(("--older-than", "30d"), 0), (("--unseen-for", "0s"), 5), (("--max-documents", "2"), 3)]
+    ("options", "forgotten"),
+    [(("--older-than", "30d"), 0), (("--unseen-for", "0s"), 5), (("--max-documents", "2"), 3)],
 )
 def test_expire_forgets_by_age_and_number(news, options, forgotten):
     run("add", news, "in.jsonl")
@@ -237,7 +278,12 @@ def test_an_import_is_staged_committed_and_removed(news):
     assert printed("imports", "stage", news, "monday", "in.jsonl")["counts"]["read"] == 5
     assert printed("info", news)["documents"]["kept"] == 0
     assert printed("imports", "list", news)["imports"][0]["num_documents"] == 5
-    assert printed("imports", "commit", news, "monday") == {"read": 5, "kept": 3, "removed": 2, "repeated": 0}
+    assert printed("imports", "commit", news, "monday") == {
+        "read": 5,
+        "kept": 3,
+        "removed": 2,
+        "repeated": 0,
+    }
     assert printed("imports", "remove", news, "monday")["forgotten"] == 5
 
 
@@ -265,12 +311,16 @@ def test_an_import_that_added_nothing_cannot_be_removed(news):
 
 
 def test_documents_without_ids_are_staged_and_get_ids(news):
-    Path("texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS.values()))
+    Path("texts.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in TEXTS.values())
+    )
     run("imports", "open", news, "monday")
     run("imports", "stage", news, "monday", "texts.jsonl")
     assert printed("imports", "commit", news, "monday")["kept"] == 3
     run("export", news, "-o", "all.parquet")
-    assert printed("get", news, pq.read_table("all.parquet")["id"][3].as_py())["documents"][0]["kept"]
+    assert printed("get", news, pq.read_table("all.parquet")["id"][3].as_py())["documents"][0][
+        "kept"
+    ]
 
 
 def test_export_writes_all_documents(news):
@@ -322,7 +372,12 @@ def test_verify_of_a_damaged_index_exits_with_1(news):
 def test_merge_adds_what_is_new(news):
     run("add-if-new", news, "in.jsonl")
     run("create", "other.index", "--threshold", "0.7")
-    assert printed("merge", "other.index", news) == {"read": 3, "kept": 3, "removed": 0, "repeated": 0}
+    assert printed("merge", "other.index", news) == {
+        "read": 3,
+        "kept": 3,
+        "removed": 0,
+        "repeated": 0,
+    }
     assert "3 already in the index" in run("merge", "other.index", news).stdout
     run("create", "third.index", "--threshold", "0.8")
     assert "threshold" in run("merge", "third.index", news).stderr
@@ -335,21 +390,34 @@ def test_rebuild_makes_an_index_with_another_limit():
     assert info["method"]["threshold"] == 0.9
     assert info["documents"] == {"kept": 3, "removed": 2}
     assert printed("query", "strict.index", "in.jsonl")["counts"]["found"] == 3
-    assert "does not apply to" in run("rebuild", "long.index", "x.index", "--max-distance", "2").stderr
+    assert (
+        "does not apply to" in run("rebuild", "long.index", "x.index", "--max-distance", "2").stderr
+    )
 
 
 def test_an_index_is_made_of_what_a_run_kept():
     neardup.dedup("in.jsonl", threshold=0.7, output="out")
-    assert printed("create", "run.index", "--from-run", "out")["documents"] == {"kept": 3, "removed": 0}
+    assert printed("create", "run.index", "--from-run", "out")["documents"] == {
+        "kept": 3,
+        "removed": 0,
+    }
     report = printed("add-if-new", "run.index", "in.jsonl", "-o", "kept.jsonl")
     assert report["counts"]["kept"] == 3
     assert Path("kept.jsonl").read_bytes() == Path("out/kept/in.jsonl").read_bytes()
-    assert "method of the run" in run("create", "x.index", "--from-run", "out", "--ngram", "3").stderr
+    assert (
+        "method of the run" in run("create", "x.index", "--from-run", "out", "--ngram", "3").stderr
+    )
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("info",), ("add", "in.jsonl"), ("query", "in.jsonl"), ("get", "a"), ("expire", "--older-than", "1d")],
+    [
+        ("info",),
+        ("add", "in.jsonl"),
+        ("query", "in.jsonl"),
+        ("get", "a"),
+        ("expire", "--older-than", "1d"),
+    ],
     ids=lambda arguments: arguments[0],
 )
 def test_an_index_that_is_not_there_is_one_line(arguments):
@@ -379,7 +447,9 @@ def test_the_commands_work_on_a_server(server, request):
     assert run("create", address, "--threshold", "0.7").exit_code == 0
     assert printed("add-if-new", address, "in.jsonl", "-o", "kept.jsonl")["counts"]["kept"] == 3
     assert printed("query", address, "in.jsonl")["counts"]["found"] == 4
-    out = CliRunner().invoke(cli, ["dedup", "in.jsonl", "--against", address, "-o", "out", "--json"])
+    out = CliRunner().invoke(
+        cli, ["dedup", "in.jsonl", "--against", address, "-o", "out", "--json"]
+    )
     assert json.loads(out.stdout)["counts"]["kept"] == 1  # the document without features
     assert printed("export", address, "-o", "all.jsonl")["counts"]["exported"] == 5
     assert printed("remove", address, "a")["forgotten"] == 1

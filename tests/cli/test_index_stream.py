@@ -46,16 +46,25 @@ def line(**fields: object) -> bytes:
 
 
 def test_lines_are_decided_in_their_order(index):
-    answers = answers_of(index, [line(id="a", text=FOX), line(id="b", text=FOX + "!"), line(id="c", text=OTHER)])
+    answers = answers_of(
+        index, [line(id="a", text=FOX), line(id="b", text=FOX + "!"), line(id="c", text=OTHER)]
+    )
     assert told(answers) == [True, False, True]
     assert (answers[1]["kept_id"], answers[1]["exact"]) == ("a", True)
 
 
 def test_dotted_names_lead_into_objects(index):
-    columns = {"text_column": "response.body", "id_column": "request.url", "payload_column": ["request.url", "time"]}
+    columns = {
+        "text_column": "response.body",
+        "id_column": "request.url",
+        "payload_column": ["request.url", "time"],
+    }
     page = {"request": {"url": "https://a"}, "response": {"body": FOX}, "time": 7}
     [answer] = answers_of(index, [json.dumps(page).encode()], **columns)
-    assert (answer["id"], json.loads(answer["payload"])) == ("https://a", {"request.url": "https://a", "time": 7})
+    assert (answer["id"], json.loads(answer["payload"])) == (
+        "https://a",
+        {"request.url": "https://a", "time": 7},
+    )
     assert index.get("https://a").kept
 
 
@@ -154,9 +163,20 @@ def test_a_line_that_is_too_long_is_rejected_alone(index, monkeypatch):
 def stream(tmp_path: Path) -> Iterator[subprocess.Popen]:
     """Start the command on an index in a folder, with pipes."""
     Index.create(tmp_path / "pages.index", method=MinHash(threshold=0.6, ngram=2)).close()
-    command = [sys.executable, "-m", "neardup", "index", "add-if-new", str(tmp_path / "pages.index"), "-", "--stream"]
+    command = [
+        sys.executable,
+        "-m",
+        "neardup",
+        "index",
+        "add-if-new",
+        str(tmp_path / "pages.index"),
+        "-",
+        "--stream",
+    ]
     environment = os.environ | {"PYTHONPATH": str(Path(neardup.__file__).parent.parent)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
         yield process
         process.kill()
 
@@ -191,7 +211,10 @@ def test_every_answered_line_survives_a_kill(stream, tmp_path):
     [
         (("in.jsonl", "--stream"), "Name - as the only input"),
         (("-", "--print-kept"), "requires --stream"),
-        (("-", "--stream", "--only-new"), "limits the documents that -o writes or --print-kept prints: got neither"),
+        (
+            ("-", "--stream", "--only-new"),
+            "limits the documents that -o writes or --print-kept prints: got neither",
+        ),
         (("-", "--stream", "-o", "kept.jsonl"), "--output does not go with --stream"),
     ],
 )
@@ -205,7 +228,15 @@ def test_options_that_do_nothing_beside_stream_are_refused(options, told):
 def test_kept_lines_are_printed_as_they_came(tmp_path):
     Index.create(tmp_path / "pages.index", method=MinHash(threshold=0.6, ngram=2)).close()
     lines = [line(id="a", text=FOX), line(id="b", text=FOX), b"{broken", line(text=OTHER, id="c")]
-    command = [sys.executable, "-m", "neardup", "index", "add-if-new", str(tmp_path / "pages.index"), "-"]
+    command = [
+        sys.executable,
+        "-m",
+        "neardup",
+        "index",
+        "add-if-new",
+        str(tmp_path / "pages.index"),
+        "-",
+    ]
     environment = os.environ | {"PYTHONPATH": str(Path(neardup.__file__).parent.parent)}
 
     def print_kept(*options: str) -> subprocess.CompletedProcess[bytes]:

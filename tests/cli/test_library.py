@@ -1,4 +1,6 @@
-"""Each command does what one call of the library does: beside every command line stands that call."""
+"""Each command does what one call of the library does: beside every command line stands that
+call.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ PAGE = "<html><body class=shop><main>{}<ul>{}</ul></main></body></html>"
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [{"id": name, "text": text, "cluster": "2" if name == "d" else "1"} for name, text in TEXTS.items()]
+    rows = [
+        {"id": name, "text": text, "cluster": "2" if name == "d" else "1"}
+        for name, text in TEXTS.items()
+    ]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for name, text in TEXTS.items():
         Path(f"{name}.txt").write_text(text)
@@ -45,20 +50,48 @@ def printed(*arguments: str, **settings: Any) -> Any:
 def untimed(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report without what differs from run to run."""
     timed = ("second", "timing", "memory")
-    return json.loads(json.dumps({key: value for key, value in report.items() if not any(t in key for t in timed)}))
+    return json.loads(
+        json.dumps(
+            {key: value for key, value in report.items() if not any(t in key for t in timed)}
+        )
+    )
 
 
 def test_dedup():
-    report = printed("dedup", "in.jsonl", "-o", "out", "--threshold", "0.7", "--keep", "last", "--linkage", "connected")
-    result = neardup.dedup("in.jsonl", threshold=0.7, keep="last", linkage="connected", output="library")
+    report = printed(
+        "dedup",
+        "in.jsonl",
+        "-o",
+        "out",
+        "--threshold",
+        "0.7",
+        "--keep",
+        "last",
+        "--linkage",
+        "connected",
+    )
+    result = neardup.dedup(
+        "in.jsonl", threshold=0.7, keep="last", linkage="connected", output="library"
+    )
     assert untimed(report) == untimed(result.report)
     assert pq.read_table("out/removed.parquet").equals(result.removed)
     assert Path("out/kept/in.jsonl").read_bytes() == Path("library/kept/in.jsonl").read_bytes()
 
 
 def test_find_pairs():
-    report = printed("find-pairs", "in.jsonl", "-o", "pairs.parquet", "--method", "simhash", "--max-distance", "16")
-    result = neardup.find_pairs("in.jsonl", method="simhash", max_distance=16, output="library.parquet")
+    report = printed(
+        "find-pairs",
+        "in.jsonl",
+        "-o",
+        "pairs.parquet",
+        "--method",
+        "simhash",
+        "--max-distance",
+        "16",
+    )
+    result = neardup.find_pairs(
+        "in.jsonl", method="simhash", max_distance=16, output="library.parquet"
+    )
     assert untimed(report) == untimed(result.report)
     assert pq.read_table("pairs.parquet").equals(pq.read_table("library.parquet"))
 
@@ -83,7 +116,11 @@ def test_cluster():
 def test_compare():
     record = printed("compare", "a.txt", "c.txt", "--threshold", "0.6")
     result = neardup.compare(Path("a.txt"), Path("c.txt"), threshold=0.6)
-    assert (record["similarity"], record["duplicate"]) == (result.similarity, result.duplicate) == (5 / 7, True)
+    assert (
+        (record["similarity"], record["duplicate"])
+        == (result.similarity, result.duplicate)
+        == (5 / 7, True)
+    )
     assert record["left_passages"] == [passage._asdict() for passage in result.left_passages]
     assert result.similarity == neardup.compare(TEXTS["a"], TEXTS["c"]).similarity
 
@@ -98,7 +135,9 @@ def test_compare_of_two_pages_compares_their_structure_and_aligns_their_outlines
 
 
 def test_compare_explain():
-    (explanation, _) = printed("compare", "a.txt", "c.txt", "--method", "simhash", "--explain")["explanations"]
+    (explanation, _) = printed("compare", "a.txt", "c.txt", "--method", "simhash", "--explain")[
+        "explanations"
+    ]
     found = neardup.explain(TEXTS["a"], method="simhash")
     assert explanation["fingerprint"] == found.fingerprint == fingerprint_of(TEXTS["a"])
     assert explanation["features"] == list(found.features)
@@ -113,7 +152,14 @@ def test_evaluate():
 
 def test_evaluate_compare():
     reports = printed(
-        "evaluate", "in.jsonl", "--compare-methods", "minhash", "--compare-methods", "simhash", "--plot", "cli.svg"
+        "evaluate",
+        "in.jsonl",
+        "--compare-methods",
+        "minhash",
+        "--compare-methods",
+        "simhash",
+        "--plot",
+        "cli.svg",
     )
     results = neardup.compare_methods("in.jsonl", ["minhash", "simhash"], plot="library.svg")
     assert list(reports) == list(results) == ["minhash", "simhash"]
@@ -139,7 +185,9 @@ def test_sign(options, method):
 
 
 def test_document_frequencies():
-    record = printed("document-frequencies", "in.jsonl", "-o", "idf.parquet", "--tokens", "whitespace")
+    record = printed(
+        "document-frequencies", "in.jsonl", "-o", "idf.parquet", "--tokens", "whitespace"
+    )
     table = neardup.document_frequencies("in.jsonl", method=neardup.SimHash(tokens="whitespace"))
     assert (record["documents"], record["version"]) == (4, table.version)
     assert neardup.IdfTable.open("idf.parquet").version == table.version
@@ -148,7 +196,10 @@ def test_document_frequencies():
 def test_plan():
     record = printed("plan", "--documents", "1e8", "--threshold", "0.7")
     plan = neardup.plan(documents=1e8, method=neardup.MinHash(threshold=0.7))
-    assert (record["memory_bytes"], record["num_bands"]) == (plan.memory_bytes, plan.bands.num_bands)
+    assert (record["memory_bytes"], record["num_bands"]) == (
+        plan.memory_bytes,
+        plan.bands.num_bands,
+    )
 
 
 def test_sweep():
@@ -158,10 +209,16 @@ def test_sweep():
 
 
 def test_contamination():
-    record = {"question": "Which planet of the solar system has the shortest year of all eight planets?"}
+    record = {
+        "question": "Which planet of the solar system has the shortest year of all eight planets?"
+    }
     Path("items.jsonl").write_text(json.dumps(record) + "\n")
-    Path("pages.jsonl").write_text(json.dumps({"text": f"Quiz. {record['question']} Mercury!"}) + "\n")
-    report = printed("contamination", "items.jsonl", "--corpus", "pages.jsonl", "in.jsonl", "-o", "out")
+    Path("pages.jsonl").write_text(
+        json.dumps({"text": f"Quiz. {record['question']} Mercury!"}) + "\n"
+    )
+    report = printed(
+        "contamination", "items.jsonl", "--corpus", "pages.jsonl", "in.jsonl", "-o", "out"
+    )
     result = neardup.find_contamination("items.jsonl", ["pages.jsonl", "in.jsonl"])
     assert untimed(report) == untimed(result.report)
     assert report["counts"]["contaminated"] == 1
@@ -169,17 +226,24 @@ def test_contamination():
 
 
 def test_passages():
-    notice = "We use cookies to give you the best experience on our site; by going on you accept all of them."
+    notice = (
+        "We use cookies to give you the best experience on our site; by going on you accept all "
+        "of them."
+    )
     rows = [{"id": name, "text": f"{name} {notice} {name}"} for name in "ab"]
     Path("pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     report = printed("passages", "pages.jsonl", "-o", "out", "--min-length", "60")
     result = neardup.remove_passages("pages.jsonl", min_length=60)
     assert untimed(report) == untimed(result.report)
-    assert Path("out/kept/pages.jsonl").read_text().splitlines()[1] == json.dumps({"id": "b", "text": "b b"})
+    assert Path("out/kept/pages.jsonl").read_text().splitlines()[1] == json.dumps(
+        {"id": "b", "text": "b b"}
+    )
     assert pq.read_table("out/passages.parquet").equals(result.passages)
 
 
 def test_every_command_is_named_here():
     tests = " ".join(name for name in globals() if name.startswith("test_"))
     elsewhere = {"index", "serve"}  # test_cli_index.py, test_service.py
-    assert all(f"test_{command.replace('-', '_')}" in tests for command in set(cli.commands) - elsewhere)
+    assert all(
+        f"test_{command.replace('-', '_')}" in tests for command in set(cli.commands) - elsewhere
+    )

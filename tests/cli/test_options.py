@@ -27,7 +27,10 @@ SETTINGS = [*METHODS.values(), SelectionSettings, OutputSettings, RunSettings]
 OF_SIGN = {"num_hashes"}  # settings of signatures alone
 ANY_TEXT = {"idf", "within", "count_by"}  # names of files and columns
 FIELDS = [
-    (settings, field) for settings in SETTINGS for field in dataclasses.fields(settings) if field.name not in OF_SIGN
+    (settings, field)
+    for settings in SETTINGS
+    for field in dataclasses.fields(settings)
+    if field.name not in OF_SIGN
 ]
 
 
@@ -36,7 +39,9 @@ def _called(value: object) -> str:
 
 
 def options_of(command: str) -> dict[str, click.Option]:
-    return {param.name: param for param in COMMANDS[command].params if isinstance(param, click.Option)}
+    return {
+        param.name: param for param in COMMANDS[command].params if isinstance(param, click.Option)
+    }
 
 
 def parsed(command: str, *arguments: str) -> dict:
@@ -51,7 +56,10 @@ def test_every_setting_is_an_option_of_dedup_with_its_default_and_help(settings,
         owner = next(kind for kind in METHODS.values() if field.name in constraints_of(kind))
         assert option.help.startswith(constraints_of(owner)[field.name].help)
         if field.default not in (None, False):
-            assert str("yes" if field.default is True else field.default) in option.help.partition("[default: ")[2]
+            assert (
+                str("yes" if field.default is True else field.default)
+                in option.help.partition("[default: ")[2]
+            )
         return
     assert option.default == field.default
     assert option.help == constraints_of(settings)[field.name].help
@@ -60,7 +68,10 @@ def test_every_setting_is_an_option_of_dedup_with_its_default_and_help(settings,
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_with_no_option_has_the_defaults_of_the_library(method):
-    assert build_method(parsed("dedup", "in.parquet", "-o", "out", "--method", method)) == METHODS[method]()
+    assert (
+        build_method(parsed("dedup", "in.parquet", "-o", "out", "--method", method))
+        == METHODS[method]()
+    )
 
 
 FINGERPRINT = "--method simhash --bits 128 --weights tfidf --max-features 30 --no-nfkc"
@@ -72,13 +83,28 @@ def test_options_become_the_settings_of_their_method():
         "compare",
         "a",
         "b",
-        *["--method", "simhash", "--bits", "128", "--weights", "tfidf", "--max-features", "30", "--no-nfkc"],
+        *[
+            "--method",
+            "simhash",
+            "--bits",
+            "128",
+            "--weights",
+            "tfidf",
+            "--max-features",
+            "30",
+            "--no-nfkc",
+        ],
     )
     assert build_method(values) == SimHash(bits=128, weights="tfidf", max_features=30, nfkc=False)
     values = parsed(
-        "compare", "a", "b", *["--tokens", "jieba", "--jieba-mode", "search", "--no-hmm", "--add-word", "石墨烯"]
+        "compare",
+        "a",
+        "b",
+        *["--tokens", "jieba", "--jieba-mode", "search", "--no-hmm", "--add-word", "石墨烯"],
     )
-    assert build_method(values) == MinHash(tokens=Jieba(mode="search", hmm=False, words=("石墨烯",)))
+    assert build_method(values) == MinHash(
+        tokens=Jieba(mode="search", hmm=False, words=("石墨烯",))
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +113,10 @@ def test_options_become_the_settings_of_their_method():
         ("--max-distance 2", "--max-distance belongs to --method simhash"),
         ("--method simhash --recall 0.9", "--recall belongs to --method minhash"),
         ("--no-hmm", "--hmm requires --tokens jieba: got --tokens words"),
-        ("--tokens chars --user-dict words.txt", "--user-dict requires --tokens jieba: got --tokens chars"),
+        (
+            "--tokens chars --user-dict words.txt",
+            "--user-dict requires --tokens jieba: got --tokens chars",
+        ),
     ],
 )
 def test_an_option_of_another_method_is_refused(options, said):
@@ -101,7 +130,12 @@ def test_every_field_of_a_method_is_an_option(command, settings):
     assert set(constraints_of(settings)) - OF_SIGN <= set(options_of(command))
 
 
-OF_A_METHOD = {*chain.from_iterable(map(constraints_of, METHODS.values())), "method", "preset", "noise"}
+OF_A_METHOD = {
+    *chain.from_iterable(map(constraints_of, METHODS.values())),
+    "method",
+    "preset",
+    "noise",
+}
 OF_A_METHOD |= {"jieba_mode", "hmm", "user_dict", "add_word", "stop_words", "part_of_speech"}
 PRINTING = {"quiet", "as_json", "progress", "help", "help_all", "config"}
 CALLS = {
@@ -119,7 +153,9 @@ def arguments_of(function) -> set[str]:
     """Return the names of all arguments, with those of `**options: Unpack[...]`."""
     parameters = dict(inspect.signature(function).parameters)
     options = parameters.pop("options", None)
-    declared = "" if options is None else options.annotation.removeprefix("Unpack[").removesuffix("]")
+    declared = (
+        "" if options is None else options.annotation.removeprefix("Unpack[").removesuffix("]")
+    )
     return set(parameters) | set(getattr(run, declared).__annotations__ if declared else ())
 
 
@@ -127,17 +163,30 @@ def arguments_of(function) -> set[str]:
 def test_the_options_of_a_command_are_the_arguments_of_its_function(command, function):
     arguments = arguments_of(function) - {"source", "progress", "tables", "rethreshold"}
     arguments |= {"output", "overwrite"} if command in ("document-frequencies", "sweep") else set()
-    of_asking = {"ask", "answers", "page", "min_precision"}  # of Sweep.ask and Sweep.write_questions
+    of_asking = {
+        "ask",
+        "answers",
+        "page",
+        "min_precision",
+    }  # of Sweep.ask and Sweep.write_questions
     arguments |= of_asking if command == "sweep" else set()
     assert (
-        set(options_of(command)) - PRINTING - OF_A_METHOD - {"compare_methods"} - ({"lang"} - arguments)
+        set(options_of(command))
+        - PRINTING
+        - OF_A_METHOD
+        - {"compare_methods"}
+        - ({"lang"} - arguments)
         == arguments - OF_A_METHOD
     )
 
 
 @pytest.mark.parametrize(
     ("settings", "field"),
-    [(s, f) for s, f in FIELDS if constraints_of(s)[f.name].value_type is not bool and f.name not in ANY_TEXT],
+    [
+        (s, f)
+        for s, f in FIELDS
+        if constraints_of(s)[f.name].value_type is not bool and f.name not in ANY_TEXT
+    ],
     ids=_called,
 )
 def test_a_value_outside_the_limits_is_refused_with_what_is_accepted(settings, field):
@@ -154,10 +203,13 @@ def test_a_value_outside_the_limits_is_refused_with_what_is_accepted(settings, f
 
 @pytest.mark.parametrize("wrong", ["0", "lots", "1.5"])
 def test_a_number_of_threads_is_a_number(wrong):
-    result = CliRunner().invoke(cli, ["dedup", "in.parquet", "-o", "out", "--threads", wrong], prog_name="neardup")
+    result = CliRunner().invoke(
+        cli, ["dedup", "in.parquet", "-o", "out", "--threads", wrong], prog_name="neardup"
+    )
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        "neardup: error: Invalid value for '--threads': must be a whole number of 1 or more and at most 1024: "
+        "neardup: error: Invalid value for '--threads': must be a whole number of 1 or more "
+        "and at most 1024: "
         f"got '{wrong}'. See neardup dedup --help.\n"
     )
 
@@ -166,7 +218,10 @@ def test_a_number_of_threads_is_a_number(wrong):
     ("arguments", "message"),
     [
         (["dedup", "in.parquet"], "Missing option '-o' / '--output'. See neardup dedup --help."),
-        (["index", "add", "--answers"], "Option '--answers' requires an argument. See neardup index add --help."),
+        (
+            ["index", "add", "--answers"],
+            "Option '--answers' requires an argument. See neardup index add --help.",
+        ),
         (["dedpu"], "No such command 'dedpu'."),
         (["dedup", "in.parquet", "-o", "out", "--treshold", "1"], "No such option"),
     ],
@@ -195,7 +250,9 @@ def test_an_option_of_one_value_is_refused_twice(arguments, option):
 
 def test_an_option_of_several_values_may_be_repeated_and_a_switch_is_a_switch():
     command = cli.commands["dedup"]
-    context = command.make_context("dedup", ["a", "-o", "x", "--against", "b", "--against", "c", "-q", "-q"])
+    context = command.make_context(
+        "dedup", ["a", "-o", "x", "--against", "b", "--against", "c", "-q", "-q"]
+    )
     assert [path.name for path in context.params["against"]] == ["b", "c"]
 
 
@@ -233,13 +290,21 @@ def test_all_options_are_in_help_all_at_80_columns(command):
         assert option.help, option.name
 
 
-@pytest.mark.parametrize("command", sorted(name for name in COMMANDS if getattr(COMMANDS[name], "common", ())))
+@pytest.mark.parametrize(
+    "command", sorted(name for name in COMMANDS if getattr(COMMANDS[name], "common", ()))
+)
 def test_the_help_shows_a_dozen_common_options_and_names_help_all(command):
     result = CliRunner().invoke(cli, [*command.split(), "--help"], prog_name="neardup")
     listed = re.findall(r"^  (?:-\w, )?--([\w-]+)", result.output, re.MULTILINE)
     assert (
         3
-        <= len([name for name in listed if name not in ("quiet", "json", "progress", "lang", "help", "help-all")])
+        <= len(
+            [
+                name
+                for name in listed
+                if name not in ("quiet", "json", "progress", "lang", "help", "help-all")
+            ]
+        )
         <= 12
     )
     assert f"neardup {command} --help-all shows all options." in result.output

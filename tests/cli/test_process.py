@@ -18,13 +18,23 @@ import neardup
 
 pytestmark = pytest.mark.slow
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(neardup.__file__).parents[1]), "PYTHONIOENCODING": "utf-8"}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(Path(neardup.__file__).parents[1]),
+    "PYTHONIOENCODING": "utf-8",
+}
 COMMAND = [sys.executable, "-m", "neardup"]
 
 
 def run(*arguments: str, cwd: Path, **settings: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, **settings
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **settings,
     )
 
 
@@ -45,7 +55,9 @@ def test_help_loads_nothing_heavy(tmp_path):
         "heavy = {'numpy', 'pyarrow', 'numba', 'rich', 'neardup.api'} & set(sys.modules)\n"
         "sys.exit(f'loaded {sorted(heavy)}' if heavy else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -53,7 +65,11 @@ def test_nothing_but_the_table_is_printed_into_a_pipe(tmp_path):
     write_corpus(tmp_path / "in.jsonl", 50)
     done = run("dedup", "in.jsonl", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
-    lasted = [line for line in done.stderr.splitlines() if not re.match(r"[A-Z][a-z]+: .*, [0-9.]+ s$", line)]
+    lasted = [
+        line
+        for line in done.stderr.splitlines()
+        if not re.match(r"[A-Z][a-z]+: .*, [0-9.]+ s$", line)
+    ]
     assert lasted == []  # a stage of ten seconds or more has a line, as on a machine that is busy
     assert "\x1b" not in done.stdout
     table = [line for line in done.stdout.splitlines() if not line.startswith("Warning: ")]
@@ -73,17 +89,26 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(tmp_path):
     os.close(reading)
     with os.fdopen(writing, "w") as closed:
         done = subprocess.run(
-            [*COMMAND, "plan", "--documents", "1e8"], env=ENVIRONMENT, stdout=closed, stderr=subprocess.PIPE, text=True
+            [*COMMAND, "plan", "--documents", "1e8"],
+            env=ENVIRONMENT,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
         )
     assert done.stderr == ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp_path, number):
     write_corpus(tmp_path / "in.jsonl", 30_000)
     arguments = ["dedup", "in.jsonl", "-o", "out"]
-    slowly = ["--batch-rows", "1"]  # so that the signal finds it reading, however busy the machine is
+    slowly = [
+        "--batch-rows",
+        "1",
+    ]  # so that the signal finds it reading, however busy the machine is
     process = subprocess.Popen(
         [*COMMAND, *arguments, *slowly],
         cwd=tmp_path,
@@ -108,6 +133,10 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes_to_the_same_answer(tmp
     assert run(*arguments, "--resume", "--quiet", cwd=tmp_path).returncode == 0
     assert run("dedup", "in.jsonl", "-o", "whole", "--quiet", cwd=tmp_path).returncode == 0
     resumed, whole = tmp_path / "out", tmp_path / "whole"
-    assert pq.read_table(resumed / "removed.parquet").equals(pq.read_table(whole / "removed.parquet"))
-    assert (resumed / "kept" / "in.jsonl").read_bytes() == (whole / "kept" / "in.jsonl").read_bytes()
+    assert pq.read_table(resumed / "removed.parquet").equals(
+        pq.read_table(whole / "removed.parquet")
+    )
+    assert (resumed / "kept" / "in.jsonl").read_bytes() == (
+        whole / "kept" / "in.jsonl"
+    ).read_bytes()
     assert not (tmp_path / "out.partial").exists()

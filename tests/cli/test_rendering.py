@@ -26,7 +26,9 @@ class AsciiStream(io.StringIO):
     encoding = "ascii"
 
 
-def console(width: int = 80, *, colours: bool = False, stream: io.StringIO | None = None) -> Console:
+def console(
+    width: int = 80, *, colours: bool = False, stream: io.StringIO | None = None
+) -> Console:
     return Console(
         file=stream or io.StringIO(),
         width=width,
@@ -42,7 +44,9 @@ def printed(screen: Console) -> str:
 
 
 def compared(left: str, right: str, screen: Console, **settings: bool) -> str:
-    print_comparison(neardup.compare(left, right, method=METHOD), ("a", "b"), METHOD, console=screen, **settings)
+    print_comparison(
+        neardup.compare(left, right, method=METHOD), ("a", "b"), METHOD, console=screen, **settings
+    )
     return printed(screen)
 
 
@@ -69,7 +73,14 @@ REPORT = {
     "compile_seconds": 0.0,
     "bound": {"max_bucket_size": 64, "documents": 0},
     "recall": {"estimated": 0.9951, "low": 0.994, "high": 0.9962},
-    "audit": {"documents": 1000, "pairs": 500, "found": 496, "recall": 0.992, "low": 0.98, "high": 0.999},
+    "audit": {
+        "documents": 1000,
+        "pairs": 500,
+        "found": 496,
+        "recall": 0.992,
+        "low": 0.98,
+        "high": 0.999,
+    },
     "timings": [{"stage": "read", "seconds": 8000.0}, {"stage": "sort", "seconds": 0.01}],
     "seconds": 8000.01,
     "bytes": 5e12,
@@ -107,10 +118,17 @@ def test_the_closing_table_fits_into_80_columns_and_tells_everything():
 
 def test_the_closing_table_shows_no_recall_where_full_buckets_may_hide_pairs():
     screen = console(200)
-    print_report(REPORT | {"bound": {"max_bucket_size": 64, "documents": 1_351}, "recall": None}, Path("out"), screen)
+    print_report(
+        REPORT | {"bound": {"max_bucket_size": 64, "documents": 1_351}, "recall": None},
+        Path("out"),
+        screen,
+    )
     text = printed(screen)
     assert "-  not known: 1,351 documents not compared with all candidates" in text
-    assert "99.2 %  measured, without copies; 98.0 % to 99.9 %; 496 of 500 pairs of 1,000 documents, with those" in text
+    assert (
+        "99.2 %  measured, without copies; 98.0 % to 99.9 %; 496 of 500 pairs of 1,000 "
+        "documents, with those"
+    ) in text
 
 
 def test_a_differing_word_is_marked_in_both_texts_and_the_rest_is_folded():
@@ -134,7 +152,9 @@ def test_of_many_pairs_the_first_differences_of_each_are_printed():
     shared, screen = f" {words(0, 40)} ", console()
     left, right = (shared.join(f"{side}{i} {f'{side} ' * 30}" for i in range(9)) for side in "xy")
     marks = Marks(plain=True, unicode=False, full=False)
-    print_differences(neardup.compare(left, right, method=MinHash(ngram=1)), ("A", "B"), marks, screen, brief=True)
+    print_differences(
+        neardup.compare(left, right, method=MinHash(ngram=1)), ("A", "B"), marks, screen, brief=True
+    )
     text = printed(screen)
     assert "[-x0 x" in text
     assert "{+y0 y" in text
@@ -166,7 +186,9 @@ def test_equal_texts_and_moved_passages_are_said_in_words():
     )
     assert "No passage differs." in compared("a b c", "a b c", console())
     assert "The passages differ only in case" in compared("a b c", "A b, c", console())
-    moved = compared(f"{words(0, 50)} {words(50, 100)}", f"{words(50, 100)} {words(0, 50)}", console())
+    moved = compared(
+        f"{words(0, 50)} {words(50, 100)}", f"{words(50, 100)} {words(0, 50)}", console()
+    )
     assert "The same passages in another order." in moved
 
 
@@ -223,7 +245,10 @@ def test_a_moved_or_repeated_passage_differs_and_the_rest_stands_side_by_side(mo
     assert align(left, result.left_passages, right, result.right_passages) is None
     again = neardup.compare("一二三四五六七八九", "一二三四五六七八九。一二三四五", method=METHOD)
     stretches = align(again.left, again.left_passages, again.right, again.right_passages)
-    assert stretches == [Stretch(again.left, "一二三四五六七八九。", True), Stretch("", "一二三四五", False)]
+    assert stretches == [
+        Stretch(again.left, "一二三四五六七八九。", True),
+        Stretch("", "一二三四五", False),
+    ]
 
 
 @pytest.mark.parametrize(("left", "right"), TEXT_PAIRS)
@@ -237,7 +262,9 @@ def test_stretches_cover_both_texts(left, right):
 @pytest.mark.parametrize("threshold", [0.001, 0.2, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_the_curve_fits_into_80_columns_and_marks_the_threshold(threshold, unicode):
-    picture = draw_curve(tuple((step / 20, step / 20) for step in range(21)), threshold, unicode=unicode).plain
+    picture = draw_curve(
+        tuple((step / 20, step / 20) for step in range(21)), threshold, unicode=unicode
+    ).plain
     assert max(len(line) for line in picture.splitlines()) <= 80
     assert len(picture.splitlines()) == 21
     assert picture.count("threshold") == 1
@@ -245,7 +272,9 @@ def test_the_curve_fits_into_80_columns_and_marks_the_threshold(threshold, unico
 
 
 def test_a_bar_grows_with_the_chance():
-    picture = draw_curve(tuple((step / 20, step / 20) for step in range(21)), 1.0, unicode=False).plain.splitlines()
+    picture = draw_curve(
+        tuple((step / 20, step / 20) for step in range(21)), 1.0, unicode=False
+    ).plain.splitlines()
     filled = [line.count("#") for line in picture]
     assert filled == sorted(filled)
     assert (filled[0], filled[20]) == (0, 40)
@@ -278,5 +307,11 @@ def test_a_bar_says_that_kernels_are_compiled(monkeypatch):
 
 
 def test_rates_and_times_are_short():
-    assert [short(v) for v in (0, 812.4, 12_345, 999_949, 4_560_000)] == ["0", "812", "12.3k", "1000k", "4.56M"]
+    assert [short(v) for v in (0, 812.4, 12_345, 999_949, 4_560_000)] == [
+        "0",
+        "812",
+        "12.3k",
+        "1000k",
+        "4.56M",
+    ]
     assert [clock(v) for v in (5, 754, 3723)] == ["0:05", "12:34", "1:02:03"]

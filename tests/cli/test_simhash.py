@@ -16,7 +16,10 @@ from neardup.cli.main import cli
 from neardup.fingerprints.sketches import SCHEME_KEY
 from reference.signed import fingerprint_of, signature_of
 
-LICENSE = "permission is hereby granted free of charge to any person obtaining a copy of this software " * 4
+LICENSE = (
+    "permission is hereby granted free of charge to any person obtaining a copy of this software "
+    * 4
+)
 TEXTS = {
     "a": LICENSE + "and associated documentation files",
     "b": LICENSE.title() + "and associated documentation files!",
@@ -33,7 +36,9 @@ PAPER = {"p": "this is a test phrase", "q": "foo bar", "r": "你好", "s": ""}
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, texts in (("in", TEXTS), ("zh", CHINESE), ("paper", PAPER)):
-        lines = [json.dumps({"id": key, "text": text}, ensure_ascii=False) for key, text in texts.items()]
+        lines = [
+            json.dumps({"id": key, "text": text}, ensure_ascii=False) for key, text in texts.items()
+        ]
         Path(f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     Path("a.txt").write_text("The cat sat on the mat. The mat was red.\n")
     Path("b.txt").write_text("The cat sat on a mat. The mat was blue.\n")
@@ -67,11 +72,22 @@ def test_dedup_writes_what_the_library_returns():
     ]
     assert removed["distance"].to_pylist() == [0, 1]
     assert "fingerprints within 3 bits" in said
-    assert re.search(r"Recall +100 % +of the fingerprints within 3 bits: none is missed", " ".join(said.split()))
+    assert re.search(
+        r"Recall +100 % +of the fingerprints within 3 bits: none is missed", " ".join(said.split())
+    )
 
 
 def test_dedup_confirmed_by_jaccard_counts_collisions_and_shows_both_measures():
-    options = ["--method", "simhash", "--max-distance", "16", "--confirm", "jaccard", "--threshold", "0.95"]
+    options = [
+        "--method",
+        "simhash",
+        "--max-distance",
+        "16",
+        "--confirm",
+        "jaccard",
+        "--threshold",
+        "0.95",
+    ]
     said = done("dedup", "in.jsonl", "-o", "out", *options)
     method = neardup.SimHash(max_distance=16, confirm="jaccard", threshold=0.95)
     library = neardup.dedup("in.jsonl", method=method)
@@ -84,8 +100,19 @@ def test_dedup_confirmed_by_jaccard_counts_collisions_and_shows_both_measures():
 
 def test_dedup_of_chinese_words_weighed_by_their_own_corpus():
     pytest.importorskip("rjieba")
-    words = ["--tokens", "jieba", "--weights", "tfidf", "--max-features", "20", "--max-distance", "8"]
-    record = json.loads(done("dedup", "zh.jsonl", "-o", "out", "--method", "simhash", *words, "--json"))
+    words = [
+        "--tokens",
+        "jieba",
+        "--weights",
+        "tfidf",
+        "--max-features",
+        "20",
+        "--max-distance",
+        "8",
+    ]
+    record = json.loads(
+        done("dedup", "zh.jsonl", "-o", "out", "--method", "simhash", *words, "--json")
+    )
     method = neardup.SimHash(tokens="jieba", weights="tfidf", max_features=20, max_distance=8)
     library = neardup.dedup("zh.jsonl", method=method)
     assert pq.read_table("out/removed.parquet").equals(library.removed)
@@ -112,14 +139,19 @@ def test_sign_writes_what_the_library_returns():
 
 
 def test_signatures_of_minhash_are_those_of_the_library():
-    said = done("sign", "in.jsonl", "-o", "s.parquet", "--num-hashes", "64", "--seed", "3", "--ngram", "2")
+    said = done(
+        "sign", "in.jsonl", "-o", "s.parquet", "--num-hashes", "64", "--seed", "3", "--ngram", "2"
+    )
     library = neardup.sign("in.jsonl", method=neardup.MinHash(num_hashes=64, seed=3, ngram=2))
     assert same("s.parquet", library)
     assert re.search(r"Signed +4 +64 hashes each", said)
     assert neardup.Signatures.open("s.parquet").similarity(library).tolist() == [1.0] * 4 + [0.0]
     done("sign", "in.jsonl", "-o", "s.jsonl", "--num-hashes", "2")
     first = json.loads(Path("s.jsonl").read_text().splitlines()[0])
-    assert first["hex"] == signature_of(TEXTS["a"], neardup.MinHash(num_hashes=2)).astype("<u4").tobytes().hex()
+    assert (
+        first["hex"]
+        == signature_of(TEXTS["a"], neardup.MinHash(num_hashes=2)).astype("<u4").tobytes().hex()
+    )
 
 
 @pytest.mark.parametrize("bits", ["32", "128", "256"])
@@ -144,7 +176,17 @@ def test_fingerprint_of_every_length(bits):
 
 def test_fingerprints_of_mfonda_have_the_digits_of_its_documentation():
     """The values of the tests of github.com/mfonda/simhash."""
-    said = done("sign", "paper.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--hex")
+    said = done(
+        "sign",
+        "paper.jsonl",
+        "-o",
+        "fp.parquet",
+        "--method",
+        "simhash",
+        "--scheme",
+        "mfonda",
+        "--hex",
+    )
     rows = pq.read_table("fp.parquet").to_pylist()
     assert [(row["id"], row["hex"]) for row in rows] == [
         ("p", "8c3a5f7e9ecb3f35"),
@@ -152,7 +194,9 @@ def test_fingerprints_of_mfonda_have_the_digits_of_its_documentation():
         ("r", None),
         ("s", None),
     ]
-    assert [row["fingerprint"] and row["fingerprint"].hex() for row in rows] == [row["hex"] for row in rows]
+    assert [row["fingerprint"] and row["fingerprint"].hex() for row in rows] == [
+        row["hex"] for row in rows
+    ]
     assert re.search(r"Without features +2 +nothing to compare: null", said)
 
 
@@ -162,7 +206,9 @@ def test_text_formats_hold_digits():
     expected = [("p", "8c3a5f7e9ecb3f35"), ("q", "d8dbe7186bad3db3"), ("r", None), ("s", None)]
     lines = [json.loads(line) for line in Path("fp.jsonl").read_text().splitlines()]
     assert [(row["id"], row["hex"]) for row in lines] == expected
-    table = pyarrow.csv.read_csv("fp.csv", convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True))
+    table = pyarrow.csv.read_csv(
+        "fp.csv", convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    )
     assert [(row["id"], row["hex"]) for row in table.to_pylist()] == expected
 
 
@@ -170,7 +216,13 @@ def test_json_of_fingerprint_is_its_report_and_nothing_else():
     result = run("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--json")
     record = json.loads(result.stdout)
     assert result.stderr == ""
-    assert record["counts"] == {"read": 5, "signed": 4, "without_features": 1, "short": 1, "rejected": 0}
+    assert record["counts"] == {
+        "read": 5,
+        "signed": 4,
+        "without_features": 1,
+        "short": 1,
+        "rejected": 0,
+    }
     assert record["scheme"] == json.loads(pq.read_schema("fp.parquet").metadata[SCHEME_KEY])
 
 
@@ -181,19 +233,27 @@ def test_pairs_of_a_file_of_fingerprints_need_neither_texts_nor_a_method():
     said = done("find-pairs", "fp.parquet", "--max-distance", "3", "-o", "p.parquet")
     library = neardup.find_pairs("fp.parquet", method=neardup.SimHash(max_distance=3)).pairs
     assert pq.read_table("p.parquet").equals(library)
-    assert [(row["left_id"], row["right_id"]) for row in library.to_pylist()] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [(row["left_id"], row["right_id"]) for row in library.to_pylist()] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
     assert re.search(r"Fingerprints +4 +64 bits each", said)
     assert re.search(r"Duplicate pairs +3 +all pairs within 3 bits", said)
     for name in ("p.csv", "p.jsonl"):
         done("find-pairs", "fp.parquet", "--max-distance", "3", "-o", name)
-    assert [json.loads(line) for line in Path("p.jsonl").read_text().splitlines()] == library.to_pylist()
+    assert [
+        json.loads(line) for line in Path("p.jsonl").read_text().splitlines()
+    ] == library.to_pylist()
     assert pyarrow.csv.read_csv("p.csv").to_pylist() == library.to_pylist()
 
 
 def test_json_of_pairs_of_fingerprints_names_its_files():
     for name in ("in", "paper"):
         done("sign", f"{name}.jsonl", "-o", f"{name}.parquet", "--method", "simhash")
-    record = json.loads(done("find-pairs", "in.parquet", "paper.parquet", "-o", "p.parquet", "--json"))
+    record = json.loads(
+        done("find-pairs", "in.parquet", "paper.parquet", "-o", "p.parquet", "--json")
+    )
     assert record["inputs"] == [
         {"name": "in.parquet", "fingerprints": 4, "without_features": 1},
         {"name": "paper.parquet", "fingerprints": 3, "without_features": 1},
@@ -208,17 +268,34 @@ def test_a_table_of_another_corpus_weighs_fingerprints():
     assert neardup.IdfTable.open("idf.parquet").version == table.version
     assert re.search(r"Documents +5 ", said)
     assert table.version in said
-    done("sign", "paper.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "tfidf", "--idf", "idf.parquet")
+    done(
+        "sign",
+        "paper.jsonl",
+        "-o",
+        "fp.parquet",
+        "--method",
+        "simhash",
+        "--weights",
+        "tfidf",
+        "--idf",
+        "idf.parquet",
+    )
     library = neardup.sign("paper.jsonl", method=neardup.SimHash(weights="tfidf", idf=table))
     assert same("fp.parquet", library)
     assert library.scheme["idf"] == table.version
 
 
 def test_json_of_idf_says_what_was_counted():
-    record = json.loads(done("document-frequencies", "in.jsonl", "-o", "idf.parquet", "--ngram", "2", "--json"))
+    record = json.loads(
+        done("document-frequencies", "in.jsonl", "-o", "idf.parquet", "--ngram", "2", "--json")
+    )
     table = neardup.document_frequencies("in.jsonl", method=neardup.SimHash(ngram=2))
     assert (record["documents"], record["features"]) == (5, len(table.hashes))
-    assert (record["version"], record["scheme"]["ngram"], record["rejected"]) == (table.version, 2, [])
+    assert (record["version"], record["scheme"]["ngram"], record["rejected"]) == (
+        table.version,
+        2,
+        [],
+    )
 
 
 def test_dedup_takes_a_table_too():
@@ -235,17 +312,25 @@ def explained(said: str) -> list[tuple[list[float], str, str]]:
     """Return the sums, the bits beside them and the digits that are printed of each text."""
     found = []
     for part in said.split("Votes of each bit")[1:]:
-        rows = re.findall(r"^  bits +\d+ to +\d+ ((?: +[-+][\d.]+)+)   ([01]+)$", part, re.MULTILINE)
+        rows = re.findall(
+            r"^  bits +\d+ to +\d+ ((?: +[-+][\d.]+)+)   ([01]+)$", part, re.MULTILINE
+        )
         sums = [float(value) for row, _ in rows for value in row.split()]
-        (digits,) = re.findall(r"^  ([0-9a-f]{8,64})$", part.partition("Fingerprint:")[2], re.MULTILINE)[-1:]
+        (digits,) = re.findall(
+            r"^  ([0-9a-f]{8,64})$", part.partition("Fingerprint:")[2], re.MULTILINE
+        )[-1:]
         found.append((sums, "".join(bits for _, bits in rows), digits))
     return found
 
 
-@pytest.mark.parametrize("options", [[], ["--bits", "32"], ["--bits", "128", "--ngram", "2"], ["--scheme", "mfonda"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--bits", "32"], ["--bits", "128", "--ngram", "2"], ["--scheme", "mfonda"]]
+)
 def test_the_sums_that_are_printed_make_the_fingerprint(options):
     parts = explained(
-        done("compare", "a.txt", "b.txt", "--method", "simhash", "--explain", *options).split("Distance")[0]
+        done("compare", "a.txt", "b.txt", "--method", "simhash", "--explain", *options).split(
+            "Distance"
+        )[0]
     )
     values = {"bits": 64} | {
         name[2:]: int(value) if value.isdigit() else value
@@ -263,12 +348,16 @@ def test_where_a_sum_is_0_the_explanation_says_which_bit_it_gives():
     Path("tie.txt").write_text("one two\n")
     said = done("compare", "tie.txt", "a.txt", "--method", "simhash", "--explain")
     assert "Fingerprint: 1 where the sum is positive; 1 where it is 0" in said
-    said = done("compare", "tie.txt", "a.txt", "--method", "simhash", "--scheme", "simhash", "--explain")
+    said = done(
+        "compare", "tie.txt", "a.txt", "--method", "simhash", "--scheme", "simhash", "--explain"
+    )
     assert "Fingerprint: 1 where the sum is positive; 0 where it is 0" in said
 
 
 def test_json_of_an_explanation_adds_up():
-    record = json.loads(done("compare", "a.txt", "b.txt", "--method", "simhash", "--explain", "--json"))
+    record = json.loads(
+        done("compare", "a.txt", "b.txt", "--method", "simhash", "--explain", "--json")
+    )
     assert len(record["explanations"]) == 2
     for one, fingerprint in zip(record["explanations"], record["fingerprints"], strict=True):
         assert one["fingerprint"] == fingerprint
@@ -280,7 +369,9 @@ def test_json_of_an_explanation_adds_up():
             ]
             assert sum(votes) == total
             assert (total >= 0) == bool(fingerprint >> bit & 1)
-    assert dict(zip(record["explanations"][0]["features"], record["explanations"][0]["counts"], strict=True)) == {
+    assert dict(
+        zip(record["explanations"][0]["features"], record["explanations"][0]["counts"], strict=True)
+    ) == {
         "the": 3,
         "cat": 1,
         "sat": 1,
@@ -316,11 +407,36 @@ ERRORS = {
         "audit_sample measures the recall of MinHash: got audit_sample=5 with SimHash",
     ),
     "table that is missing": (
-        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "tfidf", "--idf", "nope.parquet"],
-        "nope.parquet is not a table of document frequencies in format neardup-idf 1: there is no such file. Create",
+        [
+            "sign",
+            "in.jsonl",
+            "-o",
+            "fp.parquet",
+            "--method",
+            "simhash",
+            "--weights",
+            "tfidf",
+            "--idf",
+            "nope.parquet",
+        ],
+        (
+            "nope.parquet is not a table of document frequencies in format neardup-idf 1: there "
+            "is no such file. Create"
+        ),
     ),
     "table that is none": (
-        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--weights", "tfidf", "--idf", "in.jsonl"],
+        [
+            "dedup",
+            "in.jsonl",
+            "-o",
+            "out",
+            "--method",
+            "simhash",
+            "--weights",
+            "tfidf",
+            "--idf",
+            "in.jsonl",
+        ],
         "in.jsonl is not a table of document frequencies",
     ),
     "table in another format": (
@@ -336,11 +452,33 @@ ERRORS = {
         "Explain the text with --similarity jaccard.",
     ),
     "settings of a scheme": (
-        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--scheme", "mfonda", "--ngram", "2"],
+        [
+            "sign",
+            "in.jsonl",
+            "-o",
+            "fp.parquet",
+            "--method",
+            "simhash",
+            "--scheme",
+            "mfonda",
+            "--ngram",
+            "2",
+        ],
         "scheme='mfonda' sets ngram itself: got ngram=2",
     ),
     "a hash too short": (
-        ["sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--hash", "fnv1", "--bits", "128"],
+        [
+            "sign",
+            "in.jsonl",
+            "-o",
+            "fp.parquet",
+            "--method",
+            "simhash",
+            "--hash",
+            "fnv1",
+            "--bits",
+            "128",
+        ],
         "hash='fnv1' has 64 bits",
     ),
     "no such file, whatever the method": (
@@ -348,7 +486,18 @@ ERRORS = {
         "no.parquet",
     ),
     "a threshold of nothing": (
-        ["dedup", "in.jsonl", "-o", "out", "--method", "simhash", "--confirm", "hamming", "--threshold", "0.7"],
+        [
+            "dedup",
+            "in.jsonl",
+            "-o",
+            "out",
+            "--method",
+            "simhash",
+            "--confirm",
+            "hamming",
+            "--threshold",
+            "0.7",
+        ],
         "threshold requires confirm='jaccard': got threshold=0.7",
     ),
 }
@@ -366,10 +515,15 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, said):
 
 
 def test_weights_of_ones_own_are_for_python_alone():
-    result = run("sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "given")
+    result = run(
+        "sign", "in.jsonl", "-o", "fp.parquet", "--method", "simhash", "--weights", "given"
+    )
     assert result.exit_code == 2
     assert "must be one of 'one', 'tf', 'tfidf', 'depth': got 'given'" in result.stderr
-    assert "given" not in run("sign", "--help-all").stdout.split("--weights one")[1].split("--idf")[0].split()
+    assert (
+        "given"
+        not in run("sign", "--help-all").stdout.split("--weights one")[1].split("--idf")[0].split()
+    )
 
 
 @pytest.mark.parametrize(

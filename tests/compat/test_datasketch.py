@@ -1,4 +1,6 @@
-"""The face of the package datasketch gives the package's numbers and answers, of version 1 and of version 2."""
+"""The face of the package datasketch gives the package's numbers and answers, of version 1 and of
+version 2.
+"""
 
 from __future__ import annotations
 
@@ -92,9 +94,17 @@ def schemes_of(package):
 def test_random_signatures_are_those_of_the_installed_package(package, seed):
     generator = random.Random(seed)
     for extra in schemes_of(package):
-        settings = {"num_perm": generator.choice([1, 5, 64, 200]), "seed": generator.randrange(2**32)} | extra
-        members = [generator.randbytes(generator.randint(0, 9)) for _ in range(generator.choice([0, 1, 30, 300]))]
-        theirs, ours = (maker.MinHash.bulk([members], **settings)[0] for maker in (package, face_of(package)))
+        settings = {
+            "num_perm": generator.choice([1, 5, 64, 200]),
+            "seed": generator.randrange(2**32),
+        } | extra
+        members = [
+            generator.randbytes(generator.randint(0, 9))
+            for _ in range(generator.choice([0, 1, 30, 300]))
+        ]
+        theirs, ours = (
+            maker.MinHash.bulk([members], **settings)[0] for maker in (package, face_of(package))
+        )
         assert np.array_equal(theirs.permutations, ours.permutations)
         assert np.array_equal(theirs.hashvalues, ours.hashvalues)
         assert theirs.hashvalues.dtype == ours.hashvalues.dtype
@@ -120,21 +130,30 @@ def test_random_parameters_and_partitions_are_those_of_the_installed_package(pac
 
     generator = random.Random(0)
     for _ in range(60):
-        threshold, share = generator.choice([generator.random(), generator.randint(0, 20) / 20]), generator.random()
+        threshold, share = (
+            generator.choice([generator.random(), generator.randint(0, 20) / 20]),
+            generator.random(),
+        )
         weights = generator.choice([(0.5, 0.5), (0.0, 1.0), (share, 1.0 - share)])
         num_perm = generator.choice([8, 40, 128])
-        assert optimal_bands(threshold, num_perm, weights) == _optimal_param(threshold, num_perm, *weights)
+        assert optimal_bands(threshold, num_perm, weights) == _optimal_param(
+            threshold, num_perm, *weights
+        )
         sizes = np.array(sorted(generator.sample(range(1, 200), generator.randint(1, 30))))
         counts = np.array([generator.randint(1, 5) for _ in sizes])
         num_part = generator.randint(1, 20)
-        assert list(optimal_partitions(sizes, counts, num_part)) == list(theirs(sizes, counts, num_part))
+        assert list(optimal_partitions(sizes, counts, num_part)) == list(
+            theirs(sizes, counts, num_part)
+        )
 
 
 class FromDatasketch(pickle.Unpickler):
     """Reads what the package pickled as objects of the face."""
 
     def find_class(self, module, name):
-        return super().find_class(module.replace("datasketch", "neardup.compat.datasketch", 1), name)
+        return super().find_class(
+            module.replace("datasketch", "neardup.compat.datasketch", 1), name
+        )
 
 
 def test_what_the_package_pickled_goes_on_working(package):
@@ -147,8 +166,17 @@ def test_what_the_package_pickled_goes_on_working(package):
             forest.add(place, one)
         forest.index()
         ensemble.index([(place, one, 1 + place) for place, one in enumerate(many)])
-        theirs = [many, package.LeanMinHash(many[3]), package.bBitMinHash(many[3], 3), index, forest, ensemble]
-        signatures, lean, bits, index2, forest2, ensemble2 = FromDatasketch(io.BytesIO(pickle.dumps(theirs))).load()
+        theirs = [
+            many,
+            package.LeanMinHash(many[3]),
+            package.bBitMinHash(many[3], 3),
+            index,
+            forest,
+            ensemble,
+        ]
+        signatures, lean, bits, index2, forest2, ensemble2 = FromDatasketch(
+            io.BytesIO(pickle.dumps(theirs))
+        ).load()
         assert lean.jaccard(signatures[3]) == 1.0
         assert bits == latest.bBitMinHash(signatures[3], 3)
         signatures[3].update(b"new")
@@ -180,7 +208,9 @@ def test_integrals_are_those_of_scipy_to_the_last_bit():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(st.lists(st.binary(max_size=6), max_size=12), st.lists(st.binary(max_size=6), max_size=12))
-def test_the_signature_of_a_union_is_the_least_of_both_in_whatever_way_it_is_made(scheme, left, right):
+def test_the_signature_of_a_union_is_the_least_of_both_in_whatever_way_it_is_made(
+    scheme, left, right
+):
     settings = {"num_perm": 16, "seed": 3, "scheme": scheme}
     both, one, other = (signed(members, **settings) for members in (left + right, left, right))
     assert MinHash.union(one, other) == both == MinHash.union(other, one, both)
@@ -194,9 +224,13 @@ def test_the_signature_of_a_union_is_the_least_of_both_in_whatever_way_it_is_mad
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_share_of_equal_values_estimates_the_jaccard_similarity(scheme):
-    """Of 2,000 values, each equal with probability J = 1/3: 5 standard deviations, false alarm 6e-7."""
+    """Of 2,000 values, each equal with probability J = 1/3: 5 standard deviations, false alarm
+    6e-7.
+    """
     numbers = [b"%d" % number for number in range(400)]
-    one, other = (signed(part, num_perm=2000, scheme=scheme) for part in (numbers[:200], numbers[100:300]))
+    one, other = (
+        signed(part, num_perm=2000, scheme=scheme) for part in (numbers[:200], numbers[100:300])
+    )
     assert abs(one.jaccard(other) - 1 / 3) < 5 * math.sqrt(1 / 3 * 2 / 3 / 2000)
     # A mean of 2,000 exponentials, in the limit: a relative deviation of 2000 ** -0.5.
     assert abs(one.count() / 200 - 1) < 5 / math.sqrt(2000) + 0.01
@@ -221,7 +255,9 @@ def test_copies_grow_on_their_own_and_clear_empties():
         hash(one)
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_signatures_survive_copying_and_pickling(scheme, copied):
     one = signed([b"a", b"b"], num_perm=33, scheme=scheme)
@@ -235,7 +271,9 @@ def test_signatures_survive_copying_and_pickling(scheme, copied):
 
 def test_the_state_of_version_1_has_no_scheme_and_is_of_the_old_one():
     old = v1.MinHash(num_perm=4)
-    state = {name: value for name, value in old.__dict__.items() if name not in ("scheme", "_gpu_mode")}
+    state = {
+        name: value for name, value in old.__dict__.items() if name not in ("scheme", "_gpu_mode")
+    }
     again = object.__new__(MinHash)
     again.__setstate__(state)
     again.update(b"Hello")
@@ -246,7 +284,8 @@ def test_the_state_of_version_1_has_no_scheme_and_is_of_the_old_one():
 def test_stored_values_need_their_scheme_but_not_in_the_face_of_version_1():
     values = v1.MinHash.bulk([[b"Hello"]], num_perm=4)[0].hashvalues
     with pytest.raises(
-        SettingError, match=r"scheme must be specified explicitly .* 'legacy' for values made by datasketch 1"
+        SettingError,
+        match=r"scheme must be specified explicitly .* 'legacy' for values made by datasketch 1",
     ):
         MinHash(hashvalues=values)
     with pytest.raises(SettingError, match="scheme must be specified explicitly"):
@@ -278,10 +317,16 @@ def test_what_does_not_compare_is_refused():
         ({"num_perm": 0}, "num_perm must be positive and at most 2\\^32: got 0"),
         ({"scheme": "affine"}, "scheme must be one of affine32, affine64, legacy, got 'affine'"),
         ({"hashfunc": 3}, "The hashfunc must be a callable: got 3"),
-        ({"hashvalues": [1, 2**32], "scheme": "affine32"}, "hash values out of range for scheme 'affine32'"),
+        (
+            {"hashvalues": [1, 2**32], "scheme": "affine32"},
+            "hash values out of range for scheme 'affine32'",
+        ),
         ({"hashvalues": np.array([-1]), "scheme": "affine64"}, "got -1 to -1"),
         ({"num_perm": 2, "permutations": ([1, 2], [0, 0]), "scheme": "affine32"}, "must be odd"),
-        ({"num_perm": 3, "permutations": ([1, 3], [0, 0]), "scheme": "affine32"}, "mismatch: 3 and 2"),
+        (
+            {"num_perm": 3, "permutations": ([1, 3], [0, 0]), "scheme": "affine32"},
+            "mismatch: 3 and 2",
+        ),
     ],
 )
 def test_settings_of_a_signature_that_cannot_be_are_refused(settings, message):
@@ -290,8 +335,15 @@ def test_settings_of_a_signature_that_cannot_be_are_refused(settings, message):
 
 
 def test_hashes_that_a_scheme_has_no_room_for_are_refused():
-    for scheme, hashed in (("affine32", 2**32), ("affine32", -1), ("affine64", 2**64), ("legacy", -1)):
-        with pytest.raises(InputError, match=f"hashfunc returned a value out of range for scheme '{scheme}'"):
+    for scheme, hashed in (
+        ("affine32", 2**32),
+        ("affine32", -1),
+        ("affine64", 2**64),
+        ("legacy", -1),
+    ):
+        with pytest.raises(
+            InputError, match=f"hashfunc returned a value out of range for scheme '{scheme}'"
+        ):
             MinHash(scheme=scheme, hashfunc=lambda hashed: hashed).update(hashed)
 
 
@@ -305,7 +357,9 @@ def test_hashobj_warns_and_a_processor_that_is_not_there_is_refused():
 
 
 def test_a_word_that_would_be_drawn_again_is_drawn_again():
-    """Words of 61 bits at the very end, one in 2^60, which datasketch's draws reject and draw anew."""
+    """Words of 61 bits at the very end, one in 2^60, which datasketch's draws reject and draw
+    anew.
+    """
 
     class Scripted:
         def __init__(self, words):
@@ -358,7 +412,9 @@ def test_bytes_that_are_no_lean_signature_are_refused():
             LeanMinHash.deserialize(wrong)
     with pytest.raises(InputError, match=r"Unknown permutation scheme code: 9"):
         LeanMinHash.deserialize(bytes(stored[:12]) + b"\x09" + bytes(stored[13:]))
-    with pytest.raises(InputError, match=r"not have enough space for this MinHash: it has 3 bytes of 32"):
+    with pytest.raises(
+        InputError, match=r"not have enough space for this MinHash: it has 3 bytes of 32"
+    ):
         lean.serialize(bytearray(3))
     with pytest.raises(SettingError, match="give either minhash, or both seed and hashvalues"):
         LeanMinHash(seed=1)
@@ -379,7 +435,9 @@ def test_bytes_that_are_no_lean_signature_are_refused():
 
 
 def test_weights_estimate_the_weighted_jaccard_similarity():
-    """Of 4,000 samples, each equal with probability (1 + 2) / (2 + 4 + 1): 5 standard deviations, false alarm 6e-7."""
+    """Of 4,000 samples, each equal with probability (1 + 2) / (2 + 4 + 1): 5 standard deviations,
+    false alarm 6e-7.
+    """
     generator = latest.WeightedMinHashGenerator(3, sample_size=4000)
     found = generator.minhash([1, 4, 0]).jaccard(generator.minhash([2, 2, 1]))
     expected = 3 / 7
@@ -393,7 +451,11 @@ def test_sparse_rows_are_the_dense_ones_also_with_zeros_stored_and_columns_out_o
     expected = generator.minhash_many(dense)
     # Columns 2, 1 and a zero at 0; a zero alone; 5.0 in two parts.
     data, columns, bounds = [3.0, 2.0, 0.0, 0.0, 1.0, 2.0, 3.0], [2, 1, 0, 1, 0, 2, 2], [0, 3, 4, 7]
-    for matrix in (sparse.csr_matrix(dense), sparse.coo_array(dense), sparse.csr_matrix((data, columns, bounds))):
+    for matrix in (
+        sparse.csr_matrix(dense),
+        sparse.coo_array(dense),
+        sparse.csr_matrix((data, columns, bounds)),
+    ):
         assert generator.minhash_many(matrix) == expected
     assert expected[1] is None
 
@@ -421,12 +483,17 @@ def test_weights_that_cannot_be_are_refused():
         generator.minhash_many([[1, 2]])
     one = generator.minhash([1, 2])
     assert one == one.copy()
-    for other in (latest.WeightedMinHashGenerator(2, 4, seed=2), latest.WeightedMinHashGenerator(2, 5)):
+    for other in (
+        latest.WeightedMinHashGenerator(2, 4, seed=2),
+        latest.WeightedMinHashGenerator(2, 5),
+    ):
         with pytest.raises(SchemeError, match="WeightedMinHash of two kinds"):
             one.jaccard(other.minhash([1, 2]))
 
 
 def test_what_neardup_does_not_have_is_imported_from_datasketch() -> None:
-    with pytest.raises(ImportError, match=r"neardup has no HyperLogLog: .* Import it from datasketch"):
+    with pytest.raises(
+        ImportError, match=r"neardup has no HyperLogLog: .* Import it from datasketch"
+    ):
         from neardup.compat.datasketch import HyperLogLog  # noqa: F401
     assert not hasattr(latest, "nothing")

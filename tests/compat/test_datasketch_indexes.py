@@ -1,4 +1,6 @@
-"""The indexes of the face of datasketch: what they find, what they refuse, which bands and rows they choose."""
+"""The indexes of the face of datasketch: what they find, what they refuse, which bands and rows
+they choose.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup import InputError, SettingError
-from neardup.compat.datasketch import LeanMinHash, MinHash, MinHashLSH, MinHashLSHEnsemble, MinHashLSHForest
+from neardup.compat.datasketch import (
+    LeanMinHash,
+    MinHash,
+    MinHashLSH,
+    MinHashLSHEnsemble,
+    MinHashLSHForest,
+)
 from neardup.compat.datasketch.lsh import integrate
 from neardup.compat.datasketch.lshensemble import optimal_partitions
 from neardup.errors import SchemeError
@@ -25,7 +33,9 @@ def signed(members, **settings):
 
 
 def test_an_index_answers_with_the_keys_that_share_a_band():
-    """The definition, pair by pair, and the chance at a similarity is a matter of bands and rows only."""
+    """The definition, pair by pair, and the chance at a similarity is a matter of bands and rows
+    only.
+    """
     many = MinHash.bulk(cases.word_sets(6, 60), num_perm=64)
     index = MinHashLSH(threshold=0.6, num_perm=64)
     with index.insertion_session() as session:
@@ -38,7 +48,10 @@ def test_an_index_answers_with_the_keys_that_share_a_band():
         expected = {
             place
             for place, other in enumerate(many)
-            if place != 5 and (left == other.hashvalues[: index.b * index.r].reshape(left.shape)).all(axis=1).any()
+            if place != 5
+            and (left == other.hashvalues[: index.b * index.r].reshape(left.shape))
+            .all(axis=1)
+            .any()
         }
         assert set(index.query(one)) == expected
         assert set(index.query(LeanMinHash(one))) == expected
@@ -92,8 +105,14 @@ def test_an_index_takes_a_key_once_and_one_scheme():
     with pytest.raises(InputError, match="The given key does not exist: 'b'"):
         index.remove("b")
     old = MinHash(scheme="legacy")
-    for call in (lambda: index.insert("b", old), lambda: index.query(old), lambda: index.add_to_query_buffer(old)):
-        with pytest.raises(SchemeError, match="does not match scheme 'affine32' of those in the index"):
+    for call in (
+        lambda: index.insert("b", old),
+        lambda: index.query(old),
+        lambda: index.add_to_query_buffer(old),
+    ):
+        with pytest.raises(
+            SchemeError, match="does not match scheme 'affine32' of those in the index"
+        ):
             call()
     other = MinHashLSH(num_perm=128)
     other.insert("a", old)
@@ -114,7 +133,9 @@ def test_an_index_takes_a_key_once_and_one_scheme():
 @pytest.mark.parametrize("kind", ["cassandra", "mongodb", None])
 def test_a_storage_that_is_neither_in_memory_nor_redis_is_refused_by_name(kind):
     for index in (MinHashLSH, MinHashLSHEnsemble):
-        with pytest.raises(SettingError, match=f"storage_config with type {kind!r} is not supported"):
+        with pytest.raises(
+            SettingError, match=f"storage_config with type {kind!r} is not supported"
+        ):
             index(storage_config={"type": kind, "basename": b"x"})
     assert MinHashLSH(storage_config={"type": "dict", "basename": b"x"}, prepickle=True).is_empty()
 
@@ -167,7 +188,10 @@ def test_a_forest_finds_after_index_only_and_returns_what_it_holds():
 
 def test_an_ensemble_is_filled_once_and_leaves_what_it_is_given_as_it_is():
     ensemble = MinHashLSHEnsemble(threshold=0.8, num_perm=64, num_part=4)
-    entries = [(size, signed([b"%d" % i for i in range(size)], num_perm=64), size) for size in (9, 2, 40, 7)]
+    entries = [
+        (size, signed([b"%d" % i for i in range(size)], num_perm=64), size)
+        for size in (9, 2, 40, 7)
+    ]
     ensemble.index(entries)
     assert [size for _, _, size in entries] == [9, 2, 40, 7]
     for key, one, size in entries:
@@ -175,13 +199,18 @@ def test_an_ensemble_is_filled_once_and_leaves_what_it_is_given_as_it_is():
         assert key in ensemble
     with pytest.raises(InputError, match="Cannot call index again"):
         ensemble.index(entries)
-    for wrong, message in (([], "entries is empty"), ([("a", entries[0][1], 0)], "size must be positive: got 0")):
+    for wrong, message in (
+        ([], "entries is empty"),
+        ([("a", entries[0][1], 0)], "size must be positive: got 0"),
+    ):
         with pytest.raises(InputError, match=message):
             MinHashLSHEnsemble(threshold=0.8, num_perm=64).index(wrong)
 
 
 @pytest.mark.parametrize("num_part", [1, 2])
-@given(sizes=st.lists(st.integers(1, 50), min_size=3, max_size=9, unique=True), seed=st.integers(0, 99))
+@given(
+    sizes=st.lists(st.integers(1, 50), min_size=3, max_size=9, unique=True), seed=st.integers(0, 99)
+)
 def test_up_to_two_partitions_are_the_cheapest_of_all(num_part, sizes, seed):
     sizes = np.array(sorted(sizes))
     counts = np.random.default_rng(seed).integers(1, 9, len(sizes))
@@ -207,15 +236,22 @@ def test_up_to_two_partitions_are_the_cheapest_of_all(num_part, sizes, seed):
 @pytest.mark.parametrize("degree", range(30))
 def test_integrals_of_powers_are_right_to_the_last_bits(degree):
     """Kronrod's rule with 21 points is exact up to degree 31; 64 roundings of 2^-53 remain."""
-    assert integrate(lambda s: s**degree, 0.0, 1.0) == pytest.approx(1 / (degree + 1), rel=64 * 2**-53)
+    assert integrate(lambda s: s**degree, 0.0, 1.0) == pytest.approx(
+        1 / (degree + 1), rel=64 * 2**-53
+    )
 
 
 def test_integrals_of_steps_are_right_within_the_tolerance_asked_for():
     for b, r in itertools.product((1, 20, 128), (1, 30, 200)):
         expected = 1 - math.prod(k * r / (k * r + 1) for k in range(1, b + 1))  # the beta function
-        assert abs(integrate(lambda s, b=b, r=r: 1 - (1 - s**r) ** b, 0.0, 1.0) - expected) < 1.49e-8
+        assert (
+            abs(integrate(lambda s, b=b, r=r: 1 - (1 - s**r) ** b, 0.0, 1.0) - expected) < 1.49e-8
+        )
 
 
 def test_the_bands_are_those_of_the_readme():
     """datasketch 2.0.0, docstring of MinHashLSH."""
-    assert (MinHashLSH(threshold=0.9, num_perm=128).b, MinHashLSH(threshold=0.9, num_perm=128).r) == (5, 25)
+    assert (
+        MinHashLSH(threshold=0.9, num_perm=128).b,
+        MinHashLSH(threshold=0.9, num_perm=128).r,
+    ) == (5, 25)

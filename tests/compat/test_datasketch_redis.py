@@ -1,4 +1,6 @@
-"""MinHashLSH on Redis: an index of neardup and one of datasketch under one name are the same index."""
+"""MinHashLSH on Redis: an index of neardup and one of datasketch under one name are the same
+index.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from neardup.compat.datasketch import MinHash, MinHashLSH, MinHashLSHEnsemble
 from neardup.compat.datasketch.storage import read_key, write_key
 from neardup.errors import InputError, SettingError
 
-TEXTS = ["the quick brown fox", "the quick brown dog", "something else entirely", "the quick brown fox jumps"]
+TEXTS = [
+    "the quick brown fox",
+    "the quick brown dog",
+    "something else entirely",
+    "the quick brown fox jumps",
+]
 SETTINGS = {"threshold": 0.4, "num_perm": 64}
 
 
@@ -26,11 +33,16 @@ def minhash_of(text: str, kind: type = MinHash):
 
 @pytest.fixture
 def config(redis_server, request):
-    """Return the configuration of an index of its own; the host comes from the environment, as datasketch allows."""
+    """Return the configuration of an index of its own; the host comes from the environment, as
+    datasketch allows.
+    """
     return {
         "type": "redis",
         "basename": request.node.name.encode(),
-        "redis": {"host": {"env": "NO_SUCH_HOST", "default": "127.0.0.1"}, "port": redis_server.port},
+        "redis": {
+            "host": {"env": "NO_SUCH_HOST", "default": "127.0.0.1"},
+            "port": redis_server.port,
+        },
     }
 
 
@@ -52,7 +64,11 @@ def test_each_finds_what_the_other_inserted(config, prepickle):
     assert ours.get_subset_counts(*keys[:2]) == theirs.get_subset_counts(*keys[:2])
     ours.remove(keys[0])
     theirs.remove(keys[1])
-    assert [key in ours for key in keys] == [key in theirs for key in keys] == [False, False, True, True]
+    assert (
+        [key in ours for key in keys]
+        == [key in theirs for key in keys]
+        == [False, False, True, True]
+    )
 
 
 def test_the_layout_is_that_of_datasketch_byte_for_byte(config, redis_server):
@@ -67,7 +83,11 @@ def test_the_layout_is_that_of_datasketch_byte_for_byte(config, redis_server):
                 session.insert(number, minhash_of(text, minhash))
         kept = {}
         for key in client.keys(config["basename"] + b"*"):
-            kinds = {b"hash": client.hgetall, b"set": client.smembers, b"list": lambda key: client.lrange(key, 0, -1)}
+            kinds = {
+                b"hash": client.hgetall,
+                b"set": client.smembers,
+                b"list": lambda key: client.lrange(key, 0, -1),
+            }
             kept[key] = kinds[client.type(key)](key)
         contents.append(kept)
         client.delete(*kept)
@@ -110,7 +130,9 @@ def test_an_ensemble_answers_as_in_memory(config):
     entries = [(text, minhash_of(text), len(text.split())) for text in TEXTS]
     answers = []
     for storage in (None, config):
-        index = MinHashLSHEnsemble(threshold=0.6, num_perm=64, num_part=2, m=4, storage_config=storage)
+        index = MinHashLSHEnsemble(
+            threshold=0.6, num_perm=64, num_part=2, m=4, storage_config=storage
+        )
         index.index(entries)
         answers.append([sorted(index.query(minhash, size)) for _, minhash, size in entries])
     assert answers[0] == answers[1]
@@ -120,8 +142,12 @@ def test_keys_of_other_types_are_refused(config):
     index = MinHashLSH(**SETTINGS, storage_config=config)
     with pytest.raises(InputError, match=r"a str, bytes or an int .* got \('a', 1\), a tuple"):
         index.insert(("a", 1), minhash_of(TEXTS[0]))
-    with pytest.raises(InputError, match="prepickle=False requires bytes keys on a server: got 'a', a str"):
-        MinHashLSH(**SETTINGS, storage_config=config, prepickle=False).insert("a", minhash_of(TEXTS[0]))
+    with pytest.raises(
+        InputError, match="prepickle=False requires bytes keys on a server: got 'a', a str"
+    ):
+        MinHashLSH(**SETTINGS, storage_config=config, prepickle=False).insert(
+            "a", minhash_of(TEXTS[0])
+        )
     theirs = datasketch.MinHashLSH(**SETTINGS, storage_config=config)
     theirs.insert(("a", 1), minhash_of(TEXTS[0], datasketch.MinHash))
     with pytest.raises(InputError, match="not a pickled str, bytes or int"):
@@ -134,7 +160,11 @@ def test_a_configuration_without_a_server_is_refused():
         MinHashLSH(storage_config={"type": "redis"})
 
 
-@given(st.one_of(st.text(), st.binary(), st.integers(-(2**300), 2**300), st.text(min_size=250, max_size=260)))
+@given(
+    st.one_of(
+        st.text(), st.binary(), st.integers(-(2**300), 2**300), st.text(min_size=250, max_size=260)
+    )
+)
 def test_keys_are_written_and_read_as_pickle_does(key):
     assert write_key(key) == pickle.dumps(key)
     for protocol in range(2 + isinstance(key, bytes), pickle.HIGHEST_PROTOCOL + 1):
@@ -159,7 +189,9 @@ def test_keys_are_written_and_read_as_pickle_does(key):
     ],
 )
 def test_bytes_that_are_no_key_are_refused(data):
-    with pytest.raises(InputError, match="A key on Redis is not a pickled str, bytes or int: got b"):
+    with pytest.raises(
+        InputError, match="A key on Redis is not a pickled str, bytes or int: got b"
+    ):
         read_key(data)
 
 

@@ -1,4 +1,6 @@
-"""The face of the package simhash gives the package's numbers, and stays right where the package fails."""
+"""The face of the package simhash gives the package's numbers, and stays right where the package
+fails.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,21 @@ TEXTS = {
 
 
 def test_numbers_of_the_package_s_own_tests():
-    """The value is from 1e0ng/simhash 2.1.2, tests/test_simhash.py; of two features only the bits of both are ones."""
+    """The value is from 1e0ng/simhash 2.1.2, tests/test_simhash.py; of two features only the bits
+    of both are ones.
+    """
     assert Simhash(["aaa", "bbb"]).value == 57087923692560392
-    assert Simhash(["aaa", "bbb"], hashfunc=lambda data: int.from_bytes(data, "big")).value == 0x626262 & 0x616161
+    assert (
+        Simhash(["aaa", "bbb"], hashfunc=lambda data: int.from_bytes(data, "big")).value
+        == 0x626262 & 0x616161
+    )
     assert fingerprint_of(["aaa", "bbb"], method=SimHash(scheme="simhash")) == 57087923692560392
 
 
 def random_value(generator: random.Random):
     words = [
-        "".join(generator.choices("abcde é你", k=generator.randint(0, 5))) for _ in range(generator.choice([3, 500]))
+        "".join(generator.choices("abcde é你", k=generator.randint(0, 5)))
+        for _ in range(generator.choice([3, 500]))
     ]
     kind = generator.choice(["text", "words", "dict", "mixed", "floats"])
     if kind == "text":
@@ -43,8 +51,13 @@ def random_value(generator: random.Random):
     if kind == "dict":
         return {word: generator.randint(0, 255) for word in words}
     if kind == "mixed":
-        return [word if generator.random() < 0.5 else (word, generator.randint(0, 60)) for word in words]
-    return [(word, generator.choice([generator.random(), 0.1, 0.2, 0.3, generator.randint(0, 70)])) for word in words]
+        return [
+            word if generator.random() < 0.5 else (word, generator.randint(0, 60)) for word in words
+        ]
+    return [
+        (word, generator.choice([generator.random(), 0.1, 0.2, 0.3, generator.randint(0, 70)]))
+        for word in words
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -52,12 +65,16 @@ def test_values_are_those_of_the_package(seed):
     package = pytest.importorskip("simhash")
     generator = random.Random(seed)
     value, f = random_value(generator), generator.choice([8, 32, 64, 128])
-    chosen = generator.choice([{}, {"hashfunc": lambda data: int.from_bytes(data, "big") * 0x9E3779B97F4A7C15 >> 3}])
+    chosen = generator.choice(
+        [{}, {"hashfunc": lambda data: int.from_bytes(data, "big") * 0x9E3779B97F4A7C15 >> 3}]
+    )
     assert Simhash(value, f=f, **chosen).value == package.Simhash(value, f=f, **chosen).value
 
 
 @pytest.mark.parametrize("reg", [r"\w", re.compile(r"[a-z]"), r"[\w\u4e00-\u9fcc]+"])
-@pytest.mark.parametrize("text", [GREETING, "你好　世界！　　呼噜。", "", "a", "...", "İstanbul ΑΣ ΑΣΑ"])
+@pytest.mark.parametrize(
+    "text", [GREETING, "你好　世界！　　呼噜。", "", "a", "...", "İstanbul ΑΣ ΑΣΑ"]
+)
 def test_texts_have_the_value_of_the_package(reg, text):
     package = pytest.importorskip("simhash")
     assert Simhash(text, reg=reg).value == package.Simhash(text, reg=reg).value
@@ -80,8 +97,15 @@ def test_weights_above_255_are_right():
 
 def test_a_value_can_be_an_integer_another_simhash_or_features_of_any_kind():
     one = Simhash(["aaa", "bbb"])
-    assert Simhash(one).value == Simhash(one.value).value == Simhash(np.uint64(one.value)).value == one.value
-    assert Simhash(OrderedDict(aaa=1, bbb=1)) == Simhash(feature for feature in ("aaa", "bbb")) == one
+    assert (
+        Simhash(one).value
+        == Simhash(one.value).value
+        == Simhash(np.uint64(one.value)).value
+        == one.value
+    )
+    assert (
+        Simhash(OrderedDict(aaa=1, bbb=1)) == Simhash(feature for feature in ("aaa", "bbb")) == one
+    )
     assert one != Simhash(["aaa"])
     assert one != "aaa"
     with pytest.raises(TypeError, match="Bad parameter with type"):
@@ -91,7 +115,9 @@ def test_a_value_can_be_an_integer_another_simhash_or_features_of_any_kind():
 
 
 def test_distances_are_those_of_the_package_s_tests():
-    assert Simhash(GREETING).distance(Simhash("How old are you ? :-) i am fine. Thanks. And you?")) > 0
+    assert (
+        Simhash(GREETING).distance(Simhash("How old are you ? :-) i am fine. Thanks. And you?")) > 0
+    )
     assert Simhash("你好　世界！　　呼噜。").distance(Simhash("你好，世界　呼噜")) == 0
     assert Simhash(0b10101).distance(Simhash(0b00110)) == 3
     shorts = [Simhash(text).value for text in ("aa", "aaa", "aaaa", "aaaab", "aaaaabb", "aaaaabbb")]
@@ -130,14 +156,24 @@ def test_an_index_has_the_keys_and_answers_of_the_package(f, k):
     generator = random.Random(f + k)
     values = [generator.getrandbits(f)]
     for _ in range(60):
-        values.append(generator.choice(values) ^ (1 << generator.randrange(f)) ^ (1 << generator.randrange(f)))
-    ours = SimhashIndex([(place, Simhash(value, f)) for place, value in enumerate(values)], f=f, k=k)
-    theirs = package.SimhashIndex([(place, package.Simhash(value, f)) for place, value in enumerate(values)], f=f, k=k)
+        values.append(
+            generator.choice(values) ^ (1 << generator.randrange(f)) ^ (1 << generator.randrange(f))
+        )
+    ours = SimhashIndex(
+        [(place, Simhash(value, f)) for place, value in enumerate(values)], f=f, k=k
+    )
+    theirs = package.SimhashIndex(
+        [(place, package.Simhash(value, f)) for place, value in enumerate(values)], f=f, k=k
+    )
     assert ours.offsets == theirs.offsets
     assert ours.bucket_size() == theirs.bucket_size()
     for value in values:
-        assert list(ours.get_keys(Simhash(value, f))) == list(theirs.get_keys(package.Simhash(value, f)))
-        expected = {str(place) for place, other in enumerate(values) if (value ^ other).bit_count() <= k}
+        assert list(ours.get_keys(Simhash(value, f))) == list(
+            theirs.get_keys(package.Simhash(value, f))
+        )
+        expected = {
+            str(place) for place, other in enumerate(values) if (value ^ other).bit_count() <= k
+        }
         assert set(ours.get_near_dups(Simhash(value, f))) == expected
         assert set(theirs.get_near_dups(package.Simhash(value, f))) == expected
 

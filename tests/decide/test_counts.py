@@ -69,7 +69,11 @@ def test_the_counts_of_parts_add_up(num_parts):
 def test_nothing_added_changes_nothing():
     draw = np.random.default_rng(1)
     none = np.empty(0, np.uint32)
-    nothing = count(Removals(none, none, measured(draw, 0)), Pairs(none, none, measured(draw, 0)), np.empty(0, int))
+    nothing = count(
+        Removals(none, none, measured(draw, 0)),
+        Pairs(none, none, measured(draw, 0)),
+        np.empty(0, int),
+    )
     removed = np.arange(10, dtype=np.uint32)
     removals = Removals(removed, removed + 20, measured(draw, 10))
     counts = count(removals, Pairs(removed, removed + 20, removals.measured), np.array([2, 3]))

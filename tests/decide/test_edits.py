@@ -15,11 +15,15 @@ from neardup.decide.outcome import Cuts, Edits, cut_texts
 
 def cuts_of(rows: list[tuple[int, int, int]]) -> Cuts:
     documents, starts, ends = zip(*rows, strict=True)
-    return Cuts(np.array(documents, np.uint32), np.array(starts, np.int64), np.array(ends, np.int64))
+    return Cuts(
+        np.array(documents, np.uint32), np.array(starts, np.int64), np.array(ends, np.int64)
+    )
 
 
 @st.composite
-def texts_and_cuts(draw: st.DrawFn) -> tuple[list[str | None], list[tuple[int, int, int]], dict[int, str]]:
+def texts_and_cuts(
+    draw: st.DrawFn,
+) -> tuple[list[str | None], list[tuple[int, int, int]], dict[int, str]]:
     """Draw texts, cuts in bytes, and the rest of each text that is cut, from cuts in characters."""
     texts = draw(st.lists(st.none() | st.text("aé中🙂", max_size=12), min_size=1, max_size=6))
     cuts, rest = [], {}
@@ -46,7 +50,9 @@ def test_the_rest_of_each_text_is_what_is_not_cut(
         assert dict(zip(rows.tolist(), found.to_pylist(), strict=True)) == rest
         rows, found = cut_texts(pa.array(texts, pa.large_string()), cuts_of(cuts), marked=True)
         marked = dict(zip(rows.tolist(), found.to_pylist(), strict=True))
-        assert {row: re.sub("[⟦⟧]", "", text) for row, text in marked.items()} == {row: texts[row] for row in rest}
+        assert {row: re.sub("[⟦⟧]", "", text) for row, text in marked.items()} == {
+            row: texts[row] for row in rest
+        }
         assert {row: re.sub("⟦[^⟧]*⟧", "", text) for row, text in marked.items()} == rest
 
 
@@ -66,12 +72,16 @@ def test_the_rest_of_each_text_is_what_is_not_cut(
     ],
 )
 def test_what_is_no_range_of_characters_is_refused(cuts: list[tuple[int, int, int]]) -> None:
-    with pytest.raises(ValueError, match=r"cannot be cut from document .*: cuts must be ranges of whole characters"):
+    with pytest.raises(
+        ValueError, match=r"cannot be cut from document .*: cuts must be ranges of whole characters"
+    ):
         cut_texts(pa.array(["éabc", None, "abc"], pa.large_string()), cuts_of(cuts))
 
 
 def test_the_edits_of_a_range_of_documents_are_numbered_from_0() -> None:
-    edits = Edits(np.array([True, False, True, True]), cuts_of([(0, 0, 1), (2, 3, 4), (2, 5, 6), (3, 0, 2)]))
+    edits = Edits(
+        np.array([True, False, True, True]), cuts_of([(0, 0, 1), (2, 3, 4), (2, 5, 6), (3, 0, 2)])
+    )
     part = edits.between(1, 3)
     assert part.kept.tolist() == [False, True]
     assert part.cuts is not None

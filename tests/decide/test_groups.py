@@ -1,4 +1,6 @@
-"""Groups of documents are kept or removed as a whole, compared with plain loops over all documents."""
+"""Groups of documents are kept or removed as a whole, compared with plain loops over all
+documents.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ import neardup
 from neardup.cli.main import cli
 from neardup.errors import SettingError
 
-METHOD = neardup.MinHash(ngram=2, threshold=0.5, num_bands=64, rows_per_band=1)  # misses a pair in 2e-20
+METHOD = neardup.MinHash(
+    ngram=2, threshold=0.5, num_bands=64, rows_per_band=1
+)  # misses a pair in 2e-20
 WORDS = "abcdef"
 KEYS = {
     "first": lambda row: 0,
@@ -29,8 +33,12 @@ Row = dict[str, Any]
 
 
 def similarity(left: Row, right: Row) -> float:
-    """Return the Jaccard similarity of the pairs of words; 0 of an empty text, which is similar to nothing."""
-    one, other = (frozenset(pairwise(row["text"].split())) or {row["text"]} for row in (left, right))
+    """Return the Jaccard similarity of the pairs of words; 0 of an empty text, which is similar to
+    nothing.
+    """
+    one, other = (
+        frozenset(pairwise(row["text"].split())) or {row["text"]} for row in (left, right)
+    )
     return 0.0 if "" in one | other else len(one & other) / len(one | other)
 
 
@@ -38,31 +46,52 @@ def made_up(rng: random.Random) -> list[Row]:
     """Return rows of few groups, whose texts often differ in a word or two."""
     texts: list[list[str]] = []
     for _ in range(rng.randint(1, 14)):
-        words = list(rng.choice(texts)) if texts and rng.random() < 0.7 else rng.choices(WORDS, k=rng.randint(0, 9))
+        words = (
+            list(rng.choice(texts))
+            if texts and rng.random() < 0.7
+            else rng.choices(WORDS, k=rng.randint(0, 9))
+        )
         for _ in range(rng.randint(0, 2) if words else 0):
             words[rng.randrange(len(words))] = rng.choice(WORDS)
         texts.append(words)
     groups = rng.randint(1, 5)
     return [
-        {"row": row, "text": " ".join(words), "stars": rng.randint(0, 3), "repo": f"r{rng.randint(1, groups)}"}
+        {
+            "row": row,
+            "text": " ".join(words),
+            "stars": rng.randint(0, 3),
+            "repo": f"r{rng.randint(1, groups)}",
+        }
         for row, words in enumerate(texts)
     ]
 
 
-def expected(rows: list[Row], keep: str, share: float, num_against: int) -> tuple[list[Row], dict[int, int], set[int]]:
-    """Return the groups, the kept document that each near-duplicate of a removed group names, and all removed rows."""
+def expected(
+    rows: list[Row], keep: str, share: float, num_against: int
+) -> tuple[list[Row], dict[int, int], set[int]]:
+    """Return the groups, the kept document that each near-duplicate of a removed group names, and
+    all removed rows.
+    """
     new = sorted(rows[num_against:], key=KEYS[keep])
     kept, table, named, removed = rows[:num_against], [], {}, set()
     for repo in dict.fromkeys(row["repo"] for row in new):
         members, found = [row for row in new if row["repo"] == repo], {}
         for row in members:
-            near = [(similarity(row, other), -place, other["row"]) for place, other in enumerate(kept)]
-            copies = [-place for place, other in enumerate(kept) if other["text"] == row["text"] != ""]
+            near = [
+                (similarity(row, other), -place, other["row"]) for place, other in enumerate(kept)
+            ]
+            copies = [
+                -place for place, other in enumerate(kept) if other["text"] == row["text"] != ""
+            ]
             best = max((each for each in near if each[0] >= METHOD.threshold), default=None)
             if best is not None:
                 found[row["row"]] = kept[-max(copies)]["row"] if copies else best[2]
         gone = len(found) > 0 and len(found) >= share * len(members) - 1e-9
-        counts = {"documents": len(members), "near_duplicates": len(found), "share": len(found) / len(members)}
+        counts = {
+            "documents": len(members),
+            "near_duplicates": len(found),
+            "share": len(found) / len(members),
+        }
         table.append({"group": repo, **counts, "removed": gone})
         if gone:
             named |= found
@@ -127,18 +156,35 @@ FILES = {
         "another file of the origin, copied too",
         "the origin only",
     ],
-    "fork": ["one file of the origin, which others copy", "another file of the origin, copied too!", "new in the fork"],
-    "other": ["one file of the origin, which others copy", "of the other one", "also of the other one, and long"],
+    "fork": [
+        "one file of the origin, which others copy",
+        "another file of the origin, copied too!",
+        "new in the fork",
+    ],
+    "other": [
+        "one file of the origin, which others copy",
+        "of the other one",
+        "also of the other one, and long",
+    ],
     "copy": ["new in the fork"],
 }
 TABLE = pa.Table.from_pylist(
-    [{"id": f"{repo}/{n}", "repo": repo, "text": text} for repo, texts in FILES.items() for n, text in enumerate(texts)]
+    [
+        {"id": f"{repo}/{n}", "repo": repo, "text": text}
+        for repo, texts in FILES.items()
+        for n, text in enumerate(texts)
+    ]
 )
 
 
 @pytest.mark.parametrize(
     "method",
-    [neardup.MinHash(), neardup.MinHash(similarity="cosine"), neardup.SimHash(), neardup.SimHash(confirm="hamming")],
+    [
+        neardup.MinHash(),
+        neardup.MinHash(similarity="cosine"),
+        neardup.SimHash(),
+        neardup.SimHash(confirm="hamming"),
+    ],
     ids=["bands", "cosine", "simhash", "hamming"],
 )
 def test_a_fork_is_removed_with_its_own_files_and_a_project_that_copies_one_stays(method) -> None:
@@ -153,7 +199,9 @@ def test_a_fork_is_removed_with_its_own_files_and_a_project_that_copies_one_stay
         {"id": "fork/0", "kept_id": "origin/0"},
         {"id": "fork/1", "kept_id": "origin/1"},
     ]
-    assert result.kept["id"].to_pylist() == [id for id in TABLE["id"].to_pylist() if not id.startswith("fork")]
+    assert result.kept["id"].to_pylist() == [
+        id for id in TABLE["id"].to_pylist() if not id.startswith("fork")
+    ]
     assert (~result.mask).sum() == 3
 
 
@@ -189,7 +237,9 @@ def test_what_goes_with_its_group_is_removed_from_its_input(tmp_path: Path) -> N
     assert [row["removed"] for row in report["inputs"]] == [0, 0, 4, 0, 0]
     assert report["counts"]["removed"] + report["counts"]["removed_with_group"] == 4
     assert "nothing to compare: goes with its group" in ran.output
-    assert "nothing to compare: goes with its group" in (tmp_path / "out" / "report.html").read_text()
+    assert (
+        "nothing to compare: goes with its group" in (tmp_path / "out" / "report.html").read_text()
+    )
 
 
 def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) -> None:
@@ -200,16 +250,37 @@ def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) ->
     assert first.exit_code == 0, first.output
     assert "Removed with their group" in first.output
     assert "1 of 4 groups of repo" in first.output
-    report = ["--config", str(tmp_path / "a" / "report.json"), "-o", str(tmp_path / "b"), "--write", "mask"]
+    report = [
+        "--config",
+        str(tmp_path / "a" / "report.json"),
+        "-o",
+        str(tmp_path / "b"),
+        "--write",
+        "mask",
+    ]
     assert CliRunner().invoke(cli, ["dedup", *report]).exit_code == 0
     for folder in ("a", "b"):
-        assert pq.read_table(tmp_path / folder / "groups.parquet")["removed"].to_pylist() == [False, True, False, False]
+        assert pq.read_table(tmp_path / folder / "groups.parquet")["removed"].to_pylist() == [
+            False,
+            True,
+            False,
+            False,
+        ]
         shown = json.loads((tmp_path / folder / "report.json").read_text())
-        wanted = {"column": "repo", "share": 0.6, "groups": 4, "removed": 1, "removed_with_group": 1}
+        wanted = {
+            "column": "repo",
+            "share": 0.6,
+            "groups": 4,
+            "removed": 1,
+            "removed_with_group": 1,
+        }
         assert shown["groups"] == wanted
         assert "1 of 4 groups of repo removed" in (tmp_path / folder / "report.html").read_text()
     assert pq.read_table(tmp_path / "a/kept/in.parquet").num_rows == 7
-    assert pq.read_table(tmp_path / "b/mask.parquet")["kept"].to_pylist() == [True] * 3 + [False] * 3 + [True] * 4
+    assert (
+        pq.read_table(tmp_path / "b/mask.parquet")["kept"].to_pylist()
+        == [True] * 3 + [False] * 3 + [True] * 4
+    )
     with neardup.Index.from_run("memory:", tmp_path / "a") as index:
         assert index.info()["documents"]["kept"] == 7
 
@@ -217,12 +288,18 @@ def test_the_folder_the_command_and_its_files_have_the_groups(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"linkage": "connected"}, "group_by keeps or removes whole groups, which linkage does not allow for"),
+        (
+            {"linkage": "connected"},
+            "group_by keeps or removes whole groups, which linkage does not allow for",
+        ),
         ({"keep": "longest:2"}, "got keep='longest:2' with group_by='repo'"),
         ({"keep": "none"}, "got keep='none' with group_by='repo'. Leave keep or group_by out"),
         ({"passages": 50}, "got passages=50"),
         ({"within": "repo"}, "got within='repo' with group_by='repo'"),
-        ({"group_by": None, "group_share": 0.3}, "got group_share=0.3 without group_by. Name the column"),
+        (
+            {"group_by": None, "group_share": 0.3},
+            "got group_share=0.3 without group_by. Name the column",
+        ),
         ({"count_by": "id"}, "Leave count_by or group_by out"),
         ({"group_share": 0}, "group_share must be a number above 0 and at most 1: got 0"),
         ({"method": neardup.MinHash(similarity="containment")}, "Use another similarity"),
@@ -246,9 +323,13 @@ def test_a_run_that_counted_by_the_column_is_resumed_with_groups(tmp_path: Path)
 
     pq.write_table(TABLE, tmp_path / "in.parquet")
     with pytest.raises(KeyboardInterrupt):
-        neardup.dedup(tmp_path / "in.parquet", output=tmp_path / "out", count_by="repo", progress=Stop())
+        neardup.dedup(
+            tmp_path / "in.parquet", output=tmp_path / "out", count_by="repo", progress=Stop()
+        )
     fresh = neardup.dedup(tmp_path / "in.parquet", group_by="repo")
-    resumed = neardup.dedup(tmp_path / "in.parquet", output=tmp_path / "out", group_by="repo", resume=True)
+    resumed = neardup.dedup(
+        tmp_path / "in.parquet", output=tmp_path / "out", group_by="repo", resume=True
+    )
     assert resumed.groups.equals(fresh.groups)
     assert resumed.removed.equals(fresh.removed)
 
@@ -257,7 +338,9 @@ def test_an_index_does_not_take_groups_and_one_of_a_run_needs_ids(tmp_path: Path
     neardup.Index.create(tmp_path / "a.index").close()
     with pytest.raises(SettingError, match="group_by must be None with an index as against"):
         neardup.dedup(TABLE, against=tmp_path / "a.index", group_by="repo")
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TABLE.drop(["id"]).to_pylist()))
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in TABLE.drop(["id"]).to_pylist())
+    )
     neardup.dedup(tmp_path / "in.jsonl", output=tmp_path / "out", group_by="repo")
     with pytest.raises(neardup.InputError, match="have no ids"):
         neardup.Index.from_run("memory:", tmp_path / "out")

@@ -1,4 +1,6 @@
-"""A rule that neardup does not have, in one module: this one. It runs on every engine that finds all pairs."""
+"""A rule that neardup does not have, in one module: this one. It runs on every engine that finds
+all pairs.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,19 @@ from neardup.decide.rules import RULES, register
 from neardup.settings.run import LINKAGES
 from spark_session import IGNORED
 
-METHOD = neardup.MinHash(ngram=1, threshold=0.5, num_bands=64, rows_per_band=1)  # misses a pair in 2e-20
+METHOD = neardup.MinHash(
+    ngram=1, threshold=0.5, num_bands=64, rows_per_band=1
+)  # misses a pair in 2e-20
 SCHEMA = pa.schema([("id", pa.large_string()), ("sum", pa.float64())])
 
 
 # The rule: 48 lines.
 class Central(Rule):
-    """Keep the document of each cluster with the largest sum of similarities; of equal ones, the earliest.
+    """Keep the document of each cluster with the largest sum of similarities; of equal ones, the
+    earliest.
 
-    The first document of an earlier collection comes before all others. A copy has the sum of its first document.
+    The first document of an earlier collection comes before all others. A copy has the sum of its
+    first document.
     """
 
     compares_more = True
@@ -67,7 +73,12 @@ class Central(Rule):
             right=pairs.right,
             measured=pairs.measured,
             tables=(RuleTable("centres", SCHEMA, rows),),
-            facts={"central": {"centres": len(centres), "moved": int(np.count_nonzero(centres != cluster[centres]))}},
+            facts={
+                "central": {
+                    "centres": len(centres),
+                    "moved": int(np.count_nonzero(centres != cluster[centres])),
+                }
+            },
         )
 
 
@@ -101,7 +112,11 @@ def expected(texts: list[str], num_against: int) -> dict[int, int]:
             near[left][right] = similarity
     sums = {}
     for document, text in enumerate(texts):
-        others = {first[texts[other]]: value for other, value in near[first[text]].items() if texts[other] != text}
+        others = {
+            first[texts[other]]: value
+            for other, value in near[first[text]].items()
+            if texts[other] != text
+        }
         sums[document] = round(sum(others.values()), 9)
     named, seen = {}, set()
     for begin in range(len(texts)):
@@ -113,8 +128,13 @@ def expected(texts: list[str], num_against: int) -> dict[int, int]:
                 waiting += near[member]
         seen |= members
         if members:
-            centre = min(members, key=lambda one: (one >= num_against, one if one < num_against else -sums[one], one))
-            named |= {member: centre for member in members if member != centre and member >= num_against}
+            centre = min(
+                members,
+                key=lambda one: (one >= num_against, one if one < num_against else -sums[one], one),
+            )
+            named |= {
+                member: centre for member in members if member != centre and member >= num_against
+            }
     return named
 
 
@@ -142,7 +162,9 @@ def test_a_rule_in_one_module_decides_as_plain_loops_do(seed: int, num_against: 
     assert result.report["counts"]["kept"] == len(texts) - num_against - len(result.removed)
 
 
-def test_its_table_and_its_part_of_the_report_are_in_the_result_and_in_the_folder(tmp_path: Path) -> None:
+def test_its_table_and_its_part_of_the_report_are_in_the_result_and_in_the_folder(
+    tmp_path: Path,
+) -> None:
     texts = made_up(3)
     for _ in range(2):  # the second run replaces an output that has the table
         result = run(texts, 0, output=tmp_path / "out", overwrite=True)
@@ -160,7 +182,9 @@ def test_its_copies_may_stay_and_an_unknown_rule_is_refused() -> None:
     none = run(texts, 0, keep="none").report
     assert none["settings"]["linkage"] == "central"
     assert none["counts"]["kept"] < len(texts) - none["central"]["centres"]
-    with pytest.raises(neardup.errors.SettingError, match="linkage must be one of 'sieve', 'connected', 'central'"):
+    with pytest.raises(
+        neardup.errors.SettingError, match="linkage must be one of 'sieve', 'connected', 'central'"
+    ):
         neardup.dedup(texts, linkage="centre")
 
 
@@ -175,10 +199,24 @@ def test_the_command_line_takes_it_by_its_name(tmp_path: Path) -> None:
         "from neardup.cli.main import cli\n"
         "cli()\n"
     )
-    command = [sys.executable, "-c", code, "dedup", "in.parquet", "-o", "out", "--linkage", "central", "--ngram", "1"]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "dedup",
+        "in.parquet",
+        "-o",
+        "out",
+        "--linkage",
+        "central",
+        "--ngram",
+        "1",
+    ]
     command += ["--threshold", "0.5", "--num-bands", "64", "--rows-per-band", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    removed = pq.read_table(tmp_path / "out" / "removed.parquet").select(["id", "kept_id"]).to_pylist()
+    removed = (
+        pq.read_table(tmp_path / "out" / "removed.parquet").select(["id", "kept_id"]).to_pylist()
+    )
     centres = expected(texts, 0)
     assert {int(row["id"][1:]): int(row["kept_id"][1:]) for row in removed} == centres
     assert re.search(rf"Centres +{len(set(centres.values()))}\n", done.stdout)
@@ -193,14 +231,25 @@ def test_the_rule_runs_on_spark(spark: Any, tmp_path: Path, tables: bool) -> Non
         pq.write_table(pa.table({"text": made_up(seed)[:20]}), tmp_path / f"{name}.parquet")
     against, *source = (str(tmp_path / f"{name}.parquet") for name in ("old", "new", "more"))
     method = neardup.MinHash(ngram=1, threshold=0.7, num_bands=64, rows_per_band=1)
-    given = {"against": against, "method": method, "linkage": "central", "keep": "longest", "tables": tables}
-    results = [neardup.dedup(source, engine=engine, output=tmp_path / engine, **given) for engine in ("spark", "local")]
+    given = {
+        "against": against,
+        "method": method,
+        "linkage": "central",
+        "keep": "longest",
+        "tables": tables,
+    }
+    results = [
+        neardup.dedup(source, engine=engine, output=tmp_path / engine, **given)
+        for engine in ("spark", "local")
+    ]
     found, expected = results
     assert expected.report["central"]["moved"] > 0
     for part in ("central", "inputs", "cluster_sizes", "similarities"):
         assert found.report[part] == expected.report[part], part
     for table in ("removed", "centres"):
-        pairs = [pq.read_table(tmp_path / engine / f"{table}.parquet") for engine in ("spark", "local")]
+        pairs = [
+            pq.read_table(tmp_path / engine / f"{table}.parquet") for engine in ("spark", "local")
+        ]
         assert len(pairs[1])
         assert pairs[0].equals(pairs[1]), table
 
@@ -212,6 +261,14 @@ def test_the_rule_runs_over_a_dataframe(spark: Any) -> None:
 
     table = table_of(made_up(5)[:20], 0).sort_by("id")  # a DataFrame comes in the order of its ids
     frame = spark.createDataFrame(table)
-    found = over_frames.dedup(frame, id_column="id", method=METHOD, linkage="central").removed.collect()
-    here = neardup.dedup(table, method=METHOD, linkage="central").removed.select(["id", "kept_id"]).to_pylist()
-    assert {row["id"]: row["kept_id"] for row in found} == {row["id"]: row["kept_id"] for row in here}
+    found = over_frames.dedup(
+        frame, id_column="id", method=METHOD, linkage="central"
+    ).removed.collect()
+    here = (
+        neardup.dedup(table, method=METHOD, linkage="central")
+        .removed.select(["id", "kept_id"])
+        .to_pylist()
+    )
+    assert {row["id"]: row["kept_id"] for row in found} == {
+        row["id"]: row["kept_id"] for row in here
+    }

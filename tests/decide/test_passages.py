@@ -20,7 +20,18 @@ from neardup.decide.passages import decide_common, decide_passages, decide_units
 from reference import tokens
 from reference.graphemes import starts_of_clusters
 
-ALPHABETS = ["ab", "abcd", "aé", "a中b", "é中😀a", "ab ", "中文字", "ab. \n", "a\u0301b c", "👩\u200d👩🇫🇷 x"]
+ALPHABETS = [
+    "ab",
+    "abcd",
+    "aé",
+    "a中b",
+    "é中😀a",
+    "ab ",
+    "中文字",
+    "ab. \n",
+    "a\u0301b c",
+    "👩\u200d👩🇫🇷 x",
+]
 ALPHABETS += ["กำ ข", "क\u094d\u200cष ", "하\u1112\u1161\u11ab", "a.\r\n "]
 BLANKS = " \t\r\u3000"
 CLOSERS = "\"')]}’”»›」』】》）"
@@ -47,9 +58,13 @@ def may_end(text, place, cut_at):
 
 
 def is_letter(character):
-    """Whether a word goes on with a character: not with those of Thai and Chinese, which are words by themselves."""
+    """Whether a word goes on with a character: not with those of Thai and Chinese, which are words
+    by themselves.
+    """
     is_word_by_itself = "\u0e00" <= character < "\u0f00" or "\u3000" <= character < "\ua000"
-    return not is_word_by_itself and (character.isalnum() or unicodedata.category(character)[0] == "M")
+    return not is_word_by_itself and (
+        character.isalnum() or unicodedata.category(character)[0] == "M"
+    )
 
 
 def ends_sentence(text, place):
@@ -60,13 +75,17 @@ def ends_sentence(text, place):
 
 
 def may_stop(text, place, cut_at):
-    """Whether a cut may stop between two characters: where a unit ends, or in the white space behind one."""
+    """Whether a cut may stop between two characters: where a unit ends, or in the white space
+    behind one.
+    """
     if may_end(text, place, cut_at):
         return True
     if cut_at == "character" or not text[place].isspace() or place not in starts_of_clusters(text):
         return False
     is_at_line_end = text.startswith(("\n", "\r\n"), place)
-    return cut_at == "word" or is_at_line_end or (cut_at == "sentence" and ends_sentence(text, place))
+    return (
+        cut_at == "word" or is_at_line_end or (cut_at == "sentence" and ends_sentence(text, place))
+    )
 
 
 def is_far(text, cut_at):
@@ -82,7 +101,9 @@ def trimmed(text, start, stop, cut_at):
         return None if is_far(text[start:place], cut_at) else place
 
     def last_place(cut_at):
-        place = next((each for each in range(stop, start, -1) if may_stop(text, each, cut_at)), start)
+        place = next(
+            (each for each in range(stop, start, -1) if may_stop(text, each, cut_at)), start
+        )
         return None if is_far(text[place:stop], cut_at) else place
 
     kinds = dict.fromkeys([cut_at, "character"])
@@ -91,7 +112,9 @@ def trimmed(text, start, stop, cut_at):
 
 
 def naive(texts, length, *, num_against=0, cut_at="character", bridge=0, max_loss=1.0):
-    """The rule as it is written in decide/passages.py: document, start, end, document that keeps it, its start."""
+    """The rule as it is written in decide/passages.py: document, start, end, document that keeps
+    it, its start.
+    """
     known, rows, fragments, dropped = {}, [], [], []
 
     def keep(document, fragment, start, stop):
@@ -149,7 +172,9 @@ def selected_of(anchoring, texts):
     return kernels.passages.Pieces(selected.text, starts, *columns), selected
 
 
-def found(texts, length, *, size, seed=0, num_against=0, cut_at="character", bridge=0, max_loss=1.0):
+def found(
+    texts, length, *, size, seed=0, num_against=0, cut_at="character", bridge=0, max_loss=1.0
+):
     """The same, by anchors."""
     settings = SimpleNamespace(min_length=length, cut_at=cut_at, bridge=bridge, max_loss=max_loss)
     pieces, selected = selected_of(Anchoring(length, bridge, size=size, seed=seed), texts)
@@ -167,12 +192,16 @@ def found(texts, length, *, size, seed=0, num_against=0, cut_at="character", bri
 
 def emptied(texts, rows):
     """The documents that lose all of their text."""
-    lost = [sum(row[2] - row[1] for row in rows if row[0] == document) for document in range(len(texts))]
+    lost = [
+        sum(row[2] - row[1] for row in rows if row[0] == document) for document in range(len(texts))
+    ]
     return [document for document, text in enumerate(texts) if text and lost[document] == len(text)]
 
 
 def corpus(chance, alphabets=ALPHABETS):
-    """Texts of few characters, in which everything repeats: random ones, parts of others, periods, single letters."""
+    """Texts of few characters, in which everything repeats: random ones, parts of others, periods,
+    single letters.
+    """
     letters = chance.choice(alphabets)
     texts = []
 
@@ -185,13 +214,19 @@ def corpus(chance, alphabets=ALPHABETS):
             start = chance.randrange(len(text) + 1)
             return text[start : start + chance.randrange(1, 60)]
         if kind < 0.8:
-            return "".join(chance.choices(letters, k=chance.randrange(1, 5))) * chance.randrange(2, 15)
+            return "".join(chance.choices(letters, k=chance.randrange(1, 5))) * chance.randrange(
+                2, 15
+            )
         return chance.choice(letters) * chance.randrange(1, 40)
 
     for _ in range(chance.randrange(1, 6)):
         text = "".join(piece() for _ in range(chance.randrange(1, 6)))
         place = chance.randrange(len(text) + 1)
-        texts.append(text[:place] + chance.choice(letters) + text[place + 1 :] if chance.random() < 0.3 else text)
+        texts.append(
+            text[:place] + chance.choice(letters) + text[place + 1 :]
+            if chance.random() < 0.3
+            else text
+        )
     return texts
 
 
@@ -210,7 +245,12 @@ def test_the_cuts_are_those_of_a_plain_loop(cut_at, pytestconfig):
         rows, dropped = naive(texts, length, **options)
         size = chance.choice([1, 2, 4, length // 2])
         expected = rows, sorted({*dropped, *emptied(texts, rows)})
-        assert found(texts, length, size=size, seed=seed, **options) == expected, (seed, texts, length, options)
+        assert found(texts, length, size=size, seed=seed, **options) == expected, (
+            seed,
+            texts,
+            length,
+            options,
+        )
         cuts += len(rows)
     assert cuts > 10
 
@@ -225,7 +265,11 @@ def common(texts, sites, length, share, cut_at="character"):
             having = sum(text[start : start + length] in texts[other] for other in members)
             if having >= max(2, share * len(members)):
                 is_cut[start : start + length] = [True] * length
-        edges = [place for place in range(len(text) + 1) if [False, *is_cut][place] != [*is_cut, False][place]]
+        edges = [
+            place
+            for place in range(len(text) + 1)
+            if [False, *is_cut][place] != [*is_cut, False][place]
+        ]
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             first, last = trimmed(text, start, stop, cut_at)
             if first < last:
@@ -244,11 +288,19 @@ def test_what_enough_documents_of_a_site_have_is_cut_from_all_of_them(cut_at, py
         length, share = chance.choice([6, 8, 10]), chance.choice([0.0, 0.25, 0.5, 1.0])
         size = chance.choice([1, 2, 4])
         pieces, selected = selected_of(Anchoring(length, size=size, seed=seed), texts)
-        settings = SimpleNamespace(min_length=length, cut_at=cut_at, bridge=0, max_loss=1.0, min_share=share)
+        settings = SimpleNamespace(
+            min_length=length, cut_at=cut_at, bridge=0, max_loss=1.0, min_share=share
+        )
         numbers = np.array(sites, np.uint64)
         cut = decide_common(pieces, selected.places, selected.hashes, numbers, settings, size)
         rows = [*zip(cut.documents.tolist(), cut.first.tolist(), cut.last.tolist(), strict=True)]
-        assert rows == common(texts, sites, length, share, cut_at), (seed, texts, sites, length, share)
+        assert rows == common(texts, sites, length, share, cut_at), (
+            seed,
+            texts,
+            sites,
+            length,
+            share,
+        )
         cuts += len(rows)
     assert cuts > 50
 
@@ -261,7 +313,10 @@ def test_large_groups_of_anchors_are_divided_and_nothing_is_lost(monkeypatch, py
         size, num_against = chance.choice([1, 2, 4, length // 2]), chance.choice([0, 0, 1, 3])
         texts = texts * 2 if num_against == 3 else texts
         rows, _ = naive(texts, length, num_against=num_against)
-        assert found(texts, length, size=size, seed=seed, num_against=num_against) == (rows, emptied(texts, rows))
+        assert found(texts, length, size=size, seed=seed, num_against=num_against) == (
+            rows,
+            emptied(texts, rows),
+        )
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "的", "😀"])
@@ -277,12 +332,20 @@ def test_short_cuts_between_long_texts_leave_many_fragments():
     letters = "abcdefghijklmnopqrstuvwxyz"
     for seed in range(10):
         chance = random.Random(seed)
-        shared = "".join(chance.choices(letters, k=70)) + "\nzz\n" + "".join(chance.choices(letters, k=127))
+        shared = (
+            "".join(chance.choices(letters, k=70))
+            + "\nzz\n"
+            + "".join(chance.choices(letters, k=127))
+        )
         texts = [
-            "".join(chance.choices(letters, k=320)) + shared + "".join(chance.choices(letters, k=320))
+            "".join(chance.choices(letters, k=320))
+            + shared
+            + "".join(chance.choices(letters, k=320))
             for _ in range(20)
         ]
-        assert found(texts, 200, size=64, seed=seed, cut_at="line") == naive(texts, 200, cut_at="line")
+        assert found(texts, 200, size=64, seed=seed, cut_at="line") == naive(
+            texts, 200, cut_at="line"
+        )
 
 
 def test_a_short_text_in_many_contexts_is_compared_with_few():
@@ -290,14 +353,19 @@ def test_a_short_text_in_many_contexts_is_compared_with_few():
     letters = "abcdefghijklmnopqrstuvwxyz     "
     common = "".join(chance.choices(letters, k=150))
     around = ["".join(chance.choices(letters, k=175)) for _ in range(400)]
-    texts = [before + common + after for before, after in zip(around[:200], around[200:], strict=True)]
+    texts = [
+        before + common + after for before, after in zip(around[:200], around[200:], strict=True)
+    ]
     anchoring = Anchoring(200)
     pieces, selected = selected_of(anchoring, texts)
     groups = group_anchors(pieces, selected.places, selected.hashes, 200, anchoring.size)
     is_hashed = groups.contexts[:, 0] != np.iinfo(np.uint64).max  # of few, none is
-    compared = [is_compared for one, _, is_compared in pairs_of_one_hash(selected, groups) if is_hashed[one]]
+    compared = [
+        is_compared for one, _, is_compared in pairs_of_one_hash(selected, groups) if is_hashed[one]
+    ]
     assert len(compared) > 10_000
-    # 9 of 14 blocks agree; each of 5 others does by chance in (3/16)**2 + 13/256 of pairs; 6 ways to divide these.
+    # 9 of 14 blocks agree; each of 5 others does by chance in (3/16)**2 + 13/256 of pairs; 6 ways
+    # to divide these.
     assert sum(compared) < 10 * 6 * 0.086**5 * len(compared)
 
 
@@ -308,18 +376,29 @@ def pairs_of_one_hash(selected, groups):
         if selected.hashes[one] == selected.hashes[other]:
             in_one_group = groups.numbers[one] == groups.numbers[other] >= 0
             before, behind = groups.contexts[other]
-            yield one, other, in_one_group and may_share(asked(before), asked(behind), groups.contexts[one])
+            yield (
+                one,
+                other,
+                in_one_group and may_share(asked(before), asked(behind), groups.contexts[one]),
+            )
 
 
 def agreement(one, other):
-    """How many characters agree before and from two places on; each is the text of a piece, before and behind."""
+    """How many characters agree before and from two places on; each is the text of a piece, before
+    and behind.
+    """
     pairs = (reversed(one[0]), reversed(other[0])), (one[1], other[1])
-    return sum(len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*pair, strict=False))]) for pair in pairs)
+    return sum(
+        len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*pair, strict=False))])
+        for pair in pairs
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "size"), [(200, 64), (128, 64), (90, 32), (40, 32)])
-@pytest.mark.parametrize("alphabet", ["abcdefghij klmnopqrst", "aé中😀b文 c字", "中文字天地玄黄宇宙洪荒"])
+@pytest.mark.parametrize(
+    "alphabet", ["abcdefghij klmnopqrst", "aé中😀b文 c字", "中文字天地玄黄宇宙洪荒"]
+)
 def test_anchors_that_share_a_window_are_in_one_group_and_are_compared(length, size, alphabet):
     chance = random.Random(length)
     common = "".join(chance.choices(alphabet, k=length + 40))
@@ -327,22 +406,38 @@ def test_anchors_that_share_a_window_are_in_one_group_and_are_compared(length, s
     for _ in range(60):
         start = chance.randrange(60)
         around = ["".join(chance.choices(alphabet, k=chance.randrange(length))) for _ in range(2)]
-        texts.append(around[0] + common[start : start + length + chance.randint(-30, 10)] + around[1])
+        texts.append(
+            around[0] + common[start : start + length + chance.randint(-30, 10)] + around[1]
+        )
     pieces, selected = selected_of(Anchoring(length, size=size), texts)
     groups = group_anchors(pieces, selected.places, selected.hashes, length, size)
     owners = np.searchsorted(pieces.anchors, np.arange(len(selected.places)), "right")
     sides = [
-        [bytes(part).decode() for part in (pieces.text[pieces.starts[o] : p], pieces.text[p : pieces.starts[o + 1]])]
+        [
+            bytes(part).decode()
+            for part in (pieces.text[pieces.starts[o] : p], pieces.text[p : pieces.starts[o + 1]])
+        ]
         for o, p in zip(owners, selected.places, strict=True)
     ]
-    compared = {(one, other): is_compared for one, other, is_compared in pairs_of_one_hash(selected, groups)}
+    compared = {
+        (one, other): is_compared for one, other, is_compared in pairs_of_one_hash(selected, groups)
+    }
     shared = {pair for pair in compared if agreement(*(sides[each] for each in pair)) >= length}
     assert shared
     assert all(compared[pair] for pair in shared)
     assert not all(compared.values())
 
 
-UNIT_ALPHABETS = ["a. \n", "aA,\n \n", "a\r\n\t", "中。\n文", "aＡé.\n", "a\u0301b! \n", "½a\n.\u3000", "\n ab. ？\n"]
+UNIT_ALPHABETS = [
+    "a. \n",
+    "aA,\n \n",
+    "a\r\n\t",
+    "中。\n文",
+    "aＡé.\n",
+    "a\u0301b! \n",
+    "½a\n.\u3000",
+    "\n ab. ？\n",
+]
 
 
 def units_of(text, unit):
@@ -352,12 +447,18 @@ def units_of(text, unit):
 
 
 def naive_units(texts, unit, *, normalise, min_length, keep, share, sites, num_against, max_loss):
-    """The rules: document, start, end, document that keeps it, its start, occurrences; and what is dropped."""
+    """The rules: document, start, end, document that keeps it, its start, occurrences; and what is
+    dropped.
+    """
     content = {}
     for document, text in enumerate(texts):
         for start, stop in units_of(text, unit):
             stripped = text[start:stop].strip()
-            normal = tuple(tokens.words(tokens.normalise(stripped, True, True, True))) if normalise else stripped
+            normal = (
+                tuple(tokens.words(tokens.normalise(stripped, True, True, True)))
+                if normalise
+                else stripped
+            )
             if len(stripped) >= min_length and normal:
                 content[document, start, stop] = normal
     kept, rows, dropped = {}, [], []
@@ -368,7 +469,11 @@ def naive_units(texts, unit, *, normalise, min_length, keep, share, sites, num_a
                 continue
             if keep == "none":
                 site = [other for other in range(len(texts)) if sites[other] == sites[document]]
-                having = {other for (other, *_), found in content.items() if found == normal and other in site}
+                having = {
+                    other
+                    for (other, *_), found in content.items()
+                    if found == normal and other in site
+                }
                 if len(having) >= max(2, share * len(site)):
                     mine.append((document, start, stop, None, None, len(having)))
             elif normal in kept and document >= num_against:
@@ -401,7 +506,9 @@ def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pyt
         finder = Units(settings)
         pieces, _ = selected_of(finder, texts)
         with monkeypatch.context() as patch:
-            if chance.random() < 0.3 and not options["normalise"]:  # equal hashes of different texts change nothing
+            if (
+                chance.random() < 0.3 and not options["normalise"]
+            ):  # equal hashes of different texts change nothing
                 patch.setattr(Units, "_measure", with_few_hashes(Units._measure))
             first = finder.first_equal(pieces, 1)
         cut = decide_units(pieces, first, np.array(sites, np.uint64), settings, num_against)
@@ -409,7 +516,9 @@ def test_the_units_that_are_cut_are_those_of_a_plain_loop(unit, monkeypatch, pyt
         rows = [*zip(*(column.tolist() for column in columns), strict=True)]
         if options["keep"] == "none":
             rows = [(*row[:3], None, None, row[5]) for row in rows]
-        expected, dropped = naive_units(texts, unit, share=share, sites=sites, num_against=num_against, **options)
+        expected, dropped = naive_units(
+            texts, unit, share=share, sites=sites, num_against=num_against, **options
+        )
         assert rows == expected, (seed, texts, options)
         assert cut.dropped.tolist() == sorted({*dropped, *emptied(texts, rows)})
         cuts += len(rows)

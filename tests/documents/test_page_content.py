@@ -1,4 +1,6 @@
-"""Threads that want the main content of pages at once get the texts that one gets, from processes of their own."""
+"""Threads that want the main content of pages at once get the texts that one gets, from processes
+of their own.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,21 @@ from neardup.documents.page_content import PageParts, contents_of
 from neardup.documents.page_text import texts_of_pages
 from reference.warc_files import info, page
 
-SENTENCE = "The river &amp; the lake rose by {} metres in the night, and the bridge in the old town was closed. "
+SENTENCE = (
+    "The river &amp; the lake rose by {} metres in the night, and the bridge in the old town was "
+    "closed. "
+)
 PAGES = [
     f"<title>{n}</title><nav><a href=/>Home</a></nav>"
     f"<article><h1>Flood {n}</h1><p>{SENTENCE.format(n) * 6}</p></article><footer>Imprint</footer>"
     for n in range(60)
-] + ["", "no element", "<p>&#xD800; &lt;b&gt;", "<div>" * 400 + "deep", f"<p>{'龍' * 700}</p><footer>x</footer>"]
+] + [
+    "",
+    "no element",
+    "<p>&#xD800; &lt;b&gt;",
+    "<div>" * 400 + "deep",
+    f"<p>{'龍' * 700}</p><footer>x</footer>",
+]
 BATCHES = [pa.array(PAGES[n::9]) for n in range(9)]
 
 
@@ -80,7 +91,9 @@ def test_a_process_that_is_killed_loses_no_page(started, stopped):
         process.kill()
         assert answer.result() == expected
         assert pool.submit(main_texts, BATCHES[1]).result() == main_texts(BATCHES[1])
-    assert len(started) == 2, "the thread whose process was killed has no second one; this thread has one"
+    assert len(started) == 2, (
+        "the thread whose process was killed has no second one; this thread has one"
+    )
     page_content._forget()
 
 
@@ -123,7 +136,9 @@ def test_a_forked_process_does_not_speak_to_the_processes_of_its_parent(started)
 @pytest.mark.slow
 def test_a_script_without_a_main_guard_reads_pages_on_several_threads(tmp_path):
     pages = [f"<article><p>{SENTENCE.format(n) * 400}</p></article>".encode() for n in range(400)]
-    (tmp_path / "a.warc").write_bytes(info() + b"".join(page(html, f"http://a/{n}") for n, html in enumerate(pages)))
+    (tmp_path / "a.warc").write_bytes(
+        info() + b"".join(page(html, f"http://a/{n}") for n, html in enumerate(pages))
+    )
     (tmp_path / "run.py").write_text(
         "import neardup\n"
         "from neardup.documents import page_content\n"
@@ -134,6 +149,10 @@ def test_a_script_without_a_main_guard_reads_pages_on_several_threads(tmp_path):
         "    neardup.dedup(['a.warc'], output=f'out{threads}', threads=threads, tables=False)\n"
         "    print(len(asked) > 0)\n"
     )
-    run = subprocess.run([sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (run.stdout.split(), run.stderr) == (["False", "True"], "")
-    assert (tmp_path / "out1/removed.parquet").read_bytes() == (tmp_path / "out4/removed.parquet").read_bytes()
+    assert (tmp_path / "out1/removed.parquet").read_bytes() == (
+        tmp_path / "out4/removed.parquet"
+    ).read_bytes()

@@ -11,14 +11,15 @@ from neardup.documents.page_text import texts_of_pages
 from neardup.errors import MissingExtraError
 
 ARTICLE = (
-    "The river rose by two metres in the night, and the bridge in the old town was closed to all traffic. "
+    "The river rose by two metres in the night, and the bridge in the old town was closed to "
+    "all traffic. "
     "The mayor said that the water is expected to fall again by the end of the week."
 )
 NEWS = f"""<!doctype html><html><head><title>Flood in town - The Daily</title><style>p {{ color: red }}</style></head>
 <body><nav><ul><li><a href="/">The Daily</a><li><a href="/sport">Sport</a></ul></nav>
 <article><h1>Flood in town</h1><p>{ARTICLE}</p><p>{ARTICLE}</p></article>
 <aside class="ads">Buy now</aside><footer>Imprint, contact</footer>
-<script>var p = "<p>tracking</p>"</script></body></html>"""
+<script>var p = "<p>tracking</p>"</script></body></html>"""  # noqa: E501
 
 
 def text_of(page: str | bytes, *, main: bool = False) -> str:
@@ -77,7 +78,7 @@ def test_what_a_page_does_not_show_is_no_text(hidden, main):
 
 @pytest.mark.parametrize("main", [False, True])
 def test_text_behind_a_hidden_element_is_shown(main):
-    page = f"<svg/><noscript>a</noscript><template>b</template><select>c</select><script>d</script><p>{ARTICLE}</p>"
+    page = f"<svg/><noscript>a</noscript><template>b</template><select>c</select><script>d</script><p>{ARTICLE}</p>"  # noqa: E501
     assert text_of(page, main=main) == ARTICLE
 
 
@@ -122,7 +123,10 @@ def test_character_references_are_characters(written, meant, main):
 def test_words_are_apart_where_the_page_shows_them_apart():
     assert text_of("a<b>b</b>c<i></i>d <u> e</u>\n\tf") == "abcd e f"
     assert text_of("a<p>b<div>c</div>d<br>e<li>f<hr>g<h1>h</h1>i") == "a\nb\nc\nd\ne\nf\ng\nh\ni"
-    assert text_of("<table><tr><td>a<td>b<tr><th>c</table>d<button>e</button>f<img>g") == "a b\nc\nd e f g"
+    assert (
+        text_of("<table><tr><td>a<td>b<tr><th>c</table>d<button>e</button>f<img>g")
+        == "a b\nc\nd e f g"
+    )
     assert text_of("a<x-y>b</x-y><wbr>c<script>d</script>e<!-- f -->g") == "abceg"
 
 

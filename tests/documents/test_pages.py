@@ -30,7 +30,9 @@ HTML_ONLY = Columns("html")
 def read(path: Path, columns: Columns = HTML_ONLY) -> tuple[list[str], list[Rejected]]:
     (part,) = list_inputs([str(path)])
     rejected: list[Rejected] = []
-    return [text for batch in part.read(columns, rejected.append) for text in batch.text.to_pylist()], rejected
+    return [
+        text for batch in part.read(columns, rejected.append) for text in batch.text.to_pylist()
+    ], rejected
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.htm", "a.xhtml", "a.HTML", "a.html.gz"])
@@ -127,7 +129,9 @@ def test_valid_utf_8_is_never_taken_for_anything_else(monkeypatch: pytest.Monkey
     assert decode_page(b"<p>\xc3\xa9") == (b"<p>\xc3\xa9", "utf-8")
 
 
-def test_without_the_detector_what_is_not_utf_8_is_windows_1252(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_detector_what_is_not_utf_8_is_windows_1252(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "resiliparse.parse.encoding", None)
     page_charset._detector.cache_clear()
     try:
@@ -170,7 +174,10 @@ def test_every_label_has_a_codec() -> None:
         (b"<!-- <p> -->", "no HTML element"),
         (b"<!-- <p>", "no HTML element"),
         (b"<!doctype html></p><?php ?>", "no HTML element"),
-        (b"<p>" + b" " * MAX_PAGE_BYTES, "the page is longer than 16777216 bytes, the longest page that is read"),
+        (
+            b"<p>" + b" " * MAX_PAGE_BYTES,
+            "the page is longer than 16777216 bytes, the longest page that is read",
+        ),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -179,11 +186,23 @@ def test_what_is_no_page_is_rejected(tmp_path: Path, data: bytes, reason: str) -
     pages, (rejected,) = read(tmp_path / "a.html")
     assert pages == []
     assert (rejected.file, rejected.row, rejected.reason) == (str(tmp_path / "a.html"), 0, reason)
-    assert rejected.excluded == (not data or reason != "no HTML element")  # by a stated rule: type, size, or empty
+    assert rejected.excluded == (
+        not data or reason != "no HTML element"
+    )  # by a stated rule: type, size, or empty
 
 
 @pytest.mark.parametrize(
-    "data", [b"<p>", b"\n<P >", b"<!--><p>", b"<!-- a --><b>", b"{% x %}<p>", b"[a] <i>", b"1 < 2 <i", b"<!---><a>"]
+    "data",
+    [
+        b"<p>",
+        b"\n<P >",
+        b"<!--><p>",
+        b"<!-- a --><b>",
+        b"{% x %}<p>",
+        b"[a] <i>",
+        b"1 < 2 <i",
+        b"<!---><a>",
+    ],
 )
 def test_what_has_an_element_is_a_page(data: bytes) -> None:
     assert page_of(data, None).html == data
@@ -219,7 +238,13 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
         ("<title>One</title>", "One"),
         ("<html><head>\n<TITLE\nid=x>\n Tom &amp; Jerry &#8211;\t2\n</TITLE >", "Tom & Jerry – 2"),
         ("<title>a <b>is text</title>", "a <b>is text"),
-        ("<!-- <title>no</title> --><script>'<title>no</title>'</script><title>yes</title><title>2</title>", "yes"),
+        (
+            (
+                "<!-- <title>no</title> "
+                "--><script>'<title>no</title>'</script><title>yes</title><title>2</title>"
+            ),
+            "yes",
+        ),
         ("<title></title>", None),
         ("<title>never ends", None),
         ("<titles>no</titles>", None),

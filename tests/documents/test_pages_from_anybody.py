@@ -1,4 +1,6 @@
-"""Whatever bytes a page has, each answer about it comes, is the same every time, and takes time linear in the bytes."""
+"""Whatever bytes a page has, each answer about it comes, is the same every time, and takes time
+linear in the bytes.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,31 @@ ANSWERS: dict[str, Callable[[pa.Array], object]] = {
 }
 
 BYTES = st.one_of(
-    st.binary(max_size=200), st.lists(st.sampled_from(list(b"<>/!?-=\"' &;#abp1\0\xff\xe6")), max_size=200)
+    st.binary(max_size=200),
+    st.lists(st.sampled_from(list(b"<>/!?-=\"' &;#abp1\0\xff\xe6")), max_size=200),
 )
 NAMES = (
-    "html head body title p div span a b font h1 ul li dl dd table caption colgroup tr td form select option button br "
-    "svg math mi foreignobject desc script style template noscript textarea frameset iframe object marquee pre xmp "
+    "html head body title p div span a b font h1 ul li dl dd table caption colgroup tr td "
+    "form select option button br "
+    "svg math mi foreignobject desc script style template noscript textarea frameset iframe "
+    "object marquee pre xmp "
     "plaintext ruby rt article nav aside footer x-y"
 )
-ATTRIBUTES = st.sampled_from(["", " class='nav post'", " id=footer", " hidden", " style='display:none'", " a=1 a=2 b"])
+ATTRIBUTES = st.sampled_from(
+    ["", " class='nav post'", " id=footer", " hidden", " style='display:none'", " a=1 a=2 b"]
+)
 TEXTS = st.sampled_from(
-    ["words, and more. ", "河水上涨。", "&amp;", "&#0;", "<!-- a -->", "<![CDATA[a]]>", " ", "<", "\0"]
+    [
+        "words, and more. ",
+        "河水上涨。",
+        "&amp;",
+        "&#0;",
+        "<!-- a -->",
+        "<![CDATA[a]]>",
+        " ",
+        "<",
+        "\0",
+    ]
 )
 
 
@@ -58,9 +75,17 @@ def element(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Return elements with others in them, one in four without its end tag."""
     closed = st.sampled_from([True, True, True, False])
     parts = st.tuples(
-        st.sampled_from(NAMES.split()), ATTRIBUTES, st.lists(inner, max_size=4), st.integers(1, 20), closed
+        st.sampled_from(NAMES.split()),
+        ATTRIBUTES,
+        st.lists(inner, max_size=4),
+        st.integers(1, 20),
+        closed,
     )
-    return parts.map(lambda part: (f"<{part[0]}{part[1]}>{''.join(part[2])}" + f"</{part[0]}>" * part[4]) * part[3])
+    return parts.map(
+        lambda part: (
+            (f"<{part[0]}{part[1]}>{''.join(part[2])}" + f"</{part[0]}>" * part[4]) * part[3]
+        )
+    )
 
 
 NESTED = st.recursive(TEXTS, element, max_leaves=12).map(str.encode)
@@ -77,8 +102,15 @@ def rows_of(answer: object) -> list[object]:
     assert (np.diff(offsets) >= 0).all()
     assert offsets[-1] == len(answer.hashes)
     columns = [answer.hashes, *([answer.weights] if hasattr(answer, "weights") else [])]
-    rows = [tuple(column[first:stop].tobytes() for column in columns) for first, stop in pairwise(offsets)]
-    return list(zip(rows, map(tuple, answer.content), strict=True)) if hasattr(answer, "content") else rows
+    rows = [
+        tuple(column[first:stop].tobytes() for column in columns)
+        for first, stop in pairwise(offsets)
+    ]
+    return (
+        list(zip(rows, map(tuple, answer.content), strict=True))
+        if hasattr(answer, "content")
+        else rows
+    )
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -92,7 +124,9 @@ def test_pages_have_the_same_answer_every_time_alone_and_among_others(name, page
 @given(PAGES)
 def test_a_page_that_shows_text_has_main_text(pages):
     array = pa.array(pages, pa.binary())
-    for page, text, content in zip(pages, *(texts_of_pages(array, main=main) for main in (False, True)), strict=True):
+    for page, text, content in zip(
+        pages, *(texts_of_pages(array, main=main) for main in (False, True)), strict=True
+    ):
         assert (page is None) == (not text.is_valid) == (not content.is_valid)
         assert page is None or not text.as_py().strip() or content.as_py().strip()
 
@@ -141,7 +175,9 @@ def seconds(name: str, page: bytes) -> float:
 
 
 def is_small(find: Callable[[], float], bound: float) -> bool:
-    """Return whether one of three tries is below a bound: a busy machine disturbs once, a slow loop always."""
+    """Return whether one of three tries is below a bound: a busy machine disturbs once, a slow loop
+    always.
+    """
     return any(find() < bound for _ in range(3))
 
 
@@ -150,7 +186,8 @@ def is_small(find: Callable[[], float], bound: float) -> bool:
 @pytest.mark.parametrize("worst", WORST)
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name != "tags"])
 def test_twice_the_bytes_take_no_more_than_three_times_as_long(name, worst):
-    """Twice the bytes take twice as long where time is linear, four times as long where it is quadratic.
+    """Twice the bytes take twice as long where time is linear, four times as long where it is
+    quadratic.
 
     Right between the two, in logarithms, is 2.83.
     """
@@ -166,9 +203,11 @@ def test_twice_the_bytes_take_no_more_than_three_times_as_long(name, worst):
 @pytest.mark.timing
 @pytest.mark.parametrize("worst", WORST)
 def test_the_main_text_of_no_page_takes_much_longer_than_that_of_a_normal_one(worst):
-    """The limit lets through one element in ten bytes; a real page has fewer, and takes as much less time.
+    """The limit lets through one element in ten bytes; a real page has fewer, and takes as much
+    less time.
 
-    Three times that is the bound: for the kernels, which are linear themselves, and for the spread of measurements.
+    Three times that is the bound: for the kernels, which are linear themselves, and for the spread
+    of measurements.
     """
     size = 100_000
     normal = REAL[1] * (size // len(REAL[1]))

@@ -1,4 +1,6 @@
-"""What each engine declares: every command and option works there, or is refused with its sentence."""
+"""What each engine declares: every command and option works there, or is refused with its
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,37 @@ import pyarrow as pa
 import pytest
 
 import neardup
-from neardup.engines.capabilities import COMMANDS, INDEX, LARGE_SPARK, LOCAL, SPARK, Capabilities, Limit, index_of
+from neardup.engines.capabilities import (
+    COMMANDS,
+    INDEX,
+    LARGE_SPARK,
+    LOCAL,
+    SPARK,
+    Capabilities,
+    Limit,
+    index_of,
+)
 
-TEXTS = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text", "a fourth one"]
-TABLE = pa.table({"text": TEXTS, "id": list("abcd"), "site": ["x", "x", "y", "y"], "date": [1, 2, 3, 4]})
+TEXTS = [
+    "the quick brown fox jumps over it",
+    "The quick brown fox jumps over it!",
+    "another text",
+    "a fourth one",
+]
+TABLE = pa.table(
+    {"text": TEXTS, "id": list("abcd"), "site": ["x", "x", "y", "y"], "date": [1, 2, 3, 4]}
+)
 VALUES: dict[str, tuple[Any, ...]] = {
-    "keep": ("first", "last", "longest", "max:date", "source", "max:date,longest", "longest:2", "none"),
+    "keep": (
+        "first",
+        "last",
+        "longest",
+        "max:date",
+        "source",
+        "max:date,longest",
+        "longest:2",
+        "none",
+    ),
     "within": (None, "site"),
     "count_by": (None, "site"),
     "linkage": ("sieve", "connected"),
@@ -31,7 +58,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 STAYING = {"longest:2": 4, "none": 2}  # of the four texts, where 3 is not the answer
 ENGINES = (LOCAL, INDEX, SPARK)
-CELLS = [(engine, option, value) for engine in ENGINES for option in VALUES for value in VALUES[option]]
+CELLS = [
+    (engine, option, value) for engine in ENGINES for option in VALUES for value in VALUES[option]
+]
 
 
 def limit_of(engine: Capabilities, option: str) -> Limit | None:
@@ -45,8 +74,12 @@ def run(engine: Capabilities, source: Any = TABLE, **options: Any) -> neardup.De
     return neardup.dedup(source, engine=engine.name, **options)
 
 
-@pytest.mark.parametrize(("engine", "option", "value"), CELLS, ids=lambda cell: getattr(cell, "name", str(cell)))
-def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(engine, option, value, tmp_path, request):
+@pytest.mark.parametrize(
+    ("engine", "option", "value"), CELLS, ids=lambda cell: getattr(cell, "name", str(cell))
+)
+def test_an_option_works_or_is_refused_with_the_sentence_of_the_engine(
+    engine, option, value, tmp_path, request
+):
     limit = limit_of(engine, option)
     if limit is not None and not limit.takes(value):
         if engine is SPARK:
@@ -66,7 +99,9 @@ def test_every_limit_is_tried():
     for engine in (*ENGINES, LARGE_SPARK):  # test_spark_files.py has what is refused to a large run
         for limit in engine.limits:
             tried = VALUES.get(limit.option, ())
-            assert any(not limit.takes(value) for value in tried) or limit.option in elsewhere, limit
+            assert any(not limit.takes(value) for value in tried) or limit.option in elsewhere, (
+                limit
+            )
 
 
 def test_an_index_and_an_interrupted_run_are_refused_on_spark(tmp_path):
@@ -83,8 +118,12 @@ def test_an_index_and_an_interrupted_run_are_refused_on_spark(tmp_path):
 @pytest.mark.parametrize("output", ["out", "s3a://bucket/out"])
 def test_the_scratch_of_a_run_on_spark_exists_whatever_the_output(output, tmp_path):
     pytest.importorskip("pyspark")
-    with pytest.raises(neardup.SettingError, match=r"scratch must be an existing folder: got .*missing"):
-        neardup.dedup(TEXTS, engine="spark", output=output, scratch=tmp_path / "missing", tables=False)
+    with pytest.raises(
+        neardup.SettingError, match=r"scratch must be an existing folder: got .*missing"
+    ):
+        neardup.dedup(
+            TEXTS, engine="spark", output=output, scratch=tmp_path / "missing", tables=False
+        )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

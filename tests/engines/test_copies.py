@@ -13,7 +13,9 @@ import neardup
 
 pytestmark = pytest.mark.slow
 
-METHOD = neardup.MinHash(ngram=2, threshold=0.5, num_bands=64, rows_per_band=1)  # misses a pair in 2e-20
+METHOD = neardup.MinHash(
+    ngram=2, threshold=0.5, num_bands=64, rows_per_band=1
+)  # misses a pair in 2e-20
 WORDS = "abcdef"
 KEYS = {
     "first": lambda row: 0,
@@ -38,22 +40,35 @@ def made_up(rng: random.Random) -> list[dict]:
     """Return rows of texts of which many differ in a word or two."""
     texts: list[list[str]] = []
     for _ in range(rng.randint(1, 14)):
-        words = list(rng.choice(texts)) if texts and rng.random() < 0.7 else rng.choices(WORDS, k=rng.randint(1, 9))
+        words = (
+            list(rng.choice(texts))
+            if texts and rng.random() < 0.7
+            else rng.choices(WORDS, k=rng.randint(1, 9))
+        )
         for _ in range(rng.randint(0, 2)):
             words[rng.randrange(len(words))] = rng.choice(WORDS)
         texts.append(words)
-    return [{"row": row, "text": " ".join(words), "stars": rng.randint(0, 3)} for row, words in enumerate(texts)]
+    return [
+        {"row": row, "text": " ".join(words), "stars": rng.randint(0, 3)}
+        for row, words in enumerate(texts)
+    ]
 
 
 def expected(rows: list[dict], keep: str, copies: int, num_against: int) -> set[int]:
-    """Return the rows that are removed: of each kept one and those removed for it, all but the first ones."""
+    """Return the rows that are removed: of each kept one and those removed for it, all but the
+    first ones.
+    """
     new = sorted(rows[num_against:], key=KEYS[keep])
     groups: dict[int, list[int]] = {}
     kept = rows[:num_against]
     groups = {row["row"]: [row["row"]] for row in kept}
     for row in new:
         near = [(similarity(row, other), -place, other) for place, other in enumerate(kept)]
-        best = max((found for found in near if found[0] >= METHOD.threshold), default=None, key=lambda found: found[:2])
+        best = max(
+            (found for found in near if found[0] >= METHOD.threshold),
+            default=None,
+            key=lambda found: found[:2],
+        )
         if best is None:
             kept.append(row)
             groups[row["row"]] = [row["row"]]
@@ -68,7 +83,11 @@ def removed_rows(rows: list[dict], keep: str, num_against: int) -> set[int]:
     result = neardup.dedup(table.slice(num_against), against=against, method=METHOD, keep=keep)
     rows_of_source = result.removed["row"].to_pylist()
     assert result.removed["id"].to_pylist() == [str(row + num_against) for row in rows_of_source]
-    assert result.report["counts"]["kept"] == result.kept.num_rows == len(rows) - num_against - len(rows_of_source)
+    assert (
+        result.report["counts"]["kept"]
+        == result.kept.num_rows
+        == len(rows) - num_against - len(rows_of_source)
+    )
     return {row + num_against for row in rows_of_source}
 
 
@@ -108,7 +127,9 @@ def test_hundreds_of_tables_are_decided_as_the_plain_loop_decides(check):
 
 def test_one_copy_is_the_default():
     table = pa.Table.from_pylist(made_up(random.Random(4)))
-    tables = [neardup.dedup(table, method=METHOD, keep=keep).removed for keep in ("first", "first:1")]
+    tables = [
+        neardup.dedup(table, method=METHOD, keep=keep).removed for keep in ("first", "first:1")
+    ]
     assert tables[0].num_rows
     assert tables[0].equals(tables[1])
 
@@ -118,7 +139,9 @@ def test_files_and_batches_do_not_matter(tmp_path, keep):
     rows = [row | {"row": 0} for seed in range(6) for row in made_up(random.Random(seed))]
     whole = pa.Table.from_pylist(rows)
     for place in range(3):
-        part = whole.slice(place * len(rows) // 3, (place + 1) * len(rows) // 3 - place * len(rows) // 3)
+        part = whole.slice(
+            place * len(rows) // 3, (place + 1) * len(rows) // 3 - place * len(rows) // 3
+        )
         pq.write_table(part, tmp_path / f"{place}.parquet")
     one = neardup.dedup(whole, method=METHOD, keep=keep)
     other = neardup.dedup(tmp_path, method=METHOD, keep=keep, batch_rows=3, threads=2)
@@ -136,7 +159,9 @@ def test_annotated_rows_have_the_number_of_their_duplicates(tmp_path):
         output = tmp_path / keep.replace(":", "-")
         neardup.dedup(pa.table({"text": texts}), keep=keep, output=output, write="annotated")
         (file,) = (output / "annotated").iterdir()
-        found[keep] = pq.read_table(file).select(["duplicate_of", "cluster", "duplicates"]).to_pylist()
+        found[keep] = (
+            pq.read_table(file).select(["duplicate_of", "cluster", "duplicates"]).to_pylist()
+        )
     assert [(row["duplicate_of"], row["duplicates"]) for row in found["first"]] == [
         (None, 2),
         ("0", None),
@@ -157,16 +182,25 @@ def test_annotated_rows_have_the_number_of_their_duplicates(tmp_path):
 def test_what_other_commands_and_engines_do_not_take_is_refused(tmp_path):
     texts = ["a b c", "a b c"]
     for command in (neardup.cluster, neardup.sweep):
-        with pytest.raises(neardup.SettingError, match="one document of each cluster: got keep='none'"):
+        with pytest.raises(
+            neardup.SettingError, match="one document of each cluster: got keep='none'"
+        ):
             command(texts, keep="none")
-    with pytest.raises(neardup.SettingError, match=r"keep='none' keeps no copy.*got 'none,longest'"):
+    with pytest.raises(
+        neardup.SettingError, match=r"keep='none' keeps no copy.*got 'none,longest'"
+    ):
         neardup.dedup(texts, keep="none,longest")
-    with pytest.raises(neardup.SettingError, match=r"keep='none' compares documents in both directions.*containment"):
+    with pytest.raises(
+        neardup.SettingError,
+        match=r"keep='none' compares documents in both directions.*containment",
+    ):
         neardup.dedup(texts, keep="none", method=neardup.MinHash(similarity="containment"))
     with pytest.raises(neardup.SettingError, match=r"do not decide about chains.*got keep='none'"):
         neardup.dedup(texts, keep="none", rethreshold=True)
     for keep in ("longest:0", "longest:2,first", "max:stars:2x", "none:2"):
-        with pytest.raises(neardup.errors.NeardupError, match=r"keep must be one of|No column 'stars:2x'"):
+        with pytest.raises(
+            neardup.errors.NeardupError, match=r"keep must be one of|No column 'stars:2x'"
+        ):
             neardup.dedup(texts, keep=keep)
     neardup.Index.create(tmp_path / "a.index").close()
     with pytest.raises(neardup.SettingError, match=r"keep must be 'first' .*got 'first:2'"):

@@ -1,4 +1,6 @@
-"""Collections of near-identical documents take work in proportion to their number, counted in pairs, not in time."""
+"""Collections of near-identical documents take work in proportion to their number, counted in
+pairs, not in time.
+"""
 
 from __future__ import annotations
 

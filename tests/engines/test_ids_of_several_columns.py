@@ -39,7 +39,9 @@ def encoded(values: tuple[str, ...]) -> str:
 
 @given(st.lists(st.tuples(*[st.text(st.sampled_from("a%:25é3A"), max_size=5)] * 3), min_size=1))
 def test_an_id_has_the_values_that_made_it(rows: list[tuple[str, ...]]) -> None:
-    ids = join_ids([pa.array(values, pa.string()) for values in zip(*rows, strict=True)]).to_pylist()
+    ids = join_ids(
+        [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
+    ).to_pylist()
     assert ids == [encoded(row) for row in rows]
     assert [tuple(map(unquote, id.split(":"))) for id in ids] == rows
 
@@ -67,7 +69,10 @@ def test_ids_of_every_format_are_joined(tmp_path: Path, suffix: str) -> None:
 
 def test_lines_that_only_a_slow_parser_reads_have_the_same_ids(tmp_path: Path) -> None:
     path = written(tmp_path / "in.jsonl")
-    path.write_text(path.read_text().replace('"number": 1', '"number": {"of": [NaN]}') + '{"repo": "a", "path": {}}\n')
+    path.write_text(
+        path.read_text().replace('"number": 1', '"number": {"of": [NaN]}')
+        + '{"repo": "a", "path": {}}\n'
+    )
     result = neardup.dedup(path, **BOTH, on_error="skip")
     assert result.removed["id"].to_pylist() == IDS[2:]
     assert result.report["counts"]["rejected"] == 1
@@ -75,7 +80,11 @@ def test_lines_that_only_a_slow_parser_reads_have_the_same_ids(tmp_path: Path) -
 
 def test_other_commands_join_ids_too() -> None:
     assert neardup.cluster(TABLE, **BOTH).documents["id"].to_pylist() == IDS
-    assert neardup.find_pairs(TABLE, **BOTH).pairs["left_id"].to_pylist() == [IDS[0], IDS[0], IDS[2]]
+    assert neardup.find_pairs(TABLE, **BOTH).pairs["left_id"].to_pylist() == [
+        IDS[0],
+        IDS[0],
+        IDS[2],
+    ]
     assert neardup.sign(TABLE, **BOTH).ids.to_pylist() == IDS
     passages = neardup.remove_passages(TABLE, min_length=40, **BOTH).passages
     assert set(passages["id"].to_pylist()) == set(IDS[2:])
@@ -98,7 +107,11 @@ def test_an_index_joins_ids_of_files_and_of_lines(tmp_path: Path) -> None:
 
 
 def test_lines_join_several_text_columns_as_files_do(tmp_path: Path) -> None:
-    rows = [{"id": "a", "title": FOX, "body": "b"}, {"id": "b", "title": None, "body": FOX}, {"id": "c", "title": FOX}]
+    rows = [
+        {"id": "a", "title": FOX, "body": "b"},
+        {"id": "b", "title": None, "body": FOX},
+        {"id": "c", "title": FOX},
+    ]
     lines = [json.dumps(row) for row in rows]
     (tmp_path / "in.jsonl").write_text("\n".join([*lines, ""]))
     wanted = {"text_column": ["title", "body"]}
@@ -107,7 +120,9 @@ def test_lines_join_several_text_columns_as_files_do(tmp_path: Path) -> None:
         neardup.Index.create("memory:", storage="text") as other,
     ):
         index.add_files(tmp_path / "in.jsonl", if_new=False, **wanted)
-        (answered,) = other.answer_lines([[line.encode() for line in [*lines, '{"id": "d", "body": 1}']]], **wanted)
+        (answered,) = other.answer_lines(
+            [[line.encode() for line in [*lines, '{"id": "d", "body": 1}']]], **wanted
+        )
         assert answered[-1][1] == {"error": "'body' is a number, not a string"}
         assert [index.get(id).text for id in "abc"] == [f"{FOX}\nb", FOX, FOX]
         assert other.get("a").text == f"{FOX}\nb"
@@ -130,30 +145,49 @@ def test_the_command_and_its_files_take_several_columns(tmp_path: Path) -> None:
         (second, ["--config", str(tmp_path / "run.toml")]),
     ):
         assert CliRunner().invoke(cli, ["dedup", source, "-o", output, *options]).exit_code == 0
-    assert CliRunner().invoke(cli, ["dedup", "--config", f"{first}/report.json", "-o", third]).exit_code == 0
+    assert (
+        CliRunner()
+        .invoke(cli, ["dedup", "--config", f"{first}/report.json", "-o", third])
+        .exit_code
+        == 0
+    )
     for output in (first, second, third):
         assert pq.read_table(f"{output}/removed.parquet")["id"].to_pylist() == IDS[2:]
 
 
 def test_a_null_in_one_of_the_columns_is_a_null_id() -> None:
     table = TABLE.set_column(1, "path", pa.array(["x.py", None, "d.py", "e.py"]))
-    assert neardup.cluster(table, **BOTH).documents["id"].to_pylist() == ["a:x.py", "", "b%3Ac:d.py", "b:e.py"]
-    with neardup.Index.create("memory:") as index, pytest.raises(InputError, match="The id of row 1 is null"):
+    assert neardup.cluster(table, **BOTH).documents["id"].to_pylist() == [
+        "a:x.py",
+        "",
+        "b%3Ac:d.py",
+        "b:e.py",
+    ]
+    with (
+        neardup.Index.create("memory:") as index,
+        pytest.raises(InputError, match="The id of row 1 is null"),
+    ):
         index.add_many_if_new(table, **BOTH)
 
 
 def test_columns_that_cannot_be_ids_are_named() -> None:
-    with pytest.raises(ColumnError, match="No column 'file' in source: it has 'repo', 'path', 'number', 'text'"):
+    with pytest.raises(
+        ColumnError, match="No column 'file' in source: it has 'repo', 'path', 'number', 'text'"
+    ):
         neardup.dedup(TABLE, id_column=["repo", "file"])
     with pytest.raises(ColumnError, match=r"The name of a column must be a string: got \[\]"):
         neardup.dedup(TABLE, id_column=[])
-    with pytest.raises(InputError, match=r"The id 'a:a' belongs to two.*Ids in the column \['repo', 'repo'\]"):
+    with pytest.raises(
+        InputError, match=r"The id 'a:a' belongs to two.*Ids in the column \['repo', 'repo'\]"
+    ):
         neardup.dedup(TABLE, id_column=["repo", "repo"])
 
 
 @pytest.mark.parametrize("first_check", [2, 1000])
 @pytest.mark.parametrize("count", [3, 1200])
-def test_empty_ids_repeat_and_nulls_do_not_in_runs_of_every_size(monkeypatch, first_check: int, count: int) -> None:
+def test_empty_ids_repeat_and_nulls_do_not_in_runs_of_every_size(
+    monkeypatch, first_check: int, count: int
+) -> None:
     monkeypatch.setattr("neardup.runs.ids._FIRST_CHECK", first_check)
     texts = [f"text of the document {number}" for number in range(count)]
     others = [str(number) for number in range(count - 2)]

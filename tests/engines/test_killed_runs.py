@@ -1,4 +1,6 @@
-"""Runs that are killed at any moment: what is resumed gives the answer of a run that was left alone."""
+"""Runs that are killed at any moment: what is resumed gives the answer of a run that was left
+alone.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,18 @@ class Killer:
         if Killer.seen >= int(sys.argv[3]): os.kill(os.getpid(), signal.SIGKILL)
 neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.argv[2], batch_rows=3, threads=2,
               resume=sys.argv[4] == "resume", progress=Killer())
-"""
+"""  # noqa: E501
 
 
-def kill_a_run(source: Path, out: Path, after: int, attempt: str = "anew", method: str = MINHASH) -> None:
-    """Start a run in a process of its own, which dies once so many documents went through its stages."""
+def kill_a_run(
+    source: Path, out: Path, after: int, attempt: str = "anew", method: str = MINHASH
+) -> None:
+    """Start a run in a process of its own, which dies once so many documents went through its
+    stages.
+    """
     run = subprocess.run(
-        [sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt, method], check=False
+        [sys.executable, "-c", _KILLED_RUN, str(source), str(out), str(after), attempt, method],
+        check=False,
     )
     assert run.returncode == -signal.SIGKILL
     assert not out.exists()
@@ -69,8 +76,11 @@ def kill_a_run(source: Path, out: Path, after: int, attempt: str = "anew", metho
         ),
     ],
 )
-def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: int, method: str) -> None:
-    # 900 documents in batches of 3: a checkpoint every 64 batches; later kills fall into the stages after reading.
+def test_a_killed_run_resumes_to_the_same_answer(
+    tmp_path: Path, killed_after: int, method: str
+) -> None:
+    # 900 documents in batches of 3: a checkpoint every 64 batches; later kills fall into the stages
+    # after reading.
     source = corpus(tmp_path / "in.parquet", 900)
     expected = neardup.dedup(source, method=made(method))
     assert expected.removed.num_rows > 50
@@ -86,7 +96,9 @@ def test_a_killed_run_resumes_to_the_same_answer(tmp_path: Path, killed_after: i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed_after", [100, 1600, 2500])
-def test_a_killed_run_counts_the_words_of_its_corpus_once(tmp_path: Path, killed_after: int) -> None:
+def test_a_killed_run_counts_the_words_of_its_corpus_once(
+    tmp_path: Path, killed_after: int
+) -> None:
     # 900 documents are counted first, then read, then sorted and compared.
     source = corpus(tmp_path / "in.parquet", 900)
     expected = neardup.dedup(source, method=made(TFIDF))
@@ -101,7 +113,13 @@ def test_a_killed_run_counts_the_words_of_its_corpus_once(tmp_path: Path, killed
     resumed = neardup.dedup(source, method=made(TFIDF), output=out, resume=True)
     assert resumed.removed.equals(expected.removed)
     assert resumed.kept.equals(expected.kept)
-    assert sorted(os.listdir(out)) == ["kept", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
+    assert sorted(os.listdir(out)) == [
+        "kept",
+        "rejected.jsonl",
+        "removed.parquet",
+        "report.html",
+        "report.json",
+    ]
 
 
 @pytest.mark.slow
@@ -177,7 +195,9 @@ neardup.dedup(sys.argv[1], method=eval("neardup." + sys.argv[5]), output=sys.arg
 
 
 def long_texts(path: Path) -> Path:
-    """Write 40 texts of 20,000 words, all but the first of each eight near-duplicates of it: sets take long to sort."""
+    """Write 40 texts of 20,000 words, all but the first of each eight near-duplicates of it: sets
+    take long to sort.
+    """
     rng = np.random.default_rng(5)
     rows = []
     for number in range(40):
@@ -186,7 +206,9 @@ def long_texts(path: Path) -> Path:
         else:
             words[rng.integers(0, 20_000, 40)] = rng.integers(0, 1_000_000, 40)
         rows.append(" ".join(map(str, words.tolist())))
-    pq.write_table(pa.table({"id": [f"doc-{n}" for n in range(40)], "text": rows}), path, row_group_size=10)
+    pq.write_table(
+        pa.table({"id": [f"doc-{n}" for n in range(40)], "text": rows}), path, row_group_size=10
+    )
     return path
 
 
@@ -223,9 +245,13 @@ def test_a_run_killed_at_any_moment_of_a_stage_resumes_to_the_same_answer(
             killed += run.returncode == -signal.SIGALRM
             if run.returncode == 0:
                 break
-        resumed = neardup.dedup(source, method=made(method), output=out, overwrite=True, resume=True)
+        resumed = neardup.dedup(
+            source, method=made(method), output=out, overwrite=True, resume=True
+        )
         assert resumed.removed.equals(expected.removed)
-        assert (out / "removed.parquet").read_bytes() == (tmp_path / "expected" / "removed.parquet").read_bytes()
+        assert (out / "removed.parquet").read_bytes() == (
+            tmp_path / "expected" / "removed.parquet"
+        ).read_bytes()
         assert resumed.report["counts"] == expected.report["counts"]
         shutil.rmtree(out)
     assert killed >= kills // 3

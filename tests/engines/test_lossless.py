@@ -19,7 +19,9 @@ def sentences(count: int) -> list[str]:
 
 def lost_sentences(texts: list[str], result: neardup.Deduplication) -> list[str]:
     """Return the sentences that no kept text has."""
-    kept = {part for text in result.kept["text"].to_pylist() for part in re.split(r"(?<=\.)\s", text)}
+    kept = {
+        part for text in result.kept["text"].to_pylist() for part in re.split(r"(?<=\.)\s", text)
+    }
     return [part for text in texts for part in re.split(r"(?<=\.)\s", text) if part not in kept]
 
 
@@ -29,11 +31,15 @@ def test_a_text_inside_of_a_longer_one_goes_whatever_their_order() -> None:
     result = neardup.dedup(texts, **LOSSLESS)
     assert result.mask.tolist() == [False, True, True]
     assert lost_sentences(texts, result) == []
-    assert neardup.dedup(texts).mask.all()  # 20 sentences of 80 are no duplicate by Jaccard similarity
+    assert neardup.dedup(
+        texts
+    ).mask.all()  # 20 sentences of 80 are no duplicate by Jaccard similarity
 
 
 def test_rows_of_a_template_stay_where_each_has_its_own_values() -> None:
-    template = "On {} the customer {} ordered {} of the article and paid by card. " + " ".join(sentences(4))
+    template = "On {} the customer {} ordered {} of the article and paid by card. " + " ".join(
+        sentences(4)
+    )
     texts = [template.format(f"day{n}", f"name{n} surname{n}", n) for n in range(50)]
     plain, lossless = neardup.dedup(texts, threshold=0.4), neardup.dedup(texts, **LOSSLESS)
     assert plain.report["counts"]["removed"] > 40
@@ -45,7 +51,9 @@ def test_dumps_of_a_compiler_stay_unless_their_messages_are_all_in_another() -> 
     errors = [f"error {n}: symbol{n} is not declared in scope{n} at line {n}." for n in range(8)]
     dumps = [f"{head} {error}" for error in errors]
     everything = f"{head} {' '.join(errors)}"
-    assert neardup.dedup(dumps).report["counts"]["removed"] == 7  # similar by 0.9: seven messages are lost
+    assert (
+        neardup.dedup(dumps).report["counts"]["removed"] == 7
+    )  # similar by 0.9: seven messages are lost
     assert neardup.dedup(dumps, **STRICTER).report["counts"]["removed"] == 0
     result = neardup.dedup([*dumps, everything], **STRICTER)
     assert result.kept["text"].to_pylist() == [everything]

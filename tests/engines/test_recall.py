@@ -1,4 +1,6 @@
-"""Accuracy against theory: every bound is computed here, from a false-alarm rate that is stated beside it."""
+"""Accuracy against theory: every bound is computed here, from a false-alarm rate that is stated
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,20 @@ from neardup.fingerprints.minhash import band_keys, sign
 from neardup.settings.methods import MinHash
 from neardup.verify.recall import audit_recall, estimate_recall
 from reference.pairs import exact_pairs
-from reference.statistics import binomial_interval, binomial_probability, chi_square_interval, most_misses
+from reference.statistics import (
+    binomial_interval,
+    binomial_probability,
+    chi_square_interval,
+    most_misses,
+)
 
 FALSE_ALARM = 1e-6
-"""Of each comparison with a bound; some thirty of them: a wrong alarm in thirty thousand changes of the scheme."""
+"""Of each comparison with a bound; some thirty of them: a wrong alarm in thirty thousand changes of
+the scheme.
+"""
 NUM_SEEDS, NUM_HASHES = 1000, 128
-# Two sets of so many elements, of which so many are shared: Jaccard 0.5, 0.8, also as small and large sets.
+# Two sets of so many elements, of which so many are shared: Jaccard 0.5, 0.8, also as small and
+# large sets.
 PAIRS = {"J=0.5": (30, 20), "J=0.8": (90, 80), "J=0.5, small": (3, 2), "J=0.8, large": (2700, 2400)}
 
 
@@ -45,7 +55,9 @@ def agreements(size: int, shared: int) -> np.ndarray:
 def test_the_mean_of_the_estimates_is_the_jaccard_similarity(name):
     size, shared = PAIRS[name]
     jaccard = shared / (2 * size - shared)
-    bound = 5 * math.sqrt(jaccard * (1 - jaccard) / (NUM_HASHES * NUM_SEEDS))  # 5 standard errors: 6e-7
+    bound = 5 * math.sqrt(
+        jaccard * (1 - jaccard) / (NUM_HASHES * NUM_SEEDS)
+    )  # 5 standard errors: 6e-7
     assert abs(float(agreements(size, shared).mean()) - jaccard) < bound
 
 
@@ -70,12 +82,16 @@ def test_every_hash_of_the_signature_agrees_equally_often(name):
 
 
 @pytest.mark.parametrize("name", sorted(PAIRS))
-@pytest.mark.parametrize("bands", [Bands(16, 8), Bands(32, 4), Bands(9, 14), Bands(128, 1), Bands(1, 3)])
+@pytest.mark.parametrize(
+    "bands", [Bands(16, 8), Bands(32, 4), Bands(9, 14), Bands(128, 1), Bands(1, 3)]
+)
 def test_the_rate_of_candidates_is_that_of_the_s_curve(name, bands):
     size, shared = PAIRS[name]
     jaccard = shared / (2 * size - shared)
     chance = 1 - (1 - jaccard**bands.rows_per_band) ** bands.num_bands
-    rows = agreements(size, shared)[:, : bands.num_hashes].reshape(NUM_SEEDS, bands.num_bands, bands.rows_per_band)
+    rows = agreements(size, shared)[:, : bands.num_hashes].reshape(
+        NUM_SEEDS, bands.num_bands, bands.rows_per_band
+    )
     candidates = int(rows.all(axis=2).any(axis=1).sum())
     low, high = binomial_interval(NUM_SEEDS, chance, FALSE_ALARM)
     assert low <= candidates <= high
@@ -83,7 +99,9 @@ def test_the_rate_of_candidates_is_that_of_the_s_curve(name, bands):
 
 def test_band_keys_agree_where_the_bands_of_the_signatures_do():
     values = np.random.default_rng(7).integers(0, 2**64, 40, np.uint64)
-    signatures = sign(np.concatenate([values[:30], values[10:]]), np.array([0, 30, 60], np.int64), 64, 3)
+    signatures = sign(
+        np.concatenate([values[:30], values[10:]]), np.array([0, 30, 60], np.int64), 64, 3
+    )
     for bands in (Bands(16, 4), Bands(64, 1), Bands(8, 8)):
         rows = (signatures[0] == signatures[1]).reshape(bands)
         keys = band_keys(signatures, bands.num_bands)
@@ -94,7 +112,9 @@ def test_the_s_curve_is_the_formula_of_the_book():
     for bands in (Bands(1, 1), Bands(20, 5), Bands(512, 64)):
         for similarity in (0.0, 0.01, 0.5, 0.8, 0.999, 1.0):
             exact = 1 - (1 - Fraction(similarity) ** bands.rows_per_band) ** bands.num_bands
-            assert float(candidate_probability(similarity, bands)) == pytest.approx(float(exact), rel=1e-12)
+            assert float(candidate_probability(similarity, bands)) == pytest.approx(
+                float(exact), rel=1e-12
+            )
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.8, 0.95, 1.0])
@@ -103,10 +123,15 @@ def test_chosen_bands_reach_the_recall_and_one_band_less_does_not(threshold, rec
     bands = choose_bands(threshold, recall)
     assert float(candidate_probability(threshold, bands)) >= recall - 1e-12
     if bands.num_bands > 1:
-        assert float(candidate_probability(threshold, bands._replace(num_bands=bands.num_bands - 1))) < recall
+        assert (
+            float(candidate_probability(threshold, bands._replace(num_bands=bands.num_bands - 1)))
+            < recall
+        )
 
 
-@pytest.mark.parametrize("samples", [Samples(4, 1), Samples(16, 9), Samples(128, 100), Samples(32, 32)])
+@pytest.mark.parametrize(
+    "samples", [Samples(4, 1), Samples(16, 9), Samples(128, 100), Samples(32, 32)]
+)
 def test_the_chance_of_hits_is_a_binomial_tail(samples):
     for share in (0.0, 0.2, 0.5, 0.9, 1.0):
         tail = sum(
@@ -132,8 +157,11 @@ def test_samples_of_every_size_reach_the_recall_where_they_can(threshold):
 # Real texts: what is estimated, against what brute force finds.
 NUM_RUNS = 20
 COVERAGE_FALSE_ALARM = 1e-3
-"""Of each count of intervals that miss, over seeds: a 95 % interval may miss with a probability of 0.05."""
-# Clusters of a hundred and more licences, and poems in two editions; bands that find 60 to 90 % of the pairs.
+"""Of each count of intervals that miss, over seeds: a 95 % interval may miss with a probability of
+0.05.
+"""
+# Clusters of a hundred and more licences, and poems in two editions; bands that find 60 to 90 % of
+# the pairs.
 LOW_RECALL = [
     ("en_licenses", 0.8, Bands(3, 7)),
     ("en_licenses", 0.8, Bands(4, 6)),
@@ -148,13 +176,20 @@ class Truth:
 
     def __init__(self, texts: list[str], threshold: float) -> None:
         shingles = shingle_documents(pa.array(texts, pa.large_string()), MinHash())
-        sets = [np.unique(shingles.hashes[a:b]) for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)]
+        sets = [
+            np.unique(shingles.hashes[a:b])
+            for a, b in zip(shingles.offsets, shingles.offsets[1:], strict=False)
+        ]
         _, firsts = np.unique(shingles.content, axis=0, return_index=True)
         chosen = [int(number) for number in np.sort(firsts) if len(sets[number])]
         self.threshold = threshold
         self.texts = [texts[number] for number in chosen]
-        self.left, self.right, self.similarity = exact_pairs([sets[number] for number in chosen], threshold)
-        self.pairs = set(zip(self.left.tolist(), self.right.tolist(), self.similarity.tolist(), strict=True))
+        self.left, self.right, self.similarity = exact_pairs(
+            [sets[number] for number in chosen], threshold
+        )
+        self.pairs = set(
+            zip(self.left.tolist(), self.right.tolist(), self.similarity.tolist(), strict=True)
+        )
         self.table = pa.table({"text": self.texts})
 
     def method(self, bands: Bands, seed: int) -> MinHash:
@@ -164,7 +199,9 @@ class Truth:
 @pytest.fixture(scope="module")
 def truths(real_texts):
     """Return a function (set, threshold) -> Truth."""
-    return cache(lambda name, threshold: Truth(real_texts(name, MEGABYTES[name] * 1_000_000), threshold))
+    return cache(
+        lambda name, threshold: Truth(real_texts(name, MEGABYTES[name] * 1_000_000), threshold)
+    )
 
 
 def found_pairs(result) -> set[tuple[int, int, float]]:
@@ -175,7 +212,9 @@ def found_pairs(result) -> set[tuple[int, int, float]]:
 def test_every_pair_that_is_found_is_one_of_brute_force_with_the_same_similarity(truths):
     truth = truths("en_licenses", 0.8)
     assert len(truth.pairs) > 100
-    result = neardup.find_pairs(truth.table, method=truth.method(Bands(64, 2), 1), max_bucket_size=100_000)
+    result = neardup.find_pairs(
+        truth.table, method=truth.method(Bands(64, 2), 1), max_bucket_size=100_000
+    )
     found = found_pairs(result)
     assert found <= truth.pairs
     # At 0.8 and more a pair is missed with a probability of at most (1 - 0.64)^64 = 4e-29.
@@ -184,12 +223,18 @@ def test_every_pair_that_is_found_is_one_of_brute_force_with_the_same_similarity
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
-def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(name, threshold, bands, truths):
-    """The interval is to hold whatever the clusters: their pairs share signatures, and are found or missed together."""
+def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(
+    name, threshold, bands, truths
+):
+    """The interval is to hold whatever the clusters: their pairs share signatures, and are found or
+    missed together.
+    """
     truth = truths(name, threshold)
     misses = 0
     for seed in range(NUM_RUNS):
-        result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket_size=100_000)
+        result = neardup.find_pairs(
+            truth.table, method=truth.method(bands, seed), max_bucket_size=100_000
+        )
         found = found_pairs(result)
         assert found <= truth.pairs
         measured = len(found) / len(truth.pairs)
@@ -203,7 +248,9 @@ def test_the_estimated_recall_of_all_pairs_agrees_with_the_measured_one(name, th
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
 def test_the_estimated_number_of_pairs_has_no_bias(name, threshold, bands, truths):
-    """The mean over seeds, within 5 of its standard errors; these are seen in the runs, for pairs depend."""
+    """The mean over seeds, within 5 of its standard errors; these are seen in the runs, for pairs
+    depend.
+    """
     truth = truths(name, threshold)
     chance = candidate_probability(truth.similarity, bands)
     totals = []
@@ -217,18 +264,24 @@ def test_the_estimated_number_of_pairs_has_no_bias(name, threshold, bands, truth
 def candidates(truth: Truth, bands: Bands, seed: int) -> np.ndarray:
     """Return which of the exact pairs share a band."""
     shingles = shingle_documents(pa.array(truth.texts, pa.large_string()), MinHash())
-    keys = band_keys(sign(shingles.hashes, shingles.offsets, bands.num_hashes, seed), bands.num_bands)
+    keys = band_keys(
+        sign(shingles.hashes, shingles.offsets, bands.num_hashes, seed), bands.num_bands
+    )
     return (keys[:, truth.left] == keys[:, truth.right]).any(axis=0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "threshold", "bands"), LOW_RECALL)
-def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(name, threshold, bands, truths):
+def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(
+    name, threshold, bands, truths
+):
     """Measured among what the sieve looks for: pairs of a kept document and a later one."""
     truth = truths(name, threshold)
     misses = 0
     for seed in range(NUM_RUNS):
-        result = neardup.dedup(truth.table, method=truth.method(bands, seed), max_bucket_size=100_000)
+        result = neardup.dedup(
+            truth.table, method=truth.method(bands, seed), max_bucket_size=100_000
+        )
         kept = np.ones(len(truth.texts), np.bool_)
         kept[[int(number) for number in result.removed["id"].to_pylist()]] = False
         looked_for = kept[truth.left]
@@ -243,10 +296,12 @@ def test_the_estimated_recall_of_the_sieve_agrees_with_the_measured_one(name, th
 def test_an_audit_of_all_documents_is_brute_force(truths):
     truth = truths("en_licenses", 0.8)
     for bands, seed in ((Bands(3, 8), 1), (Bands(2, 5), 2)):
-        result = neardup.find_pairs(truth.table, method=truth.method(bands, seed), max_bucket_size=100_000)
-        audited = neardup.dedup(truth.table, method=truth.method(bands, seed), audit_sample=len(truth.texts)).report[
-            "audit"
-        ]
+        result = neardup.find_pairs(
+            truth.table, method=truth.method(bands, seed), max_bucket_size=100_000
+        )
+        audited = neardup.dedup(
+            truth.table, method=truth.method(bands, seed), audit_sample=len(truth.texts)
+        ).report["audit"]
         assert audited["pairs"] == 2 * len(truth.pairs)  # from both sides
         assert audited["found"] == 2 * result.pairs.num_rows
         assert audited["recall"] == result.pairs.num_rows / len(truth.pairs)
@@ -260,7 +315,9 @@ def test_an_audit_of_a_few_documents_covers_the_recall_of_all(name, threshold, b
     hits = candidates(truth, bands, 1)
     count = len(truth.texts)
     true = np.bincount(truth.left, minlength=count) + np.bincount(truth.right, minlength=count)
-    found = np.bincount(truth.left[hits], minlength=count) + np.bincount(truth.right[hits], minlength=count)
+    found = np.bincount(truth.left[hits], minlength=count) + np.bincount(
+        truth.right[hits], minlength=count
+    )
     recall = hits.mean()
     misses, randomness = 0, np.random.default_rng(1)
     for _ in range(num_audits):
@@ -278,10 +335,12 @@ def test_the_audit_of_a_run_covers_the_measured_recall(truths):
     misses = 0
     for seed in range(NUM_RUNS):
         method = truth.method(Bands(3, 8), seed)
-        audited = neardup.dedup(truth.table, method=method, audit_sample=min(300, len(truth.texts) // 2)).report[
-            "audit"
-        ]
-        misses += not audited["low"] <= candidates(truth, Bands(3, 8), seed).mean() <= audited["high"]
+        audited = neardup.dedup(
+            truth.table, method=method, audit_sample=min(300, len(truth.texts) // 2)
+        ).report["audit"]
+        misses += (
+            not audited["low"] <= candidates(truth, Bands(3, 8), seed).mean() <= audited["high"]
+        )
     assert misses <= most_misses(NUM_RUNS, 0.05, COVERAGE_FALSE_ALARM)
 
 
@@ -289,7 +348,9 @@ SENTENCE = "one two three four five six seven eight nine ten eleven twelve"
 
 
 def test_a_cluster_of_several_hundred_documents_is_listed_whole():
-    """Each pair is missed by 16 bands of one row with a probability of at most (1 - 8/10)^16 = 7e-12."""
+    """Each pair is missed by 16 bands of one row with a probability of at most (1 - 8/10)^16 =
+    7e-12.
+    """
     texts = [f"{SENTENCE} {number}" for number in range(300)]
     result = neardup.find_pairs(texts, method=MinHash(threshold=0.8, num_bands=16, rows_per_band=1))
     assert result.pairs.num_rows == 300 * 299 // 2
@@ -298,13 +359,18 @@ def test_a_cluster_of_several_hundred_documents_is_listed_whole():
 
 def test_no_recall_is_known_where_full_buckets_hide_pairs():
     numbered = [f"{SENTENCE} {number}" for number in range(30)]
-    reordered = [" ".join(words) for words in itertools.islice(itertools.permutations(SENTENCE.split()), 30)]
+    reordered = [
+        " ".join(words) for words in itertools.islice(itertools.permutations(SENTENCE.split()), 30)
+    ]
     for method, texts in (
         (MinHash(), numbered),
         (MinHash(similarity="containment"), numbered),
         (neardup.SimHash(ngram=1), reordered),  # of one fingerprint
     ):
-        full, listed = (neardup.find_pairs(texts, method=method, max_bucket_size=size).report for size in (5, 30))
+        full, listed = (
+            neardup.find_pairs(texts, method=method, max_bucket_size=size).report
+            for size in (5, 30)
+        )
         assert full["bound"]["documents"] > 0 == listed["bound"]["documents"]
         assert full["recall"] is None
 
@@ -331,7 +397,9 @@ def test_the_estimate_is_that_of_horvitz_and_thompson():
     chances = [0.4, 0.45, 0.4]
     total = sum(1 / chance for chance in chances)
     deviations = [math.sqrt(1 - chance) / chance for chance in chances]
-    spread = 1.959963984540054 * math.sqrt((deviations[0] + deviations[1]) ** 2 + deviations[2] ** 2)
+    spread = 1.959963984540054 * math.sqrt(
+        (deviations[0] + deviations[1]) ** 2 + deviations[2] ** 2
+    )
     assert recall.estimated == pytest.approx(3 / total)
     assert recall.low == pytest.approx(3 / (total + spread))
     assert recall.high == pytest.approx(min(1, 3 / max(total - spread, 3)))
@@ -345,7 +413,9 @@ def test_the_estimate_for_containment_agrees_with_the_measured_one(real_texts):
     sets = [frozenset(shingles.hashes[start:stop].tolist()) for start, stop in limits]
     for threshold in (0.7, 0.9):
         method = MinHash(similarity="containment", threshold=threshold, recall=0.8)
-        result = neardup.find_pairs(pa.table({"text": texts}), method=method, max_bucket_size=100_000)
+        result = neardup.find_pairs(
+            pa.table({"text": texts}), method=method, max_bucket_size=100_000
+        )
         true = {
             (left, right)
             for right, own in enumerate(sets)

@@ -28,9 +28,18 @@ def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Pa
     source = corpus(tmp_path / "in.parquet", 300)
     result = neardup.dedup(source, method=METHOD, output=tmp_path / "out")
     out = tmp_path / "out"
-    assert sorted(os.listdir(out)) == ["kept", "rejected.jsonl", "removed.parquet", "report.html", "report.json"]
+    assert sorted(os.listdir(out)) == [
+        "kept",
+        "rejected.jsonl",
+        "removed.parquet",
+        "report.html",
+        "report.json",
+    ]
     assert (out / "rejected.jsonl").read_text() == ""
-    kept, removed = pq.read_table(out / "kept" / "in.parquet"), pq.read_table(out / "removed.parquet")
+    kept, removed = (
+        pq.read_table(out / "kept" / "in.parquet"),
+        pq.read_table(out / "removed.parquet"),
+    )
     assert kept.schema.names == ["id", "text", "n"]
     assert removed.schema.equals(removed_schema(method_of(METHOD).measures), check_metadata=True)
     assert sorted(kept["n"].to_pylist() + removed["row"].to_pylist()) == list(range(300))
@@ -47,9 +56,16 @@ def test_the_output_holds_every_document_once_and_accounts_for_each(tmp_path: Pa
 def test_new_documents_are_held_against_old_ones_which_stay(tmp_path: Path) -> None:
     old = corpus(tmp_path / "old.parquet", 90)
     table = pq.read_table(old)
-    new = pa.table({"id": ["n0", "n1", "n2"], "text": [table["text"][5].as_py(), "something else entirely", "new"]})
+    new = pa.table(
+        {
+            "id": ["n0", "n1", "n2"],
+            "text": [table["text"][5].as_py(), "something else entirely", "new"],
+        }
+    )
     pq.write_table(new, tmp_path / "new.parquet")
-    result = neardup.dedup(tmp_path / "new.parquet", against=old, output=tmp_path / "out", method=METHOD)
+    result = neardup.dedup(
+        tmp_path / "new.parquet", against=old, output=tmp_path / "out", method=METHOD
+    )
     assert result.removed.select(["id", "row", "kept_id", "exact"]).to_pylist() == [
         {"id": "n0", "row": 0, "kept_id": "doc-5", "exact": True}
     ]
@@ -61,7 +77,11 @@ def test_a_table_and_the_file_it_was_saved_to_are_the_same_setting(tmp_path: Pat
     source, table = corpus(tmp_path / "in.parquet", 300), neardup.document_frequencies(texts(100))
     table.save(tmp_path / "idf.parquet")
     results = [
-        neardup.dedup(source, method=neardup.SimHash(weights="tfidf", idf=idf, max_distance=12), output=tmp_path / name)
+        neardup.dedup(
+            source,
+            method=neardup.SimHash(weights="tfidf", idf=idf, max_distance=12),
+            output=tmp_path / name,
+        )
         for name, idf in (("table", table), ("file", str(tmp_path / "idf.parquet")))
     ]
     assert results[0].removed.equals(results[1].removed)
@@ -81,10 +101,13 @@ def small_disk(tmp_path: Path) -> Path:
     subprocess.run(["umount", str(mount)], check=True)
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_no_half_result(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_a_clear_error_and_leaves_no_half_result(
+    tmp_path: Path, small_disk: Path
+) -> None:
     source = corpus(tmp_path / "in.parquet", 6000)
     with pytest.raises(
-        neardup.errors.OutputError, match=r"The disk is full: .*Free some space and run again with resume=True"
+        neardup.errors.OutputError,
+        match=r"The disk is full: .*Free some space and run again with resume=True",
     ):
         neardup.dedup(source, output=small_disk / "out")
     assert os.listdir(small_disk) == ["out.partial"]
@@ -114,7 +137,8 @@ def test_a_second_run_with_the_output_of_another_is_refused_until_that_ends(
         def begin(self, stage: str, total_documents: int | None) -> None:
             for resume in (False, True):
                 with pytest.raises(
-                    neardup.errors.OutputError, match=r"out is being written by .*, in process \d+\. Wait"
+                    neardup.errors.OutputError,
+                    match=r"out is being written by .*, in process \d+\. Wait",
                 ):
                     neardup.dedup(source, output=out, resume=resume)
             self.stages += 1
@@ -152,10 +176,15 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def test_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"key": ["a", "b", "a"], "text": ["one", "two", "three"]}), tmp_path / "in.parquet")
+    pq.write_table(
+        pa.table({"key": ["a", "b", "a"], "text": ["one", "two", "three"]}), tmp_path / "in.parquet"
+    )
     with pytest.raises(neardup.InputError, match=r"id 'a' .* rows? 0 .* 2"):
         neardup.dedup(tmp_path / "in.parquet", id_column="key")
-    pq.write_table(pa.table({"id": ["a", "b", "a"], "text": ["one", "two", "three"]}), tmp_path / "guessed.parquet")
+    pq.write_table(
+        pa.table({"id": ["a", "b", "a"], "text": ["one", "two", "three"]}),
+        tmp_path / "guessed.parquet",
+    )
     result = neardup.dedup(tmp_path / "guessed.parquet")
     assert any("'a'" in warning for warning in result.report["warnings"])
 
@@ -174,10 +203,15 @@ class Counter:
 
 
 def test_ids_that_repeat_end_a_run_before_all_is_read() -> None:
-    parts = [pa.table({"key": [f"{part}-{row}" for row in range(500)], "text": ["a b"] * 500}) for part in range(100)]
+    parts = [
+        pa.table({"key": [f"{part}-{row}" for row in range(500)], "text": ["a b"] * 500})
+        for part in range(100)
+    ]
     parts[7] = parts[7].set_column(0, "key", [["3-499", *parts[7]["key"].to_pylist()[1:]]])
     counter = Counter()
-    with pytest.raises(neardup.InputError, match=r"'3-499' .* row 1999 of source and row 3500 of source\. Ids in"):
+    with pytest.raises(
+        neardup.InputError, match=r"'3-499' .* row 1999 of source and row 3500 of source\. Ids in"
+    ):
         neardup.dedup(pa.concat_tables(parts), id_column="key", progress=counter, threads=1)
     assert counter.documents < 25_000
     neardup.find_pairs(pa.concat_tables(parts[6:9]), id_column="key")
@@ -202,7 +236,9 @@ def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
     for count in (300_000, 2_400_000):
         path = tmp_path / f"{count}.parquet"
         rng = np.random.default_rng(1)
-        with pq.ParquetWriter(path, pa.schema([("id", pa.string()), ("text", pa.string())])) as writer:
+        with pq.ParquetWriter(
+            path, pa.schema([("id", pa.string()), ("text", pa.string())])
+        ) as writer:
             for start in range(0, count, 50_000):
                 numbers = rng.integers(0, 1000, (50_000, 20))
                 numbers[1::3] = numbers[::3][: len(numbers[1::3])]  # a third has a near-duplicate
@@ -210,18 +246,31 @@ def test_memory_grows_by_at_most_64_bytes_a_document(tmp_path: Path) -> None:
                 rows = [" ".join(map(str, row)) for row in numbers.tolist()]
                 ids = [str(start + i) for i in range(50_000)]
                 writer.write_table(pa.table({"id": ids, "text": rows}))
-        command = [sys.executable, "-m", "neardup", "dedup", str(path), "-o", str(tmp_path / f"out-{count}")]
-        # The row groups of kept files that are encoded at a time take memory for their own size, not for each document.
+        command = [
+            sys.executable,
+            "-m",
+            "neardup",
+            "dedup",
+            str(path),
+            "-o",
+            str(tmp_path / f"out-{count}"),
+        ]
+        # The row groups of kept files that are encoded at a time take memory for their own size,
+        # not for each document.
         command += ["--cache-bytes", "0", "--write", "removed"]
-        runs = [  # of which the least counts: batches that wait for another thread take some memory too
-            subprocess.run([*command, "--json", "--overwrite"], capture_output=True, check=True) for _ in range(3)
+        # of which the least counts: batches that wait for another thread take some memory too
+        runs = [
+            subprocess.run([*command, "--json", "--overwrite"], capture_output=True, check=True)
+            for _ in range(3)
         ]
         peaks[count] = min(json.loads(run.stdout)["peak_memory_bytes"] for run in runs)
     assert (peaks[2_400_000] - peaks[300_000]) / 2_100_000 <= 64, peaks
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "words"), [(1_200_000, 30), (150, 200_000)], ids=["short texts", "long texts"])
+@pytest.mark.parametrize(
+    ("count", "words"), [(1_200_000, 30), (150, 200_000)], ids=["short texts", "long texts"]
+)
 def test_a_run_takes_no_more_memory_than_planned(tmp_path: Path, count: int, words: int) -> None:
     """The documents are cached, which takes most of the memory."""
     rng = np.random.default_rng(1)
@@ -247,10 +296,25 @@ def test_more_threads_take_no_more_memory_than_planned(tmp_path: Path, threads: 
         for number, drawn in enumerate(rng.integers(0, len(paragraphs), (count, 8)).tolist()):
             text = " ".join(paragraphs[place] for place in drawn)
             file.write(json.dumps({"id": str(number), "text": text}) + "\n")
-    command = [sys.executable, "-m", "neardup", "dedup", "in.jsonl", "-o", "out", "--json", "--cache-bytes", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "neardup",
+        "dedup",
+        "in.jsonl",
+        "-o",
+        "out",
+        "--json",
+        "--cache-bytes",
+        "0",
+    ]
     command += ["--threads", str(threads)]
     runs = [
-        json.loads(subprocess.run([*command, "--overwrite"], cwd=tmp_path, capture_output=True, check=True).stdout)
+        json.loads(
+            subprocess.run(
+                [*command, "--overwrite"], cwd=tmp_path, capture_output=True, check=True
+            ).stdout
+        )
         for _ in range(3)
     ]
     # How threads meet differs from run to run, by a tenth.
@@ -260,17 +324,23 @@ def test_more_threads_take_no_more_memory_than_planned(tmp_path: Path, threads: 
 
 
 def test_half_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(neardup.InputError, match="right text contains a lone surrogate at position 1"):
+    with pytest.raises(
+        neardup.InputError, match="right text contains a lone surrogate at position 1"
+    ):
         neardup.compare("a", "b\ud800")
 
 
 def test_an_audit_of_containment_is_refused_as_nothing_would_be_measured() -> None:
-    with pytest.raises(neardup.SettingError, match="audit_sample measures the recall of Jaccard similarity"):
+    with pytest.raises(
+        neardup.SettingError, match="audit_sample measures the recall of Jaccard similarity"
+    ):
         neardup.dedup(["a", "b"], method=neardup.MinHash(similarity="containment"), audit_sample=10)
 
 
 def test_bands_are_refused_where_samples_propose() -> None:
-    with pytest.raises(neardup.SettingError, match="Containment finds pairs by samples and has no bands"):
+    with pytest.raises(
+        neardup.SettingError, match="Containment finds pairs by samples and has no bands"
+    ):
         neardup.MinHash(similarity="containment", num_bands=4, rows_per_band=4)
 
 
@@ -298,21 +368,28 @@ def test_a_search_with_more_bands_than_a_process_may_open_files_raises_the_limit
     assert ended.stdout.split() == ["40"], ended.stderr
 
 
-def test_a_second_run_into_one_output_is_told_to_wait_and_not_about_permissions(tmp_path: Path) -> None:
+def test_a_second_run_into_one_output_is_told_to_wait_and_not_about_permissions(
+    tmp_path: Path,
+) -> None:
     first = OutputDirectory(tmp_path / "out", overwrite=False, resume=False)
     with pytest.raises(neardup.errors.OutputError) as raised:
         neardup.dedup(["a b c"], output=tmp_path / "out")
     assert str(raised.value) == (
-        f"The output {tmp_path / 'out'} is being written by another run, in process {os.getpid()}. Wait until it ends, "
+        f"The output {tmp_path / 'out'} is being written by another run, in process "
+        f"{os.getpid()}. Wait until it ends, "
         "or use another folder. If it has ended, on a machine that was lost, delete "
         f"{tmp_path / 'out.partial'}."
     )
     first.discard()
 
 
-def test_a_kept_file_that_does_not_fit_on_the_disk_is_told_to_free_space(tmp_path: Path, small_disk: Path) -> None:
+def test_a_kept_file_that_does_not_fit_on_the_disk_is_told_to_free_space(
+    tmp_path: Path, small_disk: Path
+) -> None:
     source = corpus(tmp_path / "in.parquet", 6000)
-    with pytest.raises(neardup.errors.OutputError, match=r"No space left on device\. Free some space") as raised:
+    with pytest.raises(
+        neardup.errors.OutputError, match=r"No space left on device\. Free some space"
+    ) as raised:
         neardup.sign(source, output=small_disk / "signed.jsonl")
     assert "permission" not in str(raised.value)
     assert os.listdir(small_disk) == []
@@ -329,7 +406,10 @@ def test_a_damaged_record_of_an_interrupted_run_says_to_start_again(
         with pytest.raises(KeyboardInterrupt):
             neardup.dedup(source, output=tmp_path / "out")
     (tmp_path / "out.partial" / "scratch" / name).write_text(damaged)
-    with pytest.raises(neardup.errors.ResumeError, match=rf"{name} of the interrupted run is damaged: .*start again"):
+    with pytest.raises(
+        neardup.errors.ResumeError,
+        match=rf"{name} of the interrupted run is damaged: .*start again",
+    ):
         neardup.dedup(source, output=tmp_path / "out", resume=True)
     assert neardup.dedup(source, output=tmp_path / "out").report["counts"]["read"] == 30
 

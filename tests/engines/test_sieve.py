@@ -14,7 +14,10 @@ from reference import corpora, runs
 from reference.documents import documents_of
 from reference.sieve import MEASURES
 
-ALL_FOUND = {"num_bands": 32, "rows_per_band": 1}  # at J = 0.5 a pair is missed with a probability of 2e-10
+ALL_FOUND = {
+    "num_bands": 32,
+    "rows_per_band": 1,
+}  # at J = 0.5 a pair is missed with a probability of 2e-10
 
 
 def find_all(**settings) -> MinHash:
@@ -22,7 +25,9 @@ def find_all(**settings) -> MinHash:
 
 
 COSINES = corpora.methods(similarity="cosine")  # the rare counting more in some of them
-METHODS = st.one_of(corpora.methods(), corpora.methods(), corpora.methods(similarity="containment"), COSINES)
+METHODS = st.one_of(
+    corpora.methods(), corpora.methods(), corpora.methods(similarity="containment"), COSINES
+)
 
 
 @given(corpora.corpora(), METHODS)
@@ -49,7 +54,8 @@ MORE_REAL_CASES = [
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [*REAL_CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE_REAL_CASES)]
+    ("name", "settings"),
+    [*REAL_CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE_REAL_CASES)],
 )
 def test_on_real_texts_the_answer_is_that_of_the_oracle(name, settings, real_texts):
     texts = real_texts(name, 150_000 if name == "en_licenses" else 60_000)
@@ -67,7 +73,9 @@ def test_every_removed_document_names_a_kept_one_and_exactly_their_similarity(te
     documents = documents_of(texts, method)
     for removed, (kept, similarity, exact) in answer.removals.items():
         assert kept in answer.kept
-        measured = MEASURES[method.similarity](documents[removed].shingles, documents[kept].shingles)
+        measured = MEASURES[method.similarity](
+            documents[removed].shingles, documents[kept].shingles
+        )
         assert similarity == measured
         assert similarity >= method.threshold
         assert exact == (documents[removed].tokens == documents[kept].tokens)
@@ -110,7 +118,10 @@ def test_every_count_of_the_report_follows_from_the_answer(texts, method):
     assert counts["read"] == len(texts) == counts["kept"] + counts["removed"]
     assert counts["kept"] == len(answer.kept)
     assert counts["removed"] == len(answer.removals)
-    assert (counts["removed_exact"], counts["removed_near"]) == (exact, len(answer.removals) - exact)
+    assert (counts["removed_exact"], counts["removed_near"]) == (
+        exact,
+        len(answer.removals) - exact,
+    )
     assert counts["confirmed"] == len(answer.pairs)
     assert counts["rejected"] == 0
     rows = result.removed.to_pylist()
@@ -131,13 +142,25 @@ def test_every_document_is_kept_removed_or_rejected(tmp_path):
     file = tmp_path / "corpus.jsonl"
     file.write_bytes(b"\n".join(lines) + b"\n")
     result = neardup.dedup(str(file), output=tmp_path / "out", max_unreadable=1)
-    kept = [json.loads(line)["id"] for line in (tmp_path / "out" / "kept" / "corpus.jsonl").read_text().splitlines()]
-    rejected = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
+    kept = [
+        json.loads(line)["id"]
+        for line in (tmp_path / "out" / "kept" / "corpus.jsonl").read_text().splitlines()
+    ]
+    rejected = [
+        json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()
+    ]
     assert kept == result.kept["id"].to_pylist() == ["a", "d", "f"]
     assert result.removed["id"].to_pylist() == ["b"]
-    assert [(row["file"], row["line"]) for row in rejected] == [(str(file), line) for line in (3, 5, 7)]
+    assert [(row["file"], row["line"]) for row in rejected] == [
+        (str(file), line) for line in (3, 5, 7)
+    ]
     counts = result.report["counts"]
-    assert (counts["kept"], counts["removed"], counts["rejected"], counts["without_features"]) == (3, 1, 3, 1)
+    assert (counts["kept"], counts["removed"], counts["rejected"], counts["without_features"]) == (
+        3,
+        1,
+        3,
+        1,
+    )
 
 
 def test_a_document_exactly_at_the_threshold_is_removed():
@@ -168,7 +191,9 @@ def test_the_same_set_in_another_order_is_similar_to_1_but_no_copy():
 
 
 @given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 3]))
-def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(texts, method, max_bucket_size):
+def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(
+    texts, method, max_bucket_size
+):
     result = runs.run(texts, method, max_bucket_size=max_bucket_size)
     answer, bound = runs.answer_of(result), result.report["bound"]
     for removed, (kept, similarity, _) in answer.removals.items():
@@ -177,7 +202,9 @@ def test_with_short_buckets_the_answer_is_sound_and_the_bound_is_counted(texts, 
         assert similarity >= method.threshold
     assert answer == runs.expected(texts, method, max_bucket_size=max_bucket_size)
     assert bound["documents"] == runs.expected_bound(texts, method, max_bucket_size)
-    if bound["documents"] == 0:  # a removed document may have a more similar kept one that its buckets do not list
+    if (
+        bound["documents"] == 0
+    ):  # a removed document may have a more similar kept one that its buckets do not list
         assert answer.kept == runs.expected(texts, method).kept
     else:
         assert any("max_bucket_size" in warning for warning in result.report["warnings"])
@@ -189,7 +216,10 @@ def test_a_bucket_of_boilerplate_meets_the_bound_and_says_so():
     method = MinHash(ngram=1, threshold=0.9, num_bands=64, rows_per_band=1)
     result = runs.run(texts, method, max_bucket_size=2)
     assert runs.answer_of(result).kept == list(range(50))
-    assert result.report["bound"] == {"max_bucket_size": 2, "documents": runs.expected_bound(texts, method, 2)}
+    assert result.report["bound"] == {
+        "max_bucket_size": 2,
+        "documents": runs.expected_bound(texts, method, 2),
+    }
     assert result.report["bound"]["documents"] >= 40
 
 
@@ -204,7 +234,9 @@ def test_a_full_bucket_is_no_matter_where_all_that_it_hides_from_were_removed():
 
 @pytest.mark.slow
 @given(corpora.corpora(max_size=10), METHODS, st.randoms(use_true_random=False))
-def test_in_another_order_the_answer_is_that_of_the_oracle_for_that_order(texts, method, randomness):
+def test_in_another_order_the_answer_is_that_of_the_oracle_for_that_order(
+    texts, method, randomness
+):
     shuffled = list(texts)
     randomness.shuffle(shuffled)
     assert runs.answer_of(runs.run(shuffled, method)) == runs.expected(shuffled, method)

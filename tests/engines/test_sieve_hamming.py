@@ -1,7 +1,9 @@
-"""The contract of the sieve, DESIGN.md section 2, for SimHash: against an oracle that compares all with all.
+"""The contract of the sieve, DESIGN.md section 2, for SimHash: against an oracle that compares all
+with all.
 
-The first word of a text names its fingerprint, `#5` the number 5, by a weight above that of all other words; the
-other words are features that have no say in it. So fingerprints collide and lie as near as an example wants.
+The first word of a text names its fingerprint, `#5` the number 5, by a weight above that of all
+other words; the other words are features that have no say in it. So fingerprints collide and lie as
+near as an example wants.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ pytestmark = pytest.mark.slow
 
 NOTHING = (None, "", " ")
 BITS = (32, 64, 128, 256)
-# Differing bits, by their share of a fingerprint: next to each other, at ends of words and of blocks.
+# Differing bits, by their share of a fingerprint: next to each other, at ends of words and of
+# blocks.
 PLACES = (0.0, 0.01, 0.02, 0.25, 0.49, 0.5, 0.75, 0.99)
 WORDS = ("a", "b", "c", "d")
 
@@ -38,18 +41,27 @@ def number_named(feature: bytes) -> int:
 
 def made_up(*, confirm: str = "hamming", **settings) -> SimHash:
     return SimHash(
-        tokens=words_with_weights, weights="given", hash=number_named, case_fold=False, confirm=confirm, **settings
+        tokens=words_with_weights,
+        weights="given",
+        hash=number_named,
+        case_fold=False,
+        confirm=confirm,
+        **settings,
     )
 
 
 @st.composite
 def corpora(draw: st.DrawFn, bits: int = 64, max_size: int = 12) -> list[str | None]:
-    """Return texts with fingerprints of a few bits, many equal and near, some texts without any feature."""
+    """Return texts with fingerprints of a few bits, many equal and near, some texts without any
+    feature.
+    """
     texts: list[str | None] = []
     for flips, words in draw(
         st.lists(
             st.one_of(
-                st.tuples(st.sets(st.sampled_from(PLACES)), st.lists(st.sampled_from(WORDS), max_size=4)),
+                st.tuples(
+                    st.sets(st.sampled_from(PLACES)), st.lists(st.sampled_from(WORDS), max_size=4)
+                ),
                 st.tuples(st.none(), st.sampled_from(NOTHING)),
             ),
             max_size=max_size,
@@ -92,7 +104,11 @@ def test_every_removed_document_names_a_kept_one_that_comes_before_and_exactly_t
     for removed, (kept, measured, *similarity, exact) in answer.removals.items():
         assert kept in answer.kept
         assert kept < removed
-        assert measured == distance(documents[removed].fingerprint, documents[kept].fingerprint) <= method.max_distance
+        assert (
+            measured
+            == distance(documents[removed].fingerprint, documents[kept].fingerprint)
+            <= method.max_distance
+        )
         assert exact == (documents[removed].tokens == documents[kept].tokens)
         if similarity:
             assert similarity == [jaccard(documents[removed].features, documents[kept].features)]
@@ -135,12 +151,16 @@ def test_every_count_of_the_report_follows_from_the_answer(case):
     assert counts["confirmed"] == len(answer.pairs)
     assert counts["confirmed_exact"] == sum(pair[-1] for pair in answer.pairs)
     near = [removal[1] for removal in answer.removals.values() if not removal[-1]]
-    assert result.report["distances"] == [near.count(bits) for bits in range(method.max_distance + 1)]
+    assert result.report["distances"] == [
+        near.count(bits) for bits in range(method.max_distance + 1)
+    ]
     documents = [one for one in fingerprinted(texts, method) if one.features]
     found = result.report["fingerprints"]
     assert found["distinct"] == len(values := sorted({one.fingerprint for one in documents}))
     assert found["near_pairs"] == sum(
-        distance(left, right) <= method.max_distance for place, left in enumerate(values) for right in values[:place]
+        distance(left, right) <= method.max_distance
+        for place, left in enumerate(values)
+        for right in values[:place]
     )
     assert found["short"] == len(documents)
 
@@ -153,7 +173,11 @@ def test_near_fingerprints_of_unlike_texts_are_counted_exactly(case, max_bucket_
     result = runs.run(texts, method, max_bucket_size=max_bucket_size)
     assert runs.answer_of(result) == runs.expected(texts, method, max_bucket_size=max_bucket_size)
     collisions, full = runs.expected_collisions(texts, method, max_bucket_size)
-    assert result.report["counts"]["collisions"] == result.report["fingerprints"]["collisions"] == collisions
+    assert (
+        result.report["counts"]["collisions"]
+        == result.report["fingerprints"]["collisions"]
+        == collisions
+    )
     assert result.report["bound"] == {"max_bucket_size": max_bucket_size, "documents": full}
     assert any("max_bucket_size" in warning for warning in result.report["warnings"]) == bool(full)
 
@@ -169,7 +193,10 @@ def test_where_the_distance_alone_decides_no_list_is_ever_full(case):
 
 def test_a_document_exactly_at_the_distance_is_removed():
     for max_distance, kept in ((3, [0]), (2, [0, 1])):
-        assert runs.answer_of(runs.run(["#0 a", "#7 b"], made_up(max_distance=max_distance))).kept == kept
+        assert (
+            runs.answer_of(runs.run(["#0 a", "#7 b"], made_up(max_distance=max_distance))).kept
+            == kept
+        )
 
 
 def test_the_nearest_kept_document_removes_and_ties_go_to_the_earlier():
@@ -228,7 +255,9 @@ def test_an_earlier_corpus_is_never_removed_and_comes_first(case, num_against, k
 @given(cases(max_size=14), st.integers(0, 5), st.sampled_from(POLICIES[:4]))
 def test_connected_clusters_are_those_of_a_plain_union_find(case, num_against, keep):
     (against, texts), method = (case[0][:num_against], case[0][num_against:]), case[1]
-    answer = runs.answer_of(runs.run(texts, method, against=against, linkage="connected", keep=keep))
+    answer = runs.answer_of(
+        runs.run(texts, method, against=against, linkage="connected", keep=keep)
+    )
     expected = runs.expected_connected(texts, method, against=against, keep=keep)
     assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
 
@@ -236,7 +265,9 @@ def test_connected_clusters_are_those_of_a_plain_union_find(case, num_against, k
 @given(cases(), st.sampled_from([1, 2, 1000]))
 def test_all_pairs_are_those_of_brute_force_copies_included(case, max_bucket_size):
     texts, method = case
-    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket_size=max_bucket_size)
+    result = neardup.find_pairs(
+        runs.table_of(texts), method=method, max_bucket_size=max_bucket_size
+    )
     assert runs.pairs_of(result.pairs) == runs.expected_pairs(texts, method, max_bucket_size)
 
 
@@ -245,16 +276,18 @@ def test_all_pairs_are_those_of_brute_force_copies_included(case, max_bucket_siz
 @given(cases(), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3, 7, 1000]))
 def test_threads_and_batches_change_nothing(case, threads, batch_rows):
     texts, method = case
-    assert runs.answer_of(runs.run(texts, method, threads=threads, batch_rows=batch_rows)) == runs.expected(
-        texts, method
-    )
+    assert runs.answer_of(
+        runs.run(texts, method, threads=threads, batch_rows=batch_rows)
+    ) == runs.expected(texts, method)
 
 
 @pytest.mark.slow
 @given(cases(), st.data())
 def test_the_number_of_blocks_changes_nothing(case, data):
     texts, method = case
-    blocks = replace(method, num_blocks=data.draw(st.integers(method.max_distance + 1, min(64, method.bits))))
+    blocks = replace(
+        method, num_blocks=data.draw(st.integers(method.max_distance + 1, min(64, method.bits)))
+    )
     assert runs.answer_of(runs.run(texts, blocks)) == runs.expected(texts, method)
 
 
@@ -284,7 +317,9 @@ def test_what_was_kept_passes_again_untouched(case):
         ("en_licenses", SimHash(max_distance=6, ngram=3, confirm="jaccard", threshold=0.8)),
         ("zh_laws", SimHash(ngram=3, max_distance=5, bits=128, confirm="hamming")),
         pytest.param(
-            "zh_laws", SimHash(max_distance=8, confirm="jaccard", threshold=0.7, weights="one"), marks=pytest.mark.slow
+            "zh_laws",
+            SimHash(max_distance=8, confirm="jaccard", threshold=0.7, weights="one"),
+            marks=pytest.mark.slow,
         ),
     ],
     ids=[
@@ -299,8 +334,15 @@ def test_on_real_texts_the_answer_is_that_of_the_oracle(name, method, real_texts
     texts = real_texts(name, 100_000 if name == "en_licenses" else 50_000)
     expected = runs.expected(texts, method)
     assert any(not removal[-1] for removal in expected.removals.values())
-    for threads, batch_rows, num_blocks in ((1, 1, None), (2, 7, method.max_distance + 3), (2, 1000, None)):
+    for threads, batch_rows, num_blocks in (
+        (1, 1, None),
+        (2, 7, method.max_distance + 3),
+        (2, 1000, None),
+    ):
         blocks = replace(method, num_blocks=num_blocks)
-        assert runs.answer_of(runs.run(texts, blocks, threads=threads, batch_rows=batch_rows)) == expected
+        assert (
+            runs.answer_of(runs.run(texts, blocks, threads=threads, batch_rows=batch_rows))
+            == expected
+        )
     pairs = neardup.find_pairs(runs.table_of(texts), method=method)
     assert runs.pairs_of(pairs.pairs) == runs.expected_pairs(texts, method)

@@ -27,17 +27,28 @@ from reference import corpora, runs
 pytestmark = pytest.mark.slow
 
 METHOD = MinHash(threshold=0.5, ngram=2, num_bands=16, rows_per_band=2)
-REAL = {"en_licenses": METHOD, "zh_poetry": METHOD, "zh_laws": MinHash(threshold=0.7, num_bands=8, rows_per_band=3)}
+REAL = {
+    "en_licenses": METHOD,
+    "zh_poetry": METHOD,
+    "zh_laws": MinHash(threshold=0.7, num_bands=8, rows_per_band=3),
+}
 
 
 def told(result: neardup.Deduplication) -> tuple:
     """Return all that a run says about its documents, save what it took."""
-    summary = {name: result.report[name] for name in ("counts", "recall", "bound", "similarities", "cluster_sizes")}
+    summary = {
+        name: result.report[name]
+        for name in ("counts", "recall", "bound", "similarities", "cluster_sizes")
+    }
     return runs.answer_of(result), summary
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "zh_laws" else pytest.mark.slow) for name in sorted(REAL)]
+    "name",
+    [
+        pytest.param(name, marks=() if name == "zh_laws" else pytest.mark.slow)
+        for name in sorted(REAL)
+    ],
 )
 def test_threads_and_batches_change_nothing(name, real_texts):
     texts = real_texts(name, 100_000)
@@ -56,14 +67,18 @@ def alike(seed: int, count: int = 500) -> list[str]:
     random_ = random.Random(seed)
     texts = [[random_.choice("abcdefghijklmnop") for _ in range(12)]]
     for number in range(count):
-        words = list(texts[random_.randrange(max(0, number - random_.choice([5, 500])), number + 1)])
+        words = list(
+            texts[random_.randrange(max(0, number - random_.choice([5, 500])), number + 1)]
+        )
         for _ in range(random_.choice([0, 0, 1, 1, 2, 12])):
             words[random_.randrange(12)] = random_.choice("abcdefghijklmnop")
         texts.append(words)
     return [" ".join(words) for words in texts]
 
 
-@pytest.mark.parametrize("stretch", [7, *(pytest.param(stretch, marks=pytest.mark.slow) for stretch in (1, 64))])
+@pytest.mark.parametrize(
+    "stretch", [7, *(pytest.param(stretch, marks=pytest.mark.slow) for stretch in (1, 64))]
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -83,7 +98,9 @@ def test_what_threads_measure_ahead_of_the_sieve_changes_no_row(monkeypatch, opt
     monkeypatch.setattr("neardup.engines.local.searches._PAIRS_AHEAD", 0)  # the least room
     rows += [runs.run(texts, method, threads=threads, **options) for threads in (2, 7, 64)]
     if "connected" not in options.values():
-        assert runs.answer_of(rows[0]) == runs.expected(texts, method, **{"max_bucket_size": 64} | options)
+        assert runs.answer_of(rows[0]) == runs.expected(
+            texts, method, **{"max_bucket_size": 64} | options
+        )
     for row in rows[1:]:
         assert row.removed.equals(rows[0].removed)
         assert row.pairs.equals(rows[0].pairs)
@@ -107,7 +124,9 @@ def test_threads_find_the_same_pairs_in_the_same_order(monkeypatch, bytes_of_ban
 def test_the_audit_is_the_same_for_every_number_of_threads(real_texts):
     texts = real_texts("en_licenses", 100_000)
     audits = [
-        runs.run(texts, METHOD, audit_sample=30, threads=threads, batch_rows=batch_rows).report["audit"]
+        runs.run(texts, METHOD, audit_sample=30, threads=threads, batch_rows=batch_rows).report[
+            "audit"
+        ]
         for threads, batch_rows in ((1, 1), (2, 7), (2, None))
     ]
     assert audits[0] == audits[1] == audits[2]
@@ -122,19 +141,29 @@ def test_small_batches_of_any_texts_change_nothing(texts, method, threads, batch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), "dictionary"])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), "dictionary"]
+)
 @settings(max_examples=15)
-@given(texts=corpora.corpora(), cuts=st.lists(st.integers(0, 14), max_size=4), before=st.integers(0, 3))
+@given(
+    texts=corpora.corpora(), cuts=st.lists(st.integers(0, 14), max_size=4), before=st.integers(0, 3)
+)
 def test_chunks_slices_and_string_types_change_nothing(kind, texts, cuts, before):
     everything = [*["cut away"] * before, *texts, "cut away too"]
     if kind == "dictionary":
         array = pa.array(everything, pa.string()).dictionary_encode()
     else:
-        array = pa.array([None if one is None else one.encode() for one in everything], pa.binary()).cast(kind)
+        array = pa.array(
+            [None if one is None else one.encode() for one in everything], pa.binary()
+        ).cast(kind)
     places = sorted({0, len(texts), *(cut for cut in cuts if cut < len(texts))})
     chunks = [array[before + start : before + stop] for start, stop in itertools.pairwise(places)]
-    ids = [pa.array([str(i) for i in range(a, b)], pa.string()) for a, b in itertools.pairwise(places)]
-    table = pa.table({"id": pa.chunked_array(ids, pa.string()), "text": pa.chunked_array(chunks, array.type)})
+    ids = [
+        pa.array([str(i) for i in range(a, b)], pa.string()) for a, b in itertools.pairwise(places)
+    ]
+    table = pa.table(
+        {"id": pa.chunked_array(ids, pa.string()), "text": pa.chunked_array(chunks, array.type)}
+    )
     assert runs.answer_of(neardup.dedup(table, method=METHOD)) == runs.expected(texts, METHOD)
 
 
@@ -171,13 +200,17 @@ def _delimited(table: pa.Table, path: Path) -> None:
 
 
 def _lines(table: pa.Table, path: Path) -> None:
-    path.write_bytes(_compressed("".join(text + "\n" for text in table["text"].to_pylist()).encode(), path))
+    path.write_bytes(
+        _compressed("".join(text + "\n" for text in table["text"].to_pylist()).encode(), path)
+    )
 
 
 def _compressed(data: bytes, path: Path) -> bytes:
     if path.suffix == ".zst":
         return pa.compress(data, "zstd", asbytes=True)
-    return {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(path.suffix, bytes)(data)
+    return {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(
+        path.suffix, bytes
+    )(data)
 
 
 WRITERS = {
@@ -214,12 +247,26 @@ def write_split(texts: list[str], folder: Path, suffixes: list[str], seed: int) 
 
 def real_lines(real_texts) -> list[str]:
     """Return real texts of one line each, an empty one and one of punctuation among them."""
-    texts = [" ".join(text.split()) for text in real_texts("zh_poetry", 25_000) + real_texts("en_licenses", 40_000)]
-    return [*texts[:20], "", "...", *texts[20:], texts[3], 'quoted "text", with\ttab and comma', texts[0].upper()]
+    texts = [
+        " ".join(text.split())
+        for text in real_texts("zh_poetry", 25_000) + real_texts("en_licenses", 40_000)
+    ]
+    return [
+        *texts[:20],
+        "",
+        "...",
+        *texts[20:],
+        texts[3],
+        'quoted "text", with\ttab and comma',
+        texts[0].upper(),
+    ]
 
 
 def removals_of(result: neardup.Deduplication) -> list[tuple]:
-    return [tuple(row[name] for name in ("id", "kept_id", "similarity", "exact")) for row in result.removed.to_pylist()]
+    return [
+        tuple(row[name] for name in ("id", "kept_id", "similarity", "exact"))
+        for row in result.removed.to_pylist()
+    ]
 
 
 @pytest.mark.slow
@@ -259,8 +306,13 @@ def test_the_row_and_file_of_a_removed_document_are_where_it_stands(real_texts, 
     paths = write_split(texts, tmp_path, [".parquet", ".jsonl.gz", ".csv"], 5)
     originals = {
         paths[0]: pq.read_table(paths[0])["text"].to_pylist(),
-        paths[1]: [json.loads(line)["text"] for line in gzip.decompress(Path(paths[1]).read_bytes()).splitlines()],
-        paths[2]: [row["text"] for row in csv.DictReader(io.StringIO(Path(paths[2]).read_bytes().decode()))],
+        paths[1]: [
+            json.loads(line)["text"]
+            for line in gzip.decompress(Path(paths[1]).read_bytes()).splitlines()
+        ],
+        paths[2]: [
+            row["text"] for row in csv.DictReader(io.StringIO(Path(paths[2]).read_bytes().decode()))
+        ],
     }
     result = neardup.dedup(paths, method=METHOD)
     assert len({row["source_file"] for row in result.removed.to_pylist()}) > 1
@@ -286,7 +338,13 @@ def test_the_same_run_twice_is_equal_to_the_last_bit(real_texts):
 
 
 def test_of_an_input_without_documents_the_kept_table_has_its_columns():
-    table = pa.table({"id": pa.array([], pa.string()), "text": pa.array([], pa.string()), "n": pa.array([], pa.int8())})
+    table = pa.table(
+        {
+            "id": pa.array([], pa.string()),
+            "text": pa.array([], pa.string()),
+            "n": pa.array([], pa.int8()),
+        }
+    )
     result = neardup.dedup(table)
     assert result.kept.schema.names == ["id", "text", "n"]
     assert result.removed.num_rows == 0

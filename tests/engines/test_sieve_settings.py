@@ -1,4 +1,6 @@
-"""Every setting that changes the answer, against the oracle: who is kept, earlier corpora, clusters, pairs, tokens."""
+"""Every setting that changes the answer, against the oracle: who is kept, earlier corpora,
+clusters, pairs, tokens.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,15 @@ from reference.documents import documents_of
 
 pytestmark = pytest.mark.slow
 
-METHODS = st.one_of(corpora.methods(), corpora.methods(similarity="containment"), corpora.methods(similarity="cosine"))
+METHODS = st.one_of(
+    corpora.methods(),
+    corpora.methods(similarity="containment"),
+    corpora.methods(similarity="cosine"),
+)
 POLICIES = ["first", "last", "longest", "shortest", "max:score", "min:score"]
-SCORES = st.one_of(st.none(), st.just(float("nan")), st.sampled_from([-1.5, 0.0, 2.0, 1e300, float("inf")]))
+SCORES = st.one_of(
+    st.none(), st.just(float("nan")), st.sampled_from([-1.5, 0.0, 2.0, 1e300, float("inf")])
+)
 
 
 def tight(**settings) -> MinHash:
@@ -26,7 +34,11 @@ def tight(**settings) -> MinHash:
 
 
 @pytest.mark.parametrize(
-    "keep", ["max:score", *(pytest.param(keep, marks=pytest.mark.slow) for keep in POLICIES if keep != "max:score")]
+    "keep",
+    [
+        "max:score",
+        *(pytest.param(keep, marks=pytest.mark.slow) for keep in POLICIES if keep != "max:score"),
+    ],
 )
 @given(texts=corpora.corpora(), method=METHODS, data=st.data())
 def test_every_policy_of_keeping_is_that_of_the_oracle(keep, texts, method, data):
@@ -39,22 +51,34 @@ def test_every_policy_of_keeping_is_that_of_the_oracle(keep, texts, method, data
 
 def test_of_equal_rank_the_document_read_first_stays():
     texts = ["a b c d", "a b c d", "a b c d"]
-    for keep, ranks in (("max:score", [1, 1, 1]), ("min:score", [None] * 3), ("longest", None), ("shortest", None)):
+    for keep, ranks in (
+        ("max:score", [1, 1, 1]),
+        ("min:score", [None] * 3),
+        ("longest", None),
+        ("shortest", None),
+    ):
         assert runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=ranks)).kept == [0]
 
 
 def test_a_missing_rank_comes_last_whichever_end_is_kept():
     texts = ["a b c d", "a b c d", "a b c d"]
     for keep, kept in (("max:score", [2]), ("min:score", [1])):
-        assert runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=[None, -2.0, 5.0])).kept == kept
+        assert (
+            runs.answer_of(runs.run(texts, MinHash(), keep=keep, ranks=[None, -2.0, 5.0])).kept
+            == kept
+        )
 
 
 def test_length_is_that_of_the_text_in_bytes():
     assert runs.answer_of(runs.run(["漢漢", "漢漢!!!!"], MinHash(), keep="longest")).kept == [1]
-    assert runs.answer_of(runs.run(["abcd efgh", "ABCD EFGH."], MinHash(), keep="shortest")).kept == [0]
+    assert runs.answer_of(
+        runs.run(["abcd efgh", "ABCD EFGH."], MinHash(), keep="shortest")
+    ).kept == [0]
 
 
-@given(corpora.corpora(max_size=9), corpora.corpora(max_size=9), METHODS, st.sampled_from(POLICIES[:4]))
+@given(
+    corpora.corpora(max_size=9), corpora.corpora(max_size=9), METHODS, st.sampled_from(POLICIES[:4])
+)
 @example(["a b", "a b", "b a"], ["b a", "A B", "c"], tight(ngram=1, threshold=0.5), "last")
 def test_an_earlier_corpus_is_never_removed_and_comes_first(against, texts, method, keep):
     result = runs.run(texts, method, against=against, keep=keep)
@@ -65,7 +89,13 @@ def test_an_earlier_corpus_is_never_removed_and_comes_first(against, texts, meth
 
 def test_ranks_of_the_new_documents_count_beside_an_earlier_corpus():
     answer = runs.answer_of(
-        runs.run(["a b c", "x y z", "x y z"], MinHash(), against=["A B C"], ranks=[9.0, 1.0, 2.0], keep="max:score")
+        runs.run(
+            ["a b c", "x y z", "x y z"],
+            MinHash(),
+            against=["A B C"],
+            ranks=[9.0, 1.0, 2.0],
+            keep="max:score",
+        )
     )
     assert answer.kept == [3]
     assert answer.removals == {1: (0, 1.0, True), 2: (3, 1.0, True)}
@@ -81,8 +111,12 @@ def test_connected_clusters_are_those_of_a_plain_union_find(texts, method, keep)
 
 @pytest.mark.slow
 @given(corpora.corpora(max_size=8), corpora.corpora(max_size=8), METHODS)
-@example(["a b c d", "b c d é"], ["c d é ß"], tight(ngram=1, threshold=0.6))  # joined by two earlier documents
-def test_connected_clusters_with_an_earlier_corpus_are_those_of_a_plain_union_find(against, texts, method):
+@example(
+    ["a b c d", "b c d é"], ["c d é ß"], tight(ngram=1, threshold=0.6)
+)  # joined by two earlier documents
+def test_connected_clusters_with_an_earlier_corpus_are_those_of_a_plain_union_find(
+    against, texts, method
+):
     answer = runs.answer_of(runs.run(texts, method, against=against, linkage="connected"))
     expected = runs.expected_connected(texts, method, against=against)
     assert (answer.kept, answer.removals) == (expected.kept, expected.removals)
@@ -99,7 +133,9 @@ def test_a_chain_is_one_connected_cluster_and_several_documents_to_the_sieve():
 
 @given(corpora.corpora(), METHODS, st.sampled_from([1, 2, 1000]))
 def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bucket_size):
-    result = neardup.find_pairs(runs.table_of(texts), method=method, max_bucket_size=max_bucket_size)
+    result = neardup.find_pairs(
+        runs.table_of(texts), method=method, max_bucket_size=max_bucket_size
+    )
     pairs = runs.pairs_of(result.pairs)
     assert pairs == runs.expected_pairs(texts, method, max_bucket_size)
     assert set(pairs) <= set(runs.expected_pairs(texts, method))
@@ -107,10 +143,16 @@ def test_all_pairs_are_those_of_the_oracle_copies_included(texts, method, max_bu
 
 
 @pytest.mark.slow
-@given(corpora.corpora(max_size=9), st.sampled_from([0.6, 0.75, 1.0]), st.integers(1, 3), st.randoms())
+@given(
+    corpora.corpora(max_size=9), st.sampled_from([0.6, 0.75, 1.0]), st.integers(1, 3), st.randoms()
+)
 @example(["a b c d é", "b c d"], 1.0, 1, random.Random(1))
-def test_all_pairs_by_containment_are_those_of_the_smaller_in_the_larger_in_every_order(texts, threshold, ngram, draw):
-    """Documents of fewer shingles than a sample has are sampled whole, so that no pair is missed."""
+def test_all_pairs_by_containment_are_those_of_the_smaller_in_the_larger_in_every_order(
+    texts, threshold, ngram, draw
+):
+    """Documents of fewer shingles than a sample has are sampled whole, so that no pair is
+    missed.
+    """
     texts = list(texts)
     draw.shuffle(texts)
     method = MinHash(similarity="containment", threshold=threshold, ngram=ngram)
@@ -128,14 +170,18 @@ def test_all_pairs_by_containment_are_those_of_the_smaller_in_the_larger_in_ever
 
 @pytest.mark.parametrize("size", [150, None], ids=["equal sizes", "any size"])
 def test_pairs_by_containment_do_not_depend_on_the_order_of_documents_or_files(tmp_path, size):
-    """Of documents longer than a sample, a part of the pairs is missed: the same part in every order."""
+    """Of documents longer than a sample, a part of the pairs is missed: the same part in every
+    order.
+    """
     draw = random.Random(5)
     texts = {}
     for number in range(60):
         length = size or draw.randrange(100, 200)
         shared = draw.randrange(length // 3, length)
         start = draw.randrange(300 - shared)
-        words = [f"s{i}" for i in range(start, start + shared)] + [f"own{number}x{i}" for i in range(length - shared)]
+        words = [f"s{i}" for i in range(start, start + shared)] + [
+            f"own{number}x{i}" for i in range(length - shared)
+        ]
         texts[str(number)] = " ".join(words)
 
     def found(*files: list[str]) -> set[tuple[frozenset[str], float]]:
@@ -150,7 +196,10 @@ def test_pairs_by_containment_do_not_depend_on_the_order_of_documents_or_files(t
     expected = found(ids)
     sets = {one: frozenset(texts[one].split()) for one in ids}
     exact = {
-        (frozenset((one, other)), len(sets[one] & sets[other]) / min(len(sets[one]), len(sets[other])))
+        (
+            frozenset((one, other)),
+            len(sets[one] & sets[other]) / min(len(sets[one]), len(sets[other])),
+        )
         for one, other in itertools.combinations(ids, 2)
         if 2 * len(sets[one] & sets[other]) >= min(len(sets[one]), len(sets[other]))
     }
@@ -158,7 +207,13 @@ def test_pairs_by_containment_do_not_depend_on_the_order_of_documents_or_files(t
     assert expected < exact
     assert len(expected) > 0.9 * len(exact)
     draw.shuffle(ids)
-    assert found(ids) == found(ids[:20], ids[20:]) == found(ids[20:], ids[:20]) == found(ids[::-1]) == expected
+    assert (
+        found(ids)
+        == found(ids[:20], ids[20:])
+        == found(ids[20:], ids[:20])
+        == found(ids[::-1])
+        == expected
+    )
 
 
 def test_three_copies_are_three_pairs():
@@ -178,7 +233,9 @@ def test_every_kind_of_token_and_ngram_is_that_of_the_oracle(kind, ngram, texts,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threshold", corpora.FRACTIONS)
-def test_bands_chosen_from_the_recall_find_no_less_than_the_oracle_with_those_bands(threshold, real_texts):
+def test_bands_chosen_from_the_recall_find_no_less_than_the_oracle_with_those_bands(
+    threshold, real_texts
+):
     texts = real_texts("zh_poetry", 15_000)
     chosen = neardup.lsh.choose_bands(threshold, 0.9)
     by_recall = MinHash(threshold=threshold, recall=0.9, ngram=2)
@@ -200,7 +257,8 @@ def test_a_run_over_short_texts_names_the_setting_that_fits():
     texts = [f"line {i} of a poem that has {i} and {2 * i} short words" for i in range(40)]
     (warning,) = neardup.dedup(texts).report["warnings"]
     assert warning == (
-        "40 of 40 documents have fewer than 32 shingles of 5 tokens. In such a text one changed word lowers the "
+        "40 of 40 documents have fewer than 32 shingles of 5 tokens. In such a text one "
+        "changed word lowers the "
         "similarity below 0.8. Set ngram=2 (--ngram 2), or a lower threshold."
     )
     assert neardup.dedup(texts, method=MinHash(ngram=2)).report["warnings"] == []

@@ -49,7 +49,9 @@ def both(spark, texts, method, num_partitions, against=(), **selection) -> tuple
         **selection,
     )
     table = pa.table({"id": list(range(len(texts))), "text": pa.array(texts, pa.string())})
-    earlier = pa.table({"id": ids, "text": pa.array(list(against), pa.string())}) if against else None
+    earlier = (
+        pa.table({"id": ids, "text": pa.array(list(against), pa.string())}) if against else None
+    )
     expected = neardup.dedup(table, method=method, against=earlier, id_column="id", **selection)
     assert sorted(row["id"] for row in ours.kept.toArrow().to_pylist()) == [
         int(i) for i in expected.kept["id"].to_pylist()
@@ -98,18 +100,26 @@ def test_every_method_gives_the_same_rows(spark, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS, ids=str)
 def test_every_selection_gives_the_same_rows(spark, selection):
-    found, expected = both(spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection)
+    found, expected = both(
+        spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection
+    )
     assert expected
     assert found == expected
 
 
-COPIES = ({"keep": "longest:3", "max_bucket_size": 1}, {"keep": "none"}, {"keep": "last:2", "linkage": "connected"})
+COPIES = (
+    {"keep": "longest:3", "max_bucket_size": 1},
+    {"keep": "none"},
+    {"keep": "last:2", "linkage": "connected"},
+)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("selection", COPIES, ids=str)
 def test_several_copies_or_none_stay_as_locally(spark, selection):
-    found, expected = both(spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection)
+    found, expected = both(
+        spark, random_texts(30), METHODS["bands"], 3, random_texts(31, 25), **selection
+    )
     assert expected
     assert found == expected
 
@@ -117,7 +127,9 @@ def test_several_copies_or_none_stay_as_locally(spark, selection):
 def test_more_rows_than_the_driver_collects_keep_one_copy(spark, monkeypatch):
     monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 10)
     frame = frame_of(spark, ["one text of some words", "one text of some words"] * 6, 2)
-    with pytest.raises(neardup.SettingError, match=r"keep must be .* on Spark with 12 documents .*: got 'first:2'"):
+    with pytest.raises(
+        neardup.SettingError, match=r"keep must be .* on Spark with 12 documents .*: got 'first:2'"
+    ):
         neardup.spark.dedup(frame, id_column="id", keep="first:2")
     with pytest.raises(neardup.SettingError, match="cluster keeps one document of each cluster"):
         neardup.spark.cluster(frame, id_column="id", keep="first:2")
@@ -128,7 +140,12 @@ def table_of_groups(texts: list[str | None], seed: int) -> pa.Table:
     draw = np.random.default_rng(seed)
     sites = [(None, "", "a", "b", "c")[number] for number in draw.integers(0, 5, len(texts))]
     ranks = [None if number == 3 else float(number) for number in draw.integers(0, 4, len(texts))]
-    columns = {"id": list(range(len(texts))), "text": pa.array(texts, pa.string()), "site": sites, "rank": ranks}
+    columns = {
+        "id": list(range(len(texts))),
+        "text": pa.array(texts, pa.string()),
+        "site": sites,
+        "rank": ranks,
+    }
     return pa.table(columns | {"year": draw.integers(0, 3, len(texts))})
 
 
@@ -144,15 +161,21 @@ GROUPS = {
 def test_groups_and_several_keys_give_the_same_rows(spark, name):
     table, method = table_of_groups(random_texts(41), 41), METHODS[name]
     frame = spark.createDataFrame(table).repartition(3, "text")
-    found = removed_by_spark(neardup.spark.dedup(frame, id_column="id", method=method, **GROUPS[name]), method)
+    found = removed_by_spark(
+        neardup.spark.dedup(frame, id_column="id", method=method, **GROUPS[name]), method
+    )
     assert found
-    assert found == removed_locally(neardup.dedup(table, id_column="id", method=method, **GROUPS[name]), method)
+    assert found == removed_locally(
+        neardup.dedup(table, id_column="id", method=method, **GROUPS[name]), method
+    )
 
 
 @pytest.mark.slow
 def test_a_frame_has_no_order_of_inputs_and_hashes_alone_no_groups(spark):
     frame = spark.createDataFrame(table_of_groups(["a b c"], 1))
-    with pytest.raises(neardup.SettingError, match=r"keep must be .* with a DataFrame: got 'max:rank,source'"):
+    with pytest.raises(
+        neardup.SettingError, match=r"keep must be .* with a DataFrame: got 'max:rank,source'"
+    ):
         neardup.spark.dedup(frame, id_column="id", keep="max:rank,source")
     with pytest.raises(neardup.SettingError, match="within needs a method"):
         neardup.spark.dedup(frame, id_column="id", within="site", method=METHODS["hamming"])
@@ -160,7 +183,9 @@ def test_a_frame_has_no_order_of_inputs_and_hashes_alone_no_groups(spark):
         neardup.spark.dedup(frame, id_column="id", within="lang")
 
 
-MEMBERS = int(os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000"))  # a million was measured: docs/spark.md
+MEMBERS = int(
+    os.environ.get("NEARDUP_BUCKET_MEMBERS", "100000")
+)  # a million was measured: docs/spark.md
 
 
 @pytest.mark.slow
@@ -171,7 +196,9 @@ def test_a_bucket_with_very_many_members_is_compared_with_its_first_members_only
     texts = spark.range(0, MEMBERS, 1, 8).select(
         "id", F.concat(F.lit("of one template with the word "), random_word).alias("text")
     )
-    method = neardup.MinHash(ngram=1, threshold=0.9, num_bands=1, rows_per_band=1)  # one of few words is the key of all
+    method = neardup.MinHash(
+        ngram=1, threshold=0.9, num_bands=1, rows_per_band=1
+    )  # one of few words is the key of all
     found = neardup.spark.dedup(texts, id_column="id", method=method, max_bucket_size=4)
     assert found.removed.count() == 0
     assert found.kept.count() == MEMBERS
@@ -185,7 +212,9 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
     from neardup.engines.spark.source import NEW
 
     ends = np.sort(np.random.default_rng(3).integers(0, 150, (220, 2)), axis=1)
-    chain = np.stack([np.arange(200, 212), np.arange(201, 213)], axis=1)  # a round for every second document
+    chain = np.stack(
+        [np.arange(200, 212), np.arange(201, 213)], axis=1
+    )  # a round for every second document
     ends = np.concatenate([ends[ends[:, 0] < ends[:, 1]], chain])
     positions = np.where(ends < 20, ends, ends + NEW)  # the first are of an earlier corpus
     table = pa.table({"left": positions[:, 0], "right": positions[:, 1]})
@@ -208,14 +237,19 @@ def test_rounds_on_the_cluster_decide_as_the_driver_does(spark, monkeypatch):
 @pytest.mark.parametrize("linkage", ["sieve", "connected"])
 def test_a_run_that_decides_on_the_cluster_removes_the_same(spark, monkeypatch, linkage):
     monkeypatch.setattr("neardup.engines.spark.decide.DRIVER_PAIRS", 0)
-    found, expected = both(spark, random_texts(21), METHODS["bands"], 3, random_texts(22, 20), linkage=linkage)
+    found, expected = both(
+        spark, random_texts(21), METHODS["bands"], 3, random_texts(22, 20), linkage=linkage
+    )
     assert found == expected
 
 
 @pytest.mark.slow
 def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
     texts, method = random_texts(11), METHODS["bands"]
-    frame, table = frame_of(spark, texts, 3), pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())})
+    frame, table = (
+        frame_of(spark, texts, 3),
+        pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string())}),
+    )
     for searched in (method, METHODS["containment"]):
         options = {"id_column": "id", "method": searched, "max_bucket_size": 3}
         expected = neardup.find_pairs(table, **options).pairs.to_pylist()
@@ -234,12 +268,18 @@ def test_pairs_clusters_and_signatures_are_those_of_a_local_run(spark):
     summary = clusters.clusters.select(["first_id", "size"]).to_pylist()
     found = ours.clusters.toArrow().to_pylist()
     assert [row["size"] for row in found] == [row["size"] for row in summary]
-    assert {row["first_id"]: row["size"] for row in found} == {int(row["first_id"]): row["size"] for row in summary}
+    assert {row["first_id"]: row["size"] for row in found} == {
+        int(row["first_id"]): row["size"] for row in summary
+    }
 
     signs = neardup.spark.sign(frame, id_column="id", method="simhash").toArrow().to_pylist()
     fingerprints = neardup.sign(table, method="simhash", id_column="id")
     local = dict(
-        zip(map(int, fingerprints.ids.to_pylist()), fingerprints.values[:, 0].view(np.int64).tolist(), strict=True)
+        zip(
+            map(int, fingerprints.ids.to_pylist()),
+            fingerprints.values[:, 0].view(np.int64).tolist(),
+            strict=True,
+        )
     )
     assert {row["id"]: row["values"][0] for row in signs} == local
 
@@ -252,12 +292,20 @@ def test_a_frame_of_parquet_files_needs_no_ids(spark, tmp_path):
     for number in range(3):
         part = pa.table({"text": pa.array(texts[number * 20 : number * 20 + 20], pa.string())})
         pq.write_table(part, tmp_path / f"{number}.parquet")
-    expected = neardup.dedup(str(tmp_path), method=METHODS["bands"], text_column="text").removed.to_pylist()
+    expected = neardup.dedup(
+        str(tmp_path), method=METHODS["bands"], text_column="text"
+    ).removed.to_pylist()
     found = (
-        neardup.spark.dedup(spark.read.parquet(str(tmp_path)), method=METHODS["bands"]).removed.toArrow().to_pylist()
+        neardup.spark.dedup(spark.read.parquet(str(tmp_path)), method=METHODS["bands"])
+        .removed.toArrow()
+        .to_pylist()
     )
-    rows = sorted((row["id"]["file"][-9:-8], row["id"]["row"], row["kept_id"]["row"]) for row in found)
-    assert rows == sorted((row["source_file"][-9:-8], row["row"], row["kept_row"]) for row in expected)
+    rows = sorted(
+        (row["id"]["file"][-9:-8], row["id"]["row"], row["kept_id"]["row"]) for row in found
+    )
+    assert rows == sorted(
+        (row["source_file"][-9:-8], row["row"], row["kept_row"]) for row in expected
+    )
 
 
 @pytest.mark.slow
@@ -269,7 +317,10 @@ def test_columns_may_have_any_names(spark):
         [3, "d", "k3", "e f", 1, 0.5, "m"],
     ]
     frame = spark.createDataFrame(rows, names)
-    for id_column, kept, keep in (("a.`id`", [1, 5], "first"), ("_neardup_key", ["k2", "k3"], "max:max.`x`")):
+    for id_column, kept, keep in (
+        ("a.`id`", [1, 5], "first"),
+        ("_neardup_key", ["k2", "k3"], "max:max.`x`"),
+    ):
         found = neardup.spark.dedup(
             frame, text_column="a.`text`", id_column=id_column, method=METHODS["bands"], keep=keep
         )
@@ -280,42 +331,76 @@ def test_columns_may_have_any_names(spark):
 @pytest.mark.slow
 def test_a_frame_without_an_order_or_a_column_is_refused(spark):
     frame = frame_of(spark, ["a b c", "a b c"], 1)
-    with pytest.raises(neardup.InputError, match=r"have no order: .* id_column=None\. Name a column of ids"):
+    with pytest.raises(
+        neardup.InputError, match=r"have no order: .* id_column=None\. Name a column of ids"
+    ):
         neardup.spark.dedup(frame)
     with pytest.raises(ColumnError, match="No column 'body' in the DataFrame: it has 'id', 'text'"):
         neardup.spark.dedup(frame, text_column="body", id_column="id")
-    with pytest.raises(neardup.InputError, match=r"Ids in the column 'text' must differ, .* is in 2 rows"):
+    with pytest.raises(
+        neardup.InputError, match=r"Ids in the column 'text' must differ, .* is in 2 rows"
+    ):
         neardup.spark.dedup(frame, id_column="text")
 
 
 @pytest.mark.slow
-def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first_job(spark, monkeypatch):
-    monkeypatch.setattr("neardup.engines.spark.pipeline.Run", lambda *_, **__: pytest.fail("jobs begin"))
-    frame = spark.range(2).selectExpr(
-        "id", "'a b' text", "map('a', 1) m", "named_struct('a', 1) s", "parse_json('1') v", "array(1) a", "1 number"
+def test_a_frame_that_cannot_be_read_is_refused_in_one_sentence_before_the_first_job(
+    spark, monkeypatch
+):
+    monkeypatch.setattr(
+        "neardup.engines.spark.pipeline.Run", lambda *_, **__: pytest.fail("jobs begin")
     )
-    for name, kind in (("m", "map<string,int>"), ("s", "struct<a:int>"), ("v", "variant"), ("a", "array<int>")):
+    frame = spark.range(2).selectExpr(
+        "id",
+        "'a b' text",
+        "map('a', 1) m",
+        "named_struct('a', 1) s",
+        "parse_json('1') v",
+        "array(1) a",
+        "1 number",
+    )
+    for name, kind in (
+        ("m", "map<string,int>"),
+        ("s", "struct<a:int>"),
+        ("v", "variant"),
+        ("a", "array<int>"),
+    ):
         with pytest.raises(
-            ColumnError, match=f"^Column '{name}' in the DataFrame holds {kind}, which cannot be the id"
+            ColumnError,
+            match=f"^Column '{name}' in the DataFrame holds {kind}, which cannot be the id",
         ):
             neardup.spark.dedup(frame, id_column=name)
     with pytest.raises(
-        ColumnError, match=r"^Column 'number' .* holds int, which cannot be the text\. Cast it to one of"
+        ColumnError,
+        match=r"^Column 'number' .* holds int, which cannot be the text\. Cast it to one of",
     ):
         neardup.spark.dedup(frame, text_column="number", id_column="id")
-    with pytest.raises(ColumnError, match=r"^Column 'text' .* holds string, which cannot be the rank"):
+    with pytest.raises(
+        ColumnError, match=r"^Column 'text' .* holds string, which cannot be the rank"
+    ):
         neardup.spark.dedup(frame, id_column="id", keep="max:text")
     with pytest.raises(ColumnError, match=r"^Spark cannot read a column .*ambiguous.*Rename"):
         neardup.spark.dedup(frame.selectExpr("id", "text", "'a' text"), id_column="id")
-    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame with an end: got a streaming one"):
-        neardup.spark.dedup(spark.readStream.format("rate").load().selectExpr("value id", "'a' text"), id_column="id")
-    with pytest.raises(neardup.InputError, match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list"):
+    with pytest.raises(
+        neardup.InputError,
+        match=r"^neardup\.spark reads a DataFrame with an end: got a streaming one",
+    ):
+        neardup.spark.dedup(
+            spark.readStream.format("rate").load().selectExpr("value id", "'a' text"),
+            id_column="id",
+        )
+    with pytest.raises(
+        neardup.InputError,
+        match=r"^neardup\.spark reads a DataFrame of Spark, .*: got builtins\.list",
+    ):
         neardup.spark.find_pairs(["a"])
 
 
 EXACT_RANKS = {
     "whole": pa.array([2**53, 2**53 + 1, None, -(2**62), -(2**62) - 1], pa.int64()),
-    "decimal": pa.array([*map(Decimal, ["1.1", "1.1000000000000000001", "-2", "-2.0000000000000000001"]), None]),
+    "decimal": pa.array(
+        [*map(Decimal, ["1.1", "1.1000000000000000001", "-2", "-2.0000000000000000001"]), None]
+    ),
     "time": pa.array([2**60, 2**60 + 1, None, -1, -2], pa.int64()).cast(pa.timestamp("us", "UTC")),
 }
 
@@ -323,22 +408,38 @@ EXACT_RANKS = {
 @pytest.mark.parametrize("name", EXACT_RANKS)
 def test_keep_compares_values_exactly(spark, name):
     ranks = EXACT_RANKS[name]
-    table = pa.table({"id": range(len(ranks)), "text": ["one text in five rows"] * len(ranks), "rank": ranks})
+    table = pa.table(
+        {"id": range(len(ranks)), "text": ["one text in five rows"] * len(ranks), "rank": ranks}
+    )
     frame = spark.createDataFrame(table).repartition(2)
     for keep in ("max:rank", "min:rank,last"):
-        expected = removed_locally(neardup.dedup(table, id_column="id", keep=keep), METHODS["bands"])
+        expected = removed_locally(
+            neardup.dedup(table, id_column="id", keep=keep), METHODS["bands"]
+        )
         assert len(expected) == 4
         found = neardup.spark.dedup(frame, id_column="id", keep=keep)
         assert removed_by_spark(found, METHODS["bands"]) == expected
 
 
 def test_several_columns_make_one_id(spark):
-    columns = {"repo": ["a", "b:c", "b", "a"], "path": ["100%", "d", "c:d", "é"], "number": [0, 1, 2, 3]}
+    columns = {
+        "repo": ["a", "b:c", "b", "a"],
+        "path": ["100%", "d", "c:d", "é"],
+        "number": [0, 1, 2, 3],
+    }
     frame = spark.createDataFrame(pa.table(columns | {"text": ["one text in four files"] * 4}))
     for names in (["repo", "path"], ["number", "repo"]):
         found = neardup.spark.dedup(frame, id_column=names)
-        first, *others = sorted(neardup.cluster(frame.toArrow(), id_column=names).documents["id"].to_pylist())
-        assert removed_by_spark(found, METHODS["bands"]) == [(id, first, 1.0, True) for id in others]
+        first, *others = sorted(
+            neardup.cluster(frame.toArrow(), id_column=names).documents["id"].to_pylist()
+        )
+        assert removed_by_spark(found, METHODS["bands"]) == [
+            (id, first, 1.0, True) for id in others
+        ]
         assert found.kept.count() == 1
-    with pytest.raises(ColumnError, match="'score' in the DataFrame holds double, which cannot be the id"):
-        neardup.spark.dedup(frame.selectExpr("*", "cast(number as double) as score"), id_column=["repo", "score"])
+    with pytest.raises(
+        ColumnError, match="'score' in the DataFrame holds double, which cannot be the id"
+    ):
+        neardup.spark.dedup(
+            frame.selectExpr("*", "cast(number as double) as score"), id_column=["repo", "score"]
+        )

@@ -20,7 +20,9 @@ EXTREMES = np.array([-(2**63), 2**63 - 1, 0, -1, 2**62, 5, 5, 127, -128])
 
 
 def test_a_table_comes_out_of_blocks_as_it_went_in(monkeypatch):
-    monkeypatch.setattr(blocks, "_AT_ONCE", 200)  # several tables together, and several blocks of a cell
+    monkeypatch.setattr(
+        blocks, "_AT_ONCE", 200
+    )  # several tables together, and several blocks of a cell
     small = np.array([0, 1, 2, 127, 128, -1, -129, 2**31 - 1, -(2**31)], np.int32)
     table = batch_of(schemas.ENTRIES, EXTREMES, EXTREMES[::-1], EXTREMES, small, small[::-1])
     place = blocks.hashed("bucket", 3)
@@ -38,13 +40,18 @@ def test_a_table_comes_out_of_blocks_as_it_went_in(monkeypatch):
 
 def test_nulls_and_rows_for_several_cells_are_moved():
     cells = pa.array([[0, 1], [], [1]], pa.list_(pa.int64()))
-    content, hashes = pa.array([b"a" * 16] * 3, pa.binary()), pa.array([b"", b"12345678", None], pa.binary())
+    content, hashes = (
+        pa.array([b"a" * 16] * 3, pa.binary()),
+        pa.array([b"", b"12345678", None], pa.binary()),
+    )
     sets = batch_of(schemas.SETS, *([np.arange(3)] * 3), content, hashes, hashes, hashes, cells)
 
     def place(table: pa.RecordBatch) -> tuple:
         return np.array([0, 0, 2]), np.array([0, 1, 1])
 
-    found = [table.to_pylist() for table in blocks.gather(blocks.scatter([sets], place), schemas.SETS)]
+    found = [
+        table.to_pylist() for table in blocks.gather(blocks.scatter([sets], place), schemas.SETS)
+    ]
     assert found == [sets.take(pa.array(rows)).to_pylist() for rows in ([0], [0, 2])]
 
 
@@ -53,12 +60,19 @@ def test_the_cell_of_a_document_is_the_chosen_one_or_that_of_its_hash():
     positions = np.array([10, 2, 3, 11, 2])
     hashed = blocks.cells_of(positions, 7)
     assert cells.of(positions).tolist() == [5, hashed[1], 6, hashed[3], hashed[1]]
-    assert blocks.Cells(7, np.empty(0, np.int64), np.empty(0, np.int64)).of(positions).tolist() == hashed.tolist()
+    assert (
+        blocks.Cells(7, np.empty(0, np.int64), np.empty(0, np.int64)).of(positions).tolist()
+        == hashed.tolist()
+    )
 
 
 @pytest.mark.parametrize("copies", [0, 3])
 def test_documents_of_one_content_get_the_first_and_the_last_of_them(copies):
-    content = pa.array([b"%16d" % min(number, 5) for number in range(5 + copies)][::-1], pa.binary())
+    content = pa.array(
+        [b"%16d" % min(number, 5) for number in range(5 + copies)][::-1], pa.binary()
+    )
     tables = [batch_of(schemas.CONTENTS, content, np.arange(5 + copies)[::-1])]
     (found,) = find_copies(iter(tables), SimpleNamespace())
-    assert found.to_pylist() == [{"position": 5 + at, "first": 5, "last": 7} for at in range(copies)]
+    assert found.to_pylist() == [
+        {"position": 5 + at, "first": 5, "last": 7} for at in range(copies)
+    ]

@@ -1,4 +1,6 @@
-"""A cluster of processes on this machine: a run survives the loss of a worker, and a worker out of memory."""
+"""A cluster of processes on this machine: a run survives the loss of a worker, and a worker out of
+memory.
+"""
 
 from __future__ import annotations
 
@@ -79,12 +81,19 @@ class Cluster(NamedTuple):
 
 
 def _start(folder: Path, host: str, *arguments: str) -> tuple[subprocess.Popen, str]:
-    """Start a process of Spark on an address of this machine; return it with the line that says it is ready."""
+    """Start a process of Spark on an address of this machine; return it with the line that says it
+    is ready.
+    """
     import pyspark
 
     home = Path(pyspark.__file__).parent
     program = str(home / "bin" / "spark-class")
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": host,
+    }
     process = subprocess.Popen(
         [program, *arguments, "--host", host, "--port", "0", "--webui-port", "0"],
         cwd=folder,
@@ -119,8 +128,17 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     workers = []
     try:
         for number in range(2):
-            host = f"127.0.0.{number + 1}"  # Spark runs two attempts of a task on different hosts only
-            options = ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"worker-{number}")]
+            host = (
+                f"127.0.0.{number + 1}"  # Spark runs two attempts of a task on different hosts only
+            )
+            options = [
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(tmp_path / f"worker-{number}"),
+            ]
             workers.append(_start(tmp_path, host, f"{package}.worker.Worker", address, *options)[0])
         yield Cluster(address, workers, tmp_path)
     finally:
@@ -134,7 +152,8 @@ def run(
 ) -> subprocess.CompletedProcess:
     """Run a driver on the cluster, in which the event happens once.
 
-    hidden : a folder that hides neardup there. more : settings of Spark, with _ for a dot, __ for _.
+    hidden : a folder that hides neardup there. more : settings of Spark, with _ for a dot, __ for
+    _.
     """
     folder = cluster.folder
     (folder / "driver.py").write_text(DRIVER)
@@ -148,7 +167,10 @@ def run(
         "spark.executorEnv.PYTHONPATH": str(hidden or path),
         "spark.executorEnv.MEMORY_FLAG": str(folder / "flag"),
     }
-    options |= {name.replace("__", "-").replace("_", ".").replace("-", "_"): value for name, value in more.items()}
+    options |= {
+        name.replace("__", "-").replace("_", ".").replace("-", "_"): value
+        for name, value in more.items()
+    }
     shown = " ".join(f"--conf {name}={value}" for name, value in options.items())
     environment = {
         **os.environ,
@@ -158,9 +180,18 @@ def run(
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": f"--driver-memory 512m {shown} pyspark-shell",
     }
-    command = [sys.executable, "driver.py", str(source), str(folder / "out"), cluster.address, event]
+    command = [
+        sys.executable,
+        "driver.py",
+        str(source),
+        str(folder / "out"),
+        cluster.address,
+        event,
+    ]
     command.append(str(cluster.workers[0].pid))
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
 
 
 @pytest.mark.parametrize("stage", ["propose", "decide"])
@@ -186,14 +217,21 @@ def test_a_task_that_hangs_is_run_again_by_speculation_and_the_output_is_whole(c
     table = pq.read_table(SOURCE)
     for number in range(4):
         pq.write_table(
-            table.slice(number * table.num_rows // 4, table.num_rows // 4), tmp_path / f"in/{number}.parquet"
+            table.slice(number * table.num_rows // 4, table.num_rows // 4),
+            tmp_path / f"in/{number}.parquet",
         )
     flag = tmp_path / "slow"
     options = {"quantile": "0.5", "minTaskRuntime": "10s"}  # of the hanging task only
     speculation = {"spark_speculation": "true"} | {
         f"spark_speculation_{name}": value for name, value in options.items()
     }
-    done = run(cluster, "none", source=tmp_path / "in", spark_executorEnv_SLOW__FLAG=str(flag), **speculation)
+    done = run(
+        cluster,
+        "none",
+        source=tmp_path / "in",
+        spark_executorEnv_SLOW__FLAG=str(flag),
+        **speculation,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert flag.exists()
     neardup.dedup(str(tmp_path / "in"), output=tmp_path / "local")
@@ -205,10 +243,15 @@ def test_a_task_that_hangs_is_run_again_by_speculation_and_the_output_is_whole(c
 
 def test_workers_without_neardup_are_told_how_to_ship_it(cluster, tmp_path):
     (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / "neardup.py").write_text("raise ModuleNotFoundError(\"No module named 'neardup'\")\n")
+    (tmp_path / "hidden" / "neardup.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'neardup'\")\n"
+    )
     done = run(cluster, "nothing", tmp_path / "hidden")
     assert done.returncode == 1
-    assert "ClusterError: The workers of the cluster have no neardup. Install it on every worker" in done.stderr
+    assert (
+        "ClusterError: The workers of the cluster have no neardup. Install it on every worker"
+        in done.stderr
+    )
     assert "spark-submit --archives" in done.stderr
     assert not (tmp_path / "out").exists()
 
@@ -217,9 +260,26 @@ def test_spark_submit_runs_the_command(tmp_path):
     import pyspark
 
     home, package = Path(pyspark.__file__).parent, Path(neardup.__file__).parent
-    options = ["--master", "local[2]", "--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"]
-    command = [str(home / "bin" / "spark-submit"), *options, str(package / "__main__.py"), "dedup", str(SOURCE)]
-    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYSPARK_PYTHON": sys.executable}
+    options = [
+        "--master",
+        "local[2]",
+        "--conf",
+        "spark.ui.enabled=false",
+        "--conf",
+        "spark.sql.shuffle.partitions=2",
+    ]
+    command = [
+        str(home / "bin" / "spark-submit"),
+        *options,
+        str(package / "__main__.py"),
+        "dedup",
+        str(SOURCE),
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package.parent),
+        "PYSPARK_PYTHON": sys.executable,
+    }
     environment.pop("PYSPARK_SUBMIT_ARGS", None)  # of the session of other tests
     done = subprocess.run(
         [*command, "-o", str(tmp_path / "out"), "--engine", "spark", "--quiet"],
@@ -229,7 +289,9 @@ def test_spark_submit_runs_the_command(tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert pq.read_table(tmp_path / "out" / "removed.parquet").equals(neardup.dedup(str(SOURCE)).removed)
+    assert pq.read_table(tmp_path / "out" / "removed.parquet").equals(
+        neardup.dedup(str(SOURCE)).removed
+    )
 
 
 def test_a_cluster_that_cannot_be_reached_is_named(tmp_path):

@@ -1,4 +1,6 @@
-"""dedup, cluster and find_pairs give on Spark what they give on this machine: every table and every file."""
+"""dedup, cluster and find_pairs give on Spark what they give on this machine: every table and every
+file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ pytestmark = [pytest.mark.filterwarnings(IGNORED), pytest.mark.slow]
 EXAMPLES, DATA = REPOSITORY / "examples" / "data", REPOSITORY / "tests" / "data"
 NEW, OLD = str(EXAMPLES / "terms-new.jsonl.zst"), str(EXAMPLES / "terms-old.jsonl.zst")
 SOURCES = [str(EXAMPLES / "licenses.parquet"), str(DATA / "en_licenses.jsonl.gz")]
-TEXTS = ["the quick brown fox jumps over the lazy dog", "A quick brown fox jumps over the lazy dog", "another text"]
+TEXTS = [
+    "the quick brown fox jumps over the lazy dog",
+    "A quick brown fox jumps over the lazy dog",
+    "another text",
+]
 LANGUAGES = pa.table(
     {
         "text": TEXTS * 8,
@@ -31,7 +37,10 @@ CASES = {
     "an earlier collection": (NEW, {"against": OLD}),
     "several inputs": (SOURCES, {"threshold": 0.6, "keep": "last"}),
     "fingerprints": (SOURCES, {"method": "simhash", "max_distance": 6}),
-    "groups and counts": (LANGUAGES, {"within": "language", "count_by": "site", "keep": "min:length,source,last"}),
+    "groups and counts": (
+        LANGUAGES,
+        {"within": "language", "count_by": "site", "keep": "min:length,source,last"},
+    ),
     "chains": (SOURCES, {"linkage": "connected", "threshold": 0.5}),
 }
 
@@ -50,7 +59,9 @@ def same_counts(spark: dict, local: dict) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_tables_of_dedup_are_those_of_a_local_run(spark, name):
     source, options = CASES[name]
-    found, expected = (neardup.dedup(source, engine=engine, **options) for engine in ("spark", "local"))
+    found, expected = (
+        neardup.dedup(source, engine=engine, **options) for engine in ("spark", "local")
+    )
     assert found.removed.equals(expected.removed)
     names = found.pairs.column_names
     order = [(name, "ascending") for name in names]
@@ -64,7 +75,9 @@ def test_the_tables_of_dedup_are_those_of_a_local_run(spark, name):
 @pytest.mark.parametrize("write", ["mask", "ids", "annotated"])
 def test_every_output_of_dedup_is_that_of_a_local_run(spark, tmp_path, write):
     for engine in ("spark", "local"):
-        neardup.dedup(NEW, against=OLD, write=write, engine=engine, output=tmp_path / engine, tables=False)
+        neardup.dedup(
+            NEW, against=OLD, write=write, engine=engine, output=tmp_path / engine, tables=False
+        )
     assert files_below(tmp_path / "spark") == files_below(tmp_path / "local")
 
 
@@ -89,7 +102,9 @@ def test_clusters_are_those_of_a_local_run(spark, tmp_path, name):
 )
 def test_sketches_are_those_of_a_local_run(spark, tmp_path, source, options):
     files = [tmp_path / "spark.parquet", tmp_path / "local.parquet"]
-    found, expected = (neardup.sign(source, engine=file.stem, output=file, **options).report for file in files)
+    found, expected = (
+        neardup.sign(source, engine=file.stem, output=file, **options).report for file in files
+    )
     assert pq.read_table(files[0]).equals(pq.read_table(files[1]))
     assert (found["counts"], found["warnings"]) == (expected["counts"], expected["warnings"])
 
@@ -98,7 +113,9 @@ def test_sketches_in_memory_and_rejected_rows_are_those_of_a_local_run(spark, tm
     source = tmp_path / "rows.jsonl"
     source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": ""}\n{"text": 5}\n')
     options = {"method": "simhash", "max_unreadable": 1}
-    found, expected = (neardup.sign(str(source), engine=engine, **options) for engine in ("spark", "local"))
+    found, expected = (
+        neardup.sign(str(source), engine=engine, **options) for engine in ("spark", "local")
+    )
     assert found.to_table().equals(expected.to_table())
     assert found.report is not None
     assert expected.report is not None
@@ -107,15 +124,21 @@ def test_sketches_in_memory_and_rejected_rows_are_those_of_a_local_run(spark, tm
 
 
 def test_sets_of_tokens_are_signed_on_this_machine_only(spark):
-    with pytest.raises(neardup.InputError, match="On Spark, sign reads documents: got a column of large_list"):
+    with pytest.raises(
+        neardup.InputError, match="On Spark, sign reads documents: got a column of large_list"
+    ):
         neardup.sign([["a", "b"]], engine="spark")
 
 
 @pytest.mark.parametrize("method", ["minhash", "simhash"])
 def test_pairs_are_those_of_a_local_run(spark, tmp_path, method):
     for engine in ("spark", "local"):
-        neardup.find_pairs(SOURCES, method=method, engine=engine, output=tmp_path / f"{engine}.parquet")
-    found, expected = (pq.read_table(tmp_path / f"{engine}.parquet") for engine in ("spark", "local"))
+        neardup.find_pairs(
+            SOURCES, method=method, engine=engine, output=tmp_path / f"{engine}.parquet"
+        )
+    found, expected = (
+        pq.read_table(tmp_path / f"{engine}.parquet") for engine in ("spark", "local")
+    )
     assert len(expected)
     order = [(name, "ascending") for name in expected.column_names]
     assert found.sort_by(order).equals(expected.sort_by(order))

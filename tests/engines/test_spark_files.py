@@ -1,4 +1,6 @@
-"""A run over files on Spark writes what a local run writes: kept files byte for byte, and removed.parquet."""
+"""A run over files on Spark writes what a local run writes: kept files byte for byte, and
+removed.parquet.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,14 @@ CASES = {
         [EXAMPLES / "licenses.parquet", EXAMPLES / "poems.jsonl.zst", DATA / "zh_ts.jsonl.gz"],
         {},
     ),
-    "an earlier collection": (EXAMPLES / "terms-new.jsonl.zst", {"against": EXAMPLES / "terms-old.jsonl.zst"}),
-    "licences by simhash": (DATA / "en_licenses.jsonl.gz", {"method": "simhash", "max_distance": 6}),
+    "an earlier collection": (
+        EXAMPLES / "terms-new.jsonl.zst",
+        {"against": EXAMPLES / "terms-old.jsonl.zst"},
+    ),
+    "licences by simhash": (
+        DATA / "en_licenses.jsonl.gz",
+        {"method": "simhash", "max_distance": 6},
+    ),
     "poems by longest": (DATA / "zh_poetry.jsonl.gz", {"keep": "longest", "threshold": 0.6}),
     "laws in clusters": (DATA / "zh_laws.jsonl.gz", {"linkage": "connected", "threshold": 0.5}),
     "pages by structure": (EXAMPLES / "pages", {"method": "structure"}),
@@ -51,7 +59,12 @@ CASES = {
     "a crawl by content": (EXAMPLES / "crawl.warc.gz", {"method": "content"}),
     "crowded clusters": (
         DATA / "en_licenses.jsonl.gz",
-        {"linkage": "connected", "threshold": 0.5, "max_bucket_size": 2, "against": EXAMPLES / "licenses.parquet"},
+        {
+            "linkage": "connected",
+            "threshold": 0.5,
+            "max_bucket_size": 2,
+            "against": EXAMPLES / "licenses.parquet",
+        },
     ),
 }
 
@@ -60,12 +73,17 @@ on_workers = partial(neardup.dedup, engine="spark", tables=False)
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
 
 
 def others_below(folder: Path) -> dict[str, bytes]:
-    """Return the files of an output: kept documents, rejected rows, tables of the rule; but neither reports nor
-    removed.parquet, whose row groups differ."""
+    """Return the files of an output: kept documents, rejected rows, tables of the rule; but neither
+    reports nor removed.parquet, whose row groups differ.
+    """
     own = {"report.json", "report.html", "removed.parquet"}
     return {name: content for name, content in files_below(folder).items() if name not in own}
 
@@ -73,21 +91,48 @@ def others_below(folder: Path) -> dict[str, bytes]:
 def compare(spark, tmp_path: Path, source, options: dict) -> dict:
     """Run both engines; return the report of Spark, after everything else was found equal."""
     named = [str(path) for path in source] if isinstance(source, list) else str(source)
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    options = {
+        name: str(value) if isinstance(value, Path) else value for name, value in options.items()
+    }
     report = on_workers(named, output=tmp_path / "spark", **options).report
     local = neardup.dedup(named, output=tmp_path / "local", **options)
-    found, expected = (pq.read_table(tmp_path / engine / "removed.parquet") for engine in ("spark", "local"))
+    found, expected = (
+        pq.read_table(tmp_path / engine / "removed.parquet") for engine in ("spark", "local")
+    )
     assert found.schema == expected.schema
     assert found.equals(expected)
     assert others_below(tmp_path / "spark") == others_below(tmp_path / "local")
     assert json.loads((tmp_path / "spark" / "report.json").read_text()) == report
-    equal = ("inputs", "incomplete", "unreadable", "bound", "audit", "cluster_sizes", "similarities", "distances")
+    equal = (
+        "inputs",
+        "incomplete",
+        "unreadable",
+        "bound",
+        "audit",
+        "cluster_sizes",
+        "similarities",
+        "distances",
+    )
     assert report.keys() - {"engine"} == local.report.keys()
-    for part in (*equal, "scheme", "settings", "warnings", "by_value", "bytes", "source_bytes", "removed_bytes"):
+    for part in (
+        *equal,
+        "scheme",
+        "settings",
+        "warnings",
+        "by_value",
+        "bytes",
+        "source_bytes",
+        "removed_bytes",
+    ):
         assert report[part] == local.report[part], part
     # Sums of floats: the pairs of a document come in another order.
-    assert report["recall"] == (local.report["recall"] and pytest.approx(local.report["recall"], rel=1e-12, abs=0))
-    for count in set(report["counts"]) - {"compared", "collisions"}:  # Spark does not know beforehand what is kept
+    assert report["recall"] == (
+        local.report["recall"] and pytest.approx(local.report["recall"], rel=1e-12, abs=0)
+    )
+    for count in set(report["counts"]) - {
+        "compared",
+        "collisions",
+    }:  # Spark does not know beforehand what is kept
         assert report["counts"][count] == local.report["counts"][count], count
     return report
 
@@ -101,7 +146,9 @@ def test_spark_stores_nothing_after_a_run(spark, tmp_path, similarity, linkage):
     cache = spark._jsparkSession.sharedState().cacheManager()
     cache.clearCache()
     for output in (None, tmp_path / "out"):
-        result = neardup.dedup(str(tmp_path / "in.parquet"), engine="spark", output=output, **options)
+        result = neardup.dedup(
+            str(tmp_path / "in.parquet"), engine="spark", output=output, **options
+        )
         assert result.report["counts"]["removed"] > 0
         assert cache.isEmpty()
 
@@ -113,11 +160,17 @@ def test_files_on_spark_give_the_folder_of_a_local_run(spark, tmp_path, name):
     assert removed or name == "pages by both"  # pages of one template there have different texts
 
 
-@pytest.mark.parametrize("name", ["texts of many formats", "licences by simhash", "crowded clusters"])
-def test_a_run_of_more_documents_than_the_driver_collects_gives_the_same(spark, tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    "name", ["texts of many formats", "licences by simhash", "crowded clusters"]
+)
+def test_a_run_of_more_documents_than_the_driver_collects_gives_the_same(
+    spark, tmp_path, monkeypatch, name
+):
     monkeypatch.setattr("neardup.engines.spark.pipeline.DRIVER_DOCUMENTS", 0)
     source, options = CASES[name]
-    monkeypatch.setattr("neardup.engines.spark.engine.find_here", lambda *_, **__: pytest.fail("the driver decides"))
+    monkeypatch.setattr(
+        "neardup.engines.spark.engine.find_here", lambda *_, **__: pytest.fail("the driver decides")
+    )
     assert compare(spark, tmp_path, source, options)["counts"]["removed"]
 
 
@@ -154,7 +207,12 @@ def files_of_groups(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("count_by", [None, "year"])
 def test_groups_keys_and_counts_of_files_give_the_folder_of_a_local_run(spark, tmp_path, count_by):
     files = files_of_groups(tmp_path)
-    options = {"threshold": 0.5, "within": "site", "count_by": count_by, "keep": "min:year,source,max:rank"}
+    options = {
+        "threshold": 0.5,
+        "within": "site",
+        "count_by": count_by,
+        "keep": "min:year,source,max:rank",
+    }
     report = compare(spark, tmp_path, files[1:], options | {"against": files[0]})
     assert report["by_value"]["column"] == (count_by or "site")
     assert report["counts"]["removed"] > 10
@@ -164,14 +222,18 @@ GROUPS = {"group_by": "repository", "group_share": 0.3}
 RULES = {
     "groups": GROUPS,
     "groups of full buckets": GROUPS | {"max_bucket_size": 1, "keep": "longest"},
-    "groups beside an earlier collection": GROUPS | {"max_bucket_size": 1, "keep": "max:rank", "against": 0},
+    "groups beside an earlier collection": GROUPS
+    | {"max_bucket_size": 1, "keep": "max:rank", "against": 0},
     "three of a cluster": {"keep": "longest:3"},
     "three of full buckets": {"keep": "last:3", "max_bucket_size": 1, "against": 0},
     "two by several keys": {"keep": "max:rank,longest:2", "max_bucket_size": 1},
     "none": {"keep": "none", "against": 0},
     "none of full buckets": {"keep": "none", "max_bucket_size": 1},
     "a sample": {"audit_sample": 60, "within": "year", "against": 0},
-    "all as a sample": {"audit_sample": 1000, "method": neardup.MinHash(threshold=0.25, recall=0.5)},
+    "all as a sample": {
+        "audit_sample": 1000,
+        "method": neardup.MinHash(threshold=0.25, recall=0.5),
+    },
 }
 
 
@@ -193,7 +255,9 @@ def test_every_rule_gives_the_folder_of_a_local_run(spark, tmp_path, name):
 
 
 def near_of_one_another() -> list[str]:
-    """Return three texts: the first is within the distance of both others, and these are not of each other."""
+    """Return three texts: the first is within the distance of both others, and these are not of
+    each other.
+    """
     drawn = random.Random(5)
     words = [f"word{number}" for number in range(400)]
     base = [drawn.choice(words) for _ in range(40)]
@@ -205,9 +269,15 @@ def near_of_one_another() -> list[str]:
         texts.append(changed)
     joined = [" ".join(text) for text in texts]
     values = neardup.sign(joined, method=neardup.SimHash()).values.reshape(len(joined), -1)[:, 0]
-    near = [row for row in range(1, len(texts)) if 0 < hamming_distance(int(values[0]), int(values[row])) <= 3]
+    near = [
+        row
+        for row in range(1, len(texts))
+        if 0 < hamming_distance(int(values[0]), int(values[row])) <= 3
+    ]
     left, right = next(
-        pair for pair in combinations(near, 2) if hamming_distance(*(int(values[row]) for row in pair)) > 3
+        pair
+        for pair in combinations(near, 2)
+        if hamming_distance(*(int(values[row]) for row in pair)) > 3
     )
     return [joined[0], joined[left], joined[right]]
 
@@ -218,8 +288,15 @@ def test_copies_look_up_no_buckets_when_groups_are_decided_about(spark, tmp_path
     r = " ".join(reversed(a.split()))  # other words in a row, the same fingerprint
     rest = [" ".join(f"own{row}x{number}" for number in range(30)) for row in range(12)]
     texts = [z, a, r, *rest[:6], x, r, *rest[6:]]
-    pq.write_table(pa.table({"text": texts, "g": [*"ZA", *"R" * 7, "X", *"C" * 7]}), tmp_path / "in.parquet")
-    options = {"method": neardup.SimHash(), "group_by": "g", "group_share": 0.9, "max_bucket_size": 1}
+    pq.write_table(
+        pa.table({"text": texts, "g": [*"ZA", *"R" * 7, "X", *"C" * 7]}), tmp_path / "in.parquet"
+    )
+    options = {
+        "method": neardup.SimHash(),
+        "group_by": "g",
+        "group_share": 0.9,
+        "max_bucket_size": 1,
+    }
     report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
     assert report["groups"]["removed"] == 1
 
@@ -237,7 +314,9 @@ def test_hidden_documents_of_an_earlier_collection_are_counted(spark, tmp_path, 
         old.append(" ".join(words))
     new = [" ".join(f"new{row}x{number}" for number in range(30)) for row in range(4)]
     for name, texts in (("old", old), ("new", new)):
-        pq.write_table(pa.table({"text": texts, "g": ["a"] * len(texts)}), tmp_path / f"{name}.parquet")
+        pq.write_table(
+            pa.table({"text": texts, "g": ["a"] * len(texts)}), tmp_path / f"{name}.parquet"
+        )
     method = neardup.MinHash(threshold=0.8, ngram=1)
     options = {"against": tmp_path / "old.parquet", "max_bucket_size": 1, "method": method, **rule}
     report = compare(spark, tmp_path, tmp_path / "new.parquet", options)
@@ -259,7 +338,13 @@ def test_spark_stores_nothing_while_the_output_is_written(spark, tmp_path, monke
 def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
     files = files_of_groups(tmp_path)
     source, against = [str(file) for file in files[1:]], str(files[0])
-    options = {"threshold": 0.5, "keep": "longest:2", "max_bucket_size": 1, "against": against, "rethreshold": True}
+    options = {
+        "threshold": 0.5,
+        "keep": "longest:2",
+        "max_bucket_size": 1,
+        "against": against,
+        "rethreshold": True,
+    }
     results = [
         neardup.dedup(source, engine=engine, tables=tables, output=tmp_path / engine, **options)
         for engine in ("spark", "local")
@@ -274,7 +359,8 @@ def test_other_limits_give_the_rows_of_a_local_run(spark, tmp_path, tables):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("group_by", "repository"), ("keep", "longest:2"), ("audit_sample", 9), ("rethreshold", True)]
+    ("option", "value"),
+    [("group_by", "repository"), ("keep", "longest:2"), ("audit_sample", 9), ("rethreshold", True)],
 )
 def test_more_documents_than_the_driver_collects_are_refused_what_is_decided_there(
     spark, tmp_path, monkeypatch, option, value
@@ -289,7 +375,9 @@ def test_more_documents_than_the_driver_collects_are_refused_what_is_decided_the
     assert "of which the driver collects 100 documents and 10,000,000 pairs" in message
     assert f"got {value!r}" in message
     assert "decide about fewer documents at once" in message
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [f"{number}.jsonl" for number in range(3)]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        f"{number}.jsonl" for number in range(3)
+    ]
 
 
 SETS = ["en_licenses", "html_sites", "short_pairs", "zh_laws"]
@@ -297,7 +385,11 @@ SETS = ["en_licenses", "html_sites", "short_pairs", "zh_laws"]
 
 @pytest.mark.parametrize("name", SETS)
 def test_shared_data_gives_the_folder_of_a_local_run(spark, tmp_path, name):
-    files = sorted(file for kind in ("gz", "zst", "parquet") for file in (SHARED_DATA / name).rglob(f"*.{kind}"))
+    files = sorted(
+        file
+        for kind in ("gz", "zst", "parquet")
+        for file in (SHARED_DATA / name).rglob(f"*.{kind}")
+    )
     if not files:
         pytest.skip(f"no shared data: {SHARED_DATA.name}/{name} is not there")
     methods = ["page", "simhash"] if name == "html_sites" else ["minhash", "simhash"]
@@ -307,7 +399,9 @@ def test_shared_data_gives_the_folder_of_a_local_run(spark, tmp_path, name):
 
 
 def test_bulk_data_gives_the_rows_of_a_local_run(spark, tmp_path):
-    shards = sorted(Path(os.environ.get("NEARDUP_BULK", REPOSITORY / "out" / "bulk")).glob("bulk-*.jsonl"))
+    shards = sorted(
+        Path(os.environ.get("NEARDUP_BULK", REPOSITORY / "out" / "bulk")).glob("bulk-*.jsonl")
+    )
     if not shards:
         pytest.skip("no bulk data: make it with shared/data/make_bulk.py --out out/bulk --mb 500")
     sys.path.insert(0, str(REPOSITORY / "tools"))
@@ -319,7 +413,11 @@ def test_bulk_data_gives_the_rows_of_a_local_run(spark, tmp_path):
 
 def test_ids_of_several_columns_are_those_of_a_local_run(spark, tmp_path):
     texts = random_texts(3, 60)
-    rows = {"repo": [f"r:{n % 7}" for n in range(60)], "number": list(range(60)), "text": pa.array(texts, pa.string())}
+    rows = {
+        "repo": [f"r:{n % 7}" for n in range(60)],
+        "number": list(range(60)),
+        "text": pa.array(texts, pa.string()),
+    }
     pq.write_table(pa.table(rows), tmp_path / "in.parquet")
     options = {"id_column": ["repo", "number"], "threshold": 0.5}
     report = compare(spark, tmp_path, tmp_path / "in.parquet", options)
@@ -331,7 +429,11 @@ def test_damaged_rows_are_rejected_as_locally(spark, tmp_path):
     source = tmp_path / "rows.jsonl"
     source.write_text('{"text": "a b c d e f"}\nnot json\n{"text": "A b c d e f."}\n{"text": 5}\n')
     report = compare(spark, tmp_path, source, {"max_unreadable": 1})
-    assert (report["counts"]["rejected"], report["unreadable"]["rows"], report["incomplete"]) == (2, 2, None)
+    assert (report["counts"]["rejected"], report["unreadable"]["rows"], report["incomplete"]) == (
+        2,
+        2,
+        None,
+    )
     report = compare(spark, tmp_path, source, {"on_error": "skip", "overwrite": True})
     assert "2 of 4 rows of the file cannot be read" in report["incomplete"]["message"]
     with pytest.raises(InputError, match=r"rows\.jsonl.*on_error='stop'"):
@@ -355,7 +457,9 @@ def test_paths_may_have_any_characters(spark, tmp_path):
 
 
 class Watched:
-    """Progress that notes the number of partitions at the begin of each stage, and whether tasks were counted."""
+    """Progress that notes the number of partitions at the begin of each stage, and whether tasks
+    were counted.
+    """
 
     def __init__(self, spark):
         self.spark, self.partitions, self.counted = spark, {}, []
@@ -376,10 +480,16 @@ class Watched:
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 
-def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spark, tmp_path, monkeypatch):
+def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(
+    spark, tmp_path, monkeypatch
+):
     monkeypatch.setattr("neardup.engines.spark.session._POLL_S", 0.02)
     jobs = spark.sparkContext._jsc.sc().statusStore()
-    before, given, context = jobs.jobsList(None).size(), spark.conf.get(PARTITIONS), spark.sparkContext
+    before, given, context = (
+        jobs.jobsList(None).size(),
+        spark.conf.get(PARTITIONS),
+        spark.sparkContext,
+    )
     watched = Watched(spark)
     try:
         spark.conf.unset(PARTITIONS)
@@ -396,7 +506,9 @@ def test_a_run_names_its_jobs_counts_their_tasks_and_chooses_the_partitions(spar
     assert watched.partitions == dict.fromkeys(stages, cores) | {"describe": "200"}
     assert any(total > done for done, total in watched.counted)
     found = jobs.jobsList(None)
-    names = {found.apply(place).description().get() for place in range(found.size() - before)}  # the last come first
+    names = {
+        found.apply(place).description().get() for place in range(found.size() - before)
+    }  # the last come first
     assert names == {f"neardup: {stage}" for stage in stages}
     on_workers(str(EXAMPLES / "licenses.parquet"), output=tmp_path / "more", progress=watched)
     assert set(watched.partitions.values()) == {given}
@@ -424,10 +536,16 @@ def test_the_time_of_compilation_in_workers_is_counted(monkeypatch):
 
 
 def test_a_source_that_is_removed_nearly_whole_is_warned_of(spark, tmp_path):
-    texts = [f"the {word} of one long sentence that is here twenty times" for word in ("word", "name") * 15]
+    texts = [
+        f"the {word} of one long sentence that is here twenty times"
+        for word in ("word", "name") * 15
+    ]
     pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet")
     report = compare(spark, tmp_path, tmp_path / "in.parquet", {"lang": "zh"})
-    assert any(warning.startswith("Nearly all documents of a source were removed") for warning in report["warnings"])
+    assert any(
+        warning.startswith("Nearly all documents of a source were removed")
+        for warning in report["warnings"]
+    )
     assert (report["lang"], report["by_value"]) == ("zh", None)
 
 
@@ -461,7 +579,7 @@ tasks = SimpleNamespace(value=tasks_of(Inputs(source), "first"))
 removed = pa.array([[1, 2]], pa.list_(pa.int64()))
 for batch in write_parts([pa.record_batch([pa.array([0]), removed], ["part", "removed"])], tasks, Path(attempts), None):
     print(json.dumps(batch.to_pylist()[0]), flush=True)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("counts", ["the first", "the second"])
@@ -493,7 +611,10 @@ def test_attempts_of_a_task_that_overlap_do_not_meet(tmp_path, counts, ends):
     tasks = tasks_of(Inputs(str(source)), "first")
     place_kept([written], tasks, totals_of(2000, 2), output)
     kept = (output.result / "kept" / "rows.jsonl").read_text().splitlines()
-    assert [json.loads(line)["text"].split()[0] for line in kept] == ["0", *map(str, range(3, 2000))]
+    assert [json.loads(line)["text"].split()[0] for line in kept] == [
+        "0",
+        *map(str, range(3, 2000)),
+    ]
     output.discard()
 
 
@@ -517,13 +638,19 @@ def test_files_that_are_not_what_was_decided_about_end_the_run(tmp_path):
         with pytest.raises(InputError, match=r"rows\.jsonl changed during the run"):
             place_kept([wrong], tasks, totals_of(3, 1), output)
     for wrong in (row._replace(bytes=2), row._replace(file="another")):
-        with pytest.raises(OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"):
+        with pytest.raises(
+            OutputError, match=r"has no file kept/rows\.jsonl of \d bytes, as a worker wrote it"
+        ):
             place_kept([wrong], tasks, totals_of(3, 1), output)
     place_kept([row], tasks, totals_of(3, 1), output)
     assert files_below(output.result) == {"kept/rows.jsonl": b"a"}
     output.discard()
-    batch = pa.record_batch([pa.array([0]), pa.array([[]], pa.list_(pa.int64()))], ["part", "removed"])
-    with pytest.raises(OutputError, match=r"The worker .* has no folder .*attempts\. Use an output that"):
+    batch = pa.record_batch(
+        [pa.array([0]), pa.array([[]], pa.list_(pa.int64()))], ["part", "removed"]
+    )
+    with pytest.raises(
+        OutputError, match=r"The worker .* has no folder .*attempts\. Use an output that"
+    ):
         list(write_parts([batch], SimpleNamespace(value=tasks), attempts, None))
     assert list(tmp_path.iterdir()) == [source]
 
@@ -540,7 +667,9 @@ def test_a_machine_without_a_fit_java_is_told_which_one(tmp_path, monkeypatch):
     from neardup.engines.spark.session import check_java
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ClusterError, match=r"needs Java 17 or later: JAVA_HOME=.* has none\. Install it"):
+    with pytest.raises(
+        ClusterError, match=r"needs Java 17 or later: JAVA_HOME=.* has none\. Install it"
+    ):
         check_java()
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
@@ -554,8 +683,9 @@ def test_a_run_on_spark_writes_the_folder_of_a_local_run_to_s3(spark, tmp_path):
     (tmp_path / "shared").mkdir()
     source = [str(EXAMPLES / "licenses.parquet"), str(EXAMPLES / "poems.jsonl.zst")]
     with servers.S3(servers.s3_program()) as server:
-        # Workers have another environment than this process, so the address has all that their client needs.
-        options = f"?endpoint_override=127.0.0.1:{server.port}&scheme=http&allow_delayed_open=true&region=us-east-1"
+        # Workers have another environment than this process, so the address has all that their
+        # client needs.
+        options = f"?endpoint_override=127.0.0.1:{server.port}&scheme=http&allow_delayed_open=true&region=us-east-1"  # noqa: E501
         storage = pafs.S3FileSystem(
             access_key="key",
             secret_key="secret",
@@ -564,10 +694,17 @@ def test_a_run_on_spark_writes_the_folder_of_a_local_run_to_s3(spark, tmp_path):
             allow_bucket_creation=True,
         )
         storage.create_dir("bucket")
-        on_workers(source, output=f"s3a://key:secret@bucket/out{options}", scratch=tmp_path / "shared", threshold=0.7)
+        on_workers(
+            source,
+            output=f"s3a://key:secret@bucket/out{options}",
+            scratch=tmp_path / "shared",
+            threshold=0.7,
+        )
         neardup.dedup(source, output=tmp_path / "local", threshold=0.7)
         found = storage.get_file_info(pafs.FileSelector("bucket/out", recursive=True))
-        contents = {info.path: storage.open_input_file(info.path).read() for info in found if info.is_file}
+        contents = {
+            info.path: storage.open_input_file(info.path).read() for info in found if info.is_file
+        }
         local = files_below(tmp_path / "local")
         assert {path.removeprefix("bucket/out/") for path in contents} == set(local)
         for name in ("kept/licenses.parquet", "kept/poems.jsonl.zst", "rejected.jsonl"):

@@ -1,4 +1,6 @@
-"""Crawls are made of templates: many fillings of one text cost little more than as many unrelated texts."""
+"""Crawls are made of templates: many fillings of one text cost little more than as many unrelated
+texts.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ def unrelated(count: int, rng: np.random.Generator) -> list[str]:
 
 
 def fillings(count: int, rng: np.random.Generator, slots: np.ndarray) -> list[str]:
-    """Return a text of 80 words so many times, one to three of its slots filled with other words."""
+    """Return a text of 80 words so many times, one to three of its slots filled with other
+    words.
+    """
     template, result = WORDS[rng.integers(0, len(WORDS), 80)], []
     for _ in range(count):
         words, num_filled = template.copy(), int(rng.integers(1, 4))
-        words[rng.choice(slots, num_filled, replace=False)] = WORDS[rng.integers(0, len(WORDS), num_filled)]
+        words[rng.choice(slots, num_filled, replace=False)] = WORDS[
+            rng.integers(0, len(WORDS), num_filled)
+        ]
         result.append(" ".join(words))
     return result
 
@@ -41,11 +47,15 @@ def processor_seconds(command: list[str]) -> float:
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("slots", [np.arange(80), np.array([15, 40, 62])], ids=["anywhere", "three slots"])
+@pytest.mark.parametrize(
+    "slots", [np.arange(80), np.array([15, 40, 62])], ids=["anywhere", "three slots"]
+)
 def test_fillings_of_a_template_take_no_more_than_thrice_the_time_of_unrelated_texts(
     slots: np.ndarray, tmp_path: Path
 ) -> None:
-    """As commands, whole processes by turns, in processor time: other processes take the clock's, not theirs."""
+    """As commands, whole processes by turns, in processor time: other processes take the clock's,
+    not theirs.
+    """
     rng, texts = np.random.default_rng(1), {}
     seconds: dict[str, list[float]] = {"unrelated": [], "template": []}
     for name, make in (("unrelated", unrelated), ("template", partial(fillings, slots=slots))):
@@ -53,12 +63,23 @@ def test_fillings_of_a_template_take_no_more_than_thrice_the_time_of_unrelated_t
         pq.write_table(pa.table({"text": texts[name]}), tmp_path / f"{name}.parquet")
     for _ in range(3):  # the first may compile
         for name in seconds:
-            command = [sys.executable, "-m", "neardup", "dedup", str(tmp_path / f"{name}.parquet"), "--overwrite", "-q"]
+            command = [
+                sys.executable,
+                "-m",
+                "neardup",
+                "dedup",
+                str(tmp_path / f"{name}.parquet"),
+                "--overwrite",
+                "-q",
+            ]
             seconds[name].append(processor_seconds([*command, "-o", str(tmp_path / name)]))
     assert min(seconds["template"]) < 3 * min(seconds["unrelated"])
     report = json.loads((tmp_path / "template" / "report.json").read_text())
     assert report["bound"]["documents"] > 50_000
-    shingles = [{" ".join(words[i : i + 5]) for i in range(76)} for words in map(str.split, texts["template"])]
+    shingles = [
+        {" ".join(words[i : i + 5]) for i in range(76)}
+        for words in map(str.split, texts["template"])
+    ]
     removed = pq.read_table(tmp_path / "template" / "removed.parquet")
     kept = set(range(len(shingles))) - set(removed["row"].to_pylist())
     for row in removed.slice(0, 500).to_pylist():

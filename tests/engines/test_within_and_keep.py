@@ -1,4 +1,6 @@
-"""Documents are compared within the values of a column, read from several columns, and kept by several keys."""
+"""Documents are compared within the values of a column, read from several columns, and kept by
+several keys.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +44,22 @@ METHODS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["sieve", "connected"])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_run_within_a_column_removes_what_runs_over_each_value_remove(real_texts, method, linkage: str) -> None:
+def test_a_run_within_a_column_removes_what_runs_over_each_value_remove(
+    real_texts, method, linkage: str
+) -> None:
     table = of_two_sites(real_texts("en_licenses", 150_000))
     result = neardup.dedup(table, method=method, within="site", linkage=linkage)
     apart = [
-        neardup.dedup(part, method=method, linkage=linkage).removed.select(["id", "kept_id", "similarity"])
+        neardup.dedup(part, method=method, linkage=linkage).removed.select(
+            ["id", "kept_id", "similarity"]
+        )
         for part in (table.filter(pa.compute.equal(table["site"], site)) for site in ("a", "b"))
     ]
     expected = pa.concat_tables(apart)
     assert result.removed.num_rows > 4
-    assert sorted(map(str, result.removed.select(["id", "kept_id", "similarity"]).to_pylist())) == sorted(
-        map(str, expected.to_pylist())
-    )
+    assert sorted(
+        map(str, result.removed.select(["id", "kept_id", "similarity"]).to_pylist())
+    ) == sorted(map(str, expected.to_pylist()))
 
 
 def test_documents_without_a_value_are_a_group_of_their_own() -> None:
@@ -72,7 +78,9 @@ def test_within_needs_the_column_and_a_method_that_compares_features() -> None:
     table = pa.table({"text": [FOX], "lang": ["en"]})
     with pytest.raises(ColumnError, match="No column 'language'"):
         neardup.dedup(table, within="language")
-    with pytest.raises(SettingError, match=r"within='lang' with confirm='hamming'. Use confirm='jaccard'"):
+    with pytest.raises(
+        SettingError, match=r"within='lang' with confirm='hamming'. Use confirm='jaccard'"
+    ):
         neardup.dedup(table, within="lang", method=neardup.SimHash(confirm="hamming"))
 
 
@@ -129,26 +137,34 @@ def test_of_several_keys_the_first_that_differs_decides(keep: str, id: str) -> N
 def test_the_order_of_the_inputs_is_a_key(tmp_path: Path) -> None:
     for name, texts in (("b", [FOX, FOX + "!"]), ("a", [FOX + "!!!"])):
         pq.write_table(
-            pa.table({"id": [name + str(i) for i in range(len(texts))], "text": texts}), tmp_path / f"{name}.parquet"
+            pa.table({"id": [name + str(i) for i in range(len(texts))], "text": texts}),
+            tmp_path / f"{name}.parquet",
         )
     result = neardup.dedup([tmp_path / "b.parquet", tmp_path / "a.parquet"], keep="source,longest")
     assert result.kept["id"].to_pylist() == ["b1"]
 
 
 def test_a_key_that_is_none_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"or several, separated by commas; .*: got 'max:date,longst'"):
+    with pytest.raises(
+        SettingError, match=r"or several, separated by commas; .*: got 'max:date,longst'"
+    ):
         neardup.dedup(RANKED, keep="max:date,longst")
 
 
 def test_removals_are_counted_by_input_and_by_the_values_of_a_column(tmp_path: Path) -> None:
-    table = pa.table({"text": [FOX] * 30 + ["another text about other things"], "source": ["x"] * 30 + [None]})
+    table = pa.table(
+        {"text": [FOX] * 30 + ["another text about other things"], "source": ["x"] * 30 + [None]}
+    )
     pq.write_table(table, tmp_path / "in.parquet")
     result = neardup.dedup(tmp_path / "in.parquet", count_by="source", output=tmp_path / "out")
     assert [row["removed"] for row in result.report["inputs"]] == [29]
     assert result.report["by_value"] == {
         "column": "source",
         "num_values": 2,
-        "values": [{"value": "x", "documents": 30, "removed": 29}, {"value": "", "documents": 1, "removed": 0}],
+        "values": [
+            {"value": "x", "documents": 30, "removed": 29},
+            {"value": "", "documents": 1, "removed": 0},
+        ],
     }
     assert "Removed by source" in (tmp_path / "out/report.html").read_text()
     assert result.report["warnings"][-1].startswith(
@@ -162,12 +178,18 @@ def test_a_source_of_which_much_stays_causes_no_warning() -> None:
     assert int(np.count_nonzero(neardup.dedup(texts * 2).mask)) == 30
 
 
-def test_the_command_lists_no_source_of_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_lists_no_source_of_one_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
         Path(f"{name}.html").write_text(f"<p>{FOX}</p>")
         Path(f"{name}.csv").write_text(f"text\n{FOX}\n{FOX}\n")
-    pages = CliRunner().invoke(cli, ["dedup", "a.html", "b.html", "--html", "all", "-o", "pages"]).stdout
+    pages = (
+        CliRunner()
+        .invoke(cli, ["dedup", "a.html", "b.html", "--html", "all", "-o", "pages"])
+        .stdout
+    )
     assert "Removed " in pages
     assert "Removed by source" not in pages
     lines = CliRunner().invoke(cli, ["dedup", "a.csv", "b.csv", "-o", "lines"]).stdout
@@ -178,7 +200,9 @@ LARGE = 2**53
 EXACT_RANKS = {
     "int64": pa.array([LARGE, LARGE + 1, LARGE - 1], pa.int64()),
     "uint64": pa.array([2**64 - 2, 2**64 - 1, 2**64 - 3], pa.uint64()),
-    "decimal": pa.array([Decimal("1.1"), Decimal("1.1000000000000000001"), Decimal("1")], pa.decimal128(38, 19)),
+    "decimal": pa.array(
+        [Decimal("1.1"), Decimal("1.1000000000000000001"), Decimal("1")], pa.decimal128(38, 19)
+    ),
     "nanoseconds": pa.array([10**18, 10**18 + 1, 10**18 - 1], pa.int64()).cast(pa.timestamp("ns")),
     "text": pa.array([str(LARGE), str(LARGE + 1), str(LARGE - 1)]),
 }
@@ -193,10 +217,17 @@ def test_keep_compares_values_exactly(ranks: pa.Array) -> None:
 
 
 def test_keep_compares_the_values_of_files_of_different_types_exactly(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": ["a"], "text": [FOX], "rank": pa.array([2.0**53])}), tmp_path / "a.parquet")
-    pq.write_table(pa.table({"id": ["b"], "text": [FOX], "rank": pa.array([LARGE + 1])}), tmp_path / "b.parquet")
+    pq.write_table(
+        pa.table({"id": ["a"], "text": [FOX], "rank": pa.array([2.0**53])}), tmp_path / "a.parquet"
+    )
+    pq.write_table(
+        pa.table({"id": ["b"], "text": [FOX], "rank": pa.array([LARGE + 1])}),
+        tmp_path / "b.parquet",
+    )
     line = {"id": "c", "text": FOX, "rank": LARGE + 2}
-    (tmp_path / "c.jsonl").write_text(json.dumps({"text": "x y z", "id": "z", "rank": 0.5}) + "\n" + json.dumps(line))
+    (tmp_path / "c.jsonl").write_text(
+        json.dumps({"text": "x y z", "id": "z", "rank": 0.5}) + "\n" + json.dumps(line)
+    )
     (tmp_path / "d.csv").write_text(f"id,text,rank\nd,{FOX},{LARGE + 3}\n")
     files = sorted(map(str, tmp_path.iterdir()))
     for count, best in enumerate("abcd", 1):
@@ -208,8 +239,16 @@ def test_keep_compares_the_values_of_files_of_different_types_exactly(tmp_path: 
 def test_every_value_that_a_report_lists_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.runs.reading._MOST_REMEMBERED", 3)
     values = [f"site {number // 2}" for number in range(200)]
-    table = pa.table({"text": [FOX if number > 150 else f"{number} {FOX}" for number in range(200)], "site": values})
-    reports = [neardup.dedup(table, count_by="site", batch_rows=rows).report["by_value"] for rows in (None, 1, 7, 64)]
+    table = pa.table(
+        {
+            "text": [FOX if number > 150 else f"{number} {FOX}" for number in range(200)],
+            "site": values,
+        }
+    )
+    reports = [
+        neardup.dedup(table, count_by="site", batch_rows=rows).report["by_value"]
+        for rows in (None, 1, 7, 64)
+    ]
     assert reports[0]["num_values"] == 100
     assert sorted(row["value"] for row in reports[0]["values"]) == sorted(set(values))
     assert all(report == reports[0] for report in reports)

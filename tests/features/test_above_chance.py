@@ -31,7 +31,9 @@ def unrelated_texts(seed: int, count: int, num_words: int = 3_000) -> list[str]:
 
 def with_wrong_letters(text: str, share: float, seed: int) -> str:
     draw = random.Random(seed)
-    return "".join(draw.choice("etaoinshrdlu") if draw.random() < share else letter for letter in text)
+    return "".join(
+        draw.choice("etaoinshrdlu") if draw.random() < share else letter for letter in text
+    )
 
 
 def positions_of(pairs: pa.Table) -> set[tuple[int, int]]:
@@ -61,21 +63,29 @@ def plain_rule(left: Plain, right: Plain) -> tuple[float, bool]:
     """Return the Jaccard similarity of two texts, and whether they share more than chance."""
     shared = len(left.shingles & right.shingles)
     chance = 2 * math.sqrt(left.even * right.even)
-    return shared / len(left.shingles | right.shingles), shared >= 1.1 * chance + 2 * math.sqrt(2 * chance)
+    return shared / len(left.shingles | right.shingles), shared >= 1.1 * chance + 2 * math.sqrt(
+        2 * chance
+    )
 
 
 # The rule
 
 
 def test_two_texts_of_one_source_share_twice_as_many_features_as_each_has_an_even_number_of_times():
-    """Features whose occurrences are Poisson numbers, of very different means; the difference has a mean of 0."""
+    """Features whose occurrences are Poisson numbers, of very different means; the difference has a
+    mean of 0.
+    """
     draw = np.random.default_rng(2)
     means = draw.lognormal(-1.0, 1.5, 5_000)
     differences = []
     for _ in range(200):
         counts = draw.poisson(means, (2, len(means)))
-        hashes = np.concatenate([np.repeat(np.arange(len(means)), times) for times in counts]).astype(np.uint64)
-        even = even_features(Lists(hashes * np.uint64(0x9E3779B97F4A7C15), offsets_from_lengths(counts.sum(axis=1))))
+        hashes = np.concatenate(
+            [np.repeat(np.arange(len(means)), times) for times in counts]
+        ).astype(np.uint64)
+        even = even_features(
+            Lists(hashes * np.uint64(0x9E3779B97F4A7C15), offsets_from_lengths(counts.sum(axis=1)))
+        )
         differences.append((counts > 0).all(axis=0).sum() - even.sizes.sum())
     assert abs(np.mean(differences)) < 5 * np.std(differences) / math.sqrt(len(differences))
 
@@ -91,13 +101,19 @@ def test_features_that_only_a_repeated_passage_has_twice_do_not_count():
 def test_pairs_are_the_same_as_by_counting_in_plain_python():
     texts = [*unrelated_texts(3, 4, 6_000), *unrelated_texts(4, 4, 500)]
     texts += [with_wrong_letters(text, share, 5) for text in texts[::2] for share in (0.1, 0.25)]
-    method = neardup.MinHash(tokens="chars", threshold=0.16, recall=0.999, rows_per_band=1, above_chance=True)
+    method = neardup.MinHash(
+        tokens="chars", threshold=0.16, recall=0.999, rows_per_band=1, above_chance=True
+    )
     joined = [text.replace(" ", "") for text in texts]
     counted = [plain(text) for text in joined]
     pairs = neardup.find_pairs(pa.table({"text": joined}), method=method).pairs
     found = positions_of(pairs)
-    rules = {(i, j): plain_rule(counted[i], counted[j]) for i, j in combinations(range(len(joined)), 2)}
-    assert found == {pair for pair, (similarity, is_above) in rules.items() if similarity >= 0.16 and is_above}
+    rules = {
+        (i, j): plain_rule(counted[i], counted[j]) for i, j in combinations(range(len(joined)), 2)
+    }
+    assert found == {
+        pair for pair, (similarity, is_above) in rules.items() if similarity >= 0.16 and is_above
+    }
     assert len(found) >= 4
     assert sum(similarity >= 0.16 for similarity, _ in rules.values()) > 2 * len(found)
 
@@ -121,7 +137,10 @@ def test_texts_of_an_earlier_corpus_remove_no_unrelated_text():
 
 def test_without_the_rule_unrelated_texts_of_18000_letters_are_removed():
     method = neardup.method(noise="10%", above_chance=False)
-    assert len(neardup.dedup(pa.table({"text": UNRELATED}), method=method).removed) == len(UNRELATED) - 1
+    assert (
+        len(neardup.dedup(pa.table({"text": UNRELATED}), method=method).removed)
+        == len(UNRELATED) - 1
+    )
 
 
 def test_find_pairs_cluster_and_sweep_follow_the_same_rule():
@@ -138,13 +157,17 @@ def test_find_pairs_cluster_and_sweep_follow_the_same_rule():
 @pytest.mark.parametrize("storage", ["features", "text"])
 def test_an_index_follows_the_same_rule(tmp_path, storage):
     with neardup.Index.create(tmp_path / "index", method=NOISE, storage=storage) as index:
-        answers = [index.add_if_new(text, id=str(number)) for number, text in enumerate([*UNRELATED, *COPIES])]
+        answers = [
+            index.add_if_new(text, id=str(number))
+            for number, text in enumerate([*UNRELATED, *COPIES])
+        ]
     assert [answer.kept_id for answer in answers] == [None] * 12 + ["0", "0"]
 
 
 def test_compare_shows_that_texts_share_no_more_than_chance():
     unrelated, copy = (
-        neardup.compare(UNRELATED[0], other, method=NOISE).measures for other in (UNRELATED[1], COPIES[0])
+        neardup.compare(UNRELATED[0], other, method=NOISE).measures
+        for other in (UNRELATED[1], COPIES[0])
     )
     assert unrelated.jaccard > NOISE.threshold
     assert (unrelated.similarity, unrelated.duplicate) == (0.0, False)
@@ -163,13 +186,17 @@ def test_a_copy_of_a_text_that_repeats_itself_is_found():
 
 
 def test_the_rule_does_not_go_with_two_similarities():
-    with pytest.raises(SettingError, match=r"min_structure requires .* without boost_rare and above_chance"):
+    with pytest.raises(
+        SettingError, match=r"min_structure requires .* without boost_rare and above_chance"
+    ):
         neardup.MinHash(html="all", min_structure=0.5, above_chance=True)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the texts of ../shared")
-@pytest.mark.parametrize("source", ["Bible", "terms of service", "laws", "poems", "random English words"])
+@pytest.mark.parametrize(
+    "source", ["Bible", "terms of service", "laws", "poems", "random English words"]
+)
 @pytest.mark.parametrize("length", [1_000, 10_000, 100_000, 1_000_000])
 def test_no_clean_unrelated_text_is_removed(monkeypatch, source, length):
     monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
@@ -179,4 +206,9 @@ def test_no_clean_unrelated_text_is_removed(monkeypatch, source, length):
     count = min(60, len(joined) // length, 6_000_000 // length)
     texts = [joined[number * length : (number + 1) * length] for number in range(count)]
     for noise in (0.01, 0.03, 0.05, 0.1):
-        assert neardup.dedup(pa.table({"text": texts}), method=neardup.method(noise=noise)).removed.num_rows == 0
+        assert (
+            neardup.dedup(
+                pa.table({"text": texts}), method=neardup.method(noise=noise)
+            ).removed.num_rows
+            == 0
+        )

@@ -26,8 +26,11 @@ def as_dict(table: IdfTable) -> dict[int, int]:
 
 def test_idf_is_the_logarithm_of_all_by_those_with_the_feature_and_one_more():
     values = inverse_frequencies(np.array([0, 1, 9, 49, 98, 99, 100]), 100)
-    assert values[:4].tolist() == pytest.approx([math.log(100 / (df + 1)) for df in (0, 1, 9, 49)], abs=1e-9)
-    # log(100 / 99) = 0.01005; log(100 / 100) = 0; log(100 / 101) < 0: no feature weighs less than 0.01.
+    assert values[:4].tolist() == pytest.approx(
+        [math.log(100 / (df + 1)) for df in (0, 1, 9, 49)], abs=1e-9
+    )
+    # log(100 / 99) = 0.01005; log(100 / 100) = 0; log(100 / 101) < 0: no feature weighs less than
+    # 0.01.
     assert values[4:].tolist() == pytest.approx([math.log(100 / 99), 0.01, 0.01], abs=1e-9)
     assert (values * 2**32 == np.rint(values * 2**32)).all()
 
@@ -69,22 +72,36 @@ def test_what_is_no_table_is_refused_with_its_name(tmp_path, damage):
     elif damage == "other":
         pq.write_table(table.replace_schema_metadata(None), path)
     elif damage == "later":
-        pq.write_table(table.replace_schema_metadata({"neardup": json.dumps(about | {"format_version": 2})}), path)
+        pq.write_table(
+            table.replace_schema_metadata({"neardup": json.dumps(about | {"format_version": 2})}),
+            path,
+        )
     else:
-        changed = table.set_column(1, table.schema.field(1), pa.array([7] * len(table), pa.uint32()))
+        changed = table.set_column(
+            1, table.schema.field(1), pa.array([7] * len(table), pa.uint32())
+        )
         pq.write_table(changed, path)
-    with pytest.raises(InputError, match=r"idf\.parquet is not a table of document frequencies .* Create one with"):
+    with pytest.raises(
+        InputError, match=r"idf\.parquet is not a table of document frequencies .* Create one with"
+    ):
         IdfTable.open(path)
 
 
 @pytest.mark.parametrize(
-    "method", [SimHash(ngram=2), SimHash(tokens="chars"), SimHash(nfkc=False), SimHash(tokens=str.split)]
+    "method",
+    [SimHash(ngram=2), SimHash(tokens="chars"), SimHash(nfkc=False), SimHash(tokens=str.split)],
 )
 def test_a_table_of_other_features_is_refused_and_both_are_named(method):
     table = IdfTable.from_counts({"a": 1}, num_documents=2)
     table.require(SimHash(bits=128, hash="md5", weights="tfidf"))
-    name = next(name for name in ("ngram", "tokens", "nfkc") if getattr(method, name) != getattr(METHOD, name))
-    with pytest.raises(SchemeError, match=rf"it has {name}=.*, the method {name}=.*Use a table made with"):
+    name = next(
+        name
+        for name in ("ngram", "tokens", "nfkc")
+        if getattr(method, name) != getattr(METHOD, name)
+    )
+    with pytest.raises(
+        SchemeError, match=rf"it has {name}=.*, the method {name}=.*Use a table made with"
+    ):
         table.require(method)
 
 
@@ -94,21 +111,32 @@ def test_words_that_become_one_feature_are_added_up_and_others_are_nothing():
 
 
 def test_words_of_a_callable_are_taken_as_they_are():
-    table = IdfTable.from_counts({"New York": 3}, num_documents=9, method=SimHash(tokens=lambda text: text.split(",")))
+    table = IdfTable.from_counts(
+        {"New York": 3}, num_documents=9, method=SimHash(tokens=lambda text: text.split(","))
+    )
     assert len(table.hashes) == 1
 
 
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ({"a": -1}, r"must be a whole number from 0 to num_documents=5: got -1 for 'a'\. Count each"),
+        (
+            {"a": -1},
+            r"must be a whole number from 0 to num_documents=5: got -1 for 'a'\. Count each",
+        ),
         ({"a": 6}, r"must be a whole number from 0 to num_documents=5: got 6 for 'a'\. Count each"),
-        ({"a": 1.5}, r"must be a whole number from 0 to num_documents=5: got 1\.5 for 'a'\. Count each"),
+        (
+            {"a": 1.5},
+            r"must be a whole number from 0 to num_documents=5: got 1\.5 for 'a'\. Count each",
+        ),
         ({"a": True}, r"must be a whole number .* got True for 'a'"),
         ({"a": "1"}, r"must be a whole number .* got '1' for 'a'"),
         ({5: 1}, r"^A word of counts must be a string: got int 5"),
         (["a"], r"^counts maps words to document counts: got list \['a'\]"),
-        ({"a": 1, "New York": 2}, r"must be one feature: got 'New York', which is several .* Leave it out"),
+        (
+            {"a": 1, "New York": 2},
+            r"must be one feature: got 'New York', which is several .* Leave it out",
+        ),
     ],
 )
 def test_counts_that_cannot_be_are_refused(counts, message):
@@ -118,7 +146,9 @@ def test_counts_that_cannot_be_are_refused(counts, message):
 
 @pytest.mark.parametrize("num_documents", [-1, 1.5, "5", None, True])
 def test_the_number_of_documents_is_a_whole_number(num_documents):
-    with pytest.raises(SettingError, match=r"^num_documents must be a whole number of 0 or more: got "):
+    with pytest.raises(
+        SettingError, match=r"^num_documents must be a whole number of 0 or more: got "
+    ):
         IdfTable.from_counts({}, num_documents=num_documents)
 
 

@@ -1,4 +1,6 @@
-"""Texts with wrong characters: which differences are folded, the threshold by theory, and what runs find."""
+"""Texts with wrong characters: which differences are folded, the threshold by theory, and what runs
+find.
+"""
 
 from __future__ import annotations
 
@@ -45,46 +47,65 @@ def test_what_recognition_confuses_is_the_same(printed, read):
     assert neardup.compare(printed, read, method=NOISE).measures.same_text
 
 
-@pytest.mark.parametrize(("left", "right"), [("modern", "modem"), ("cat", "cot"), ("甲方", "乙方"), ("6", "b")])
+@pytest.mark.parametrize(
+    ("left", "right"), [("modern", "modem"), ("cat", "cot"), ("甲方", "乙方"), ("6", "b")]
+)
 def test_other_characters_differ(left, right):
     assert not neardup.compare(left, right, method=NOISE).measures.same_text
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_folding_folded_letters_changes_nothing(text):
-    once, twice = (shingle_documents(arrow_of_strings([one]), NOISE) for one in (text, letters_of(text)))
+    once, twice = (
+        shingle_documents(arrow_of_strings([one]), NOISE) for one in (text, letters_of(text))
+    )
     assert once.hashes.tolist() == twice.hashes.tolist()
     assert once.content.tolist() == twice.content.tolist()
 
 
-@pytest.mark.parametrize(("noise", "ngram"), [(0.01, 5), (0.03, 5), (0.05, 5), (0.05, 7), (0.08, 3)])
+@pytest.mark.parametrize(
+    ("noise", "ngram"), [(0.01, 5), (0.03, 5), (0.05, 5), (0.05, 7), (0.08, 3)]
+)
 def test_the_threshold_is_2_326_deviations_below_the_mean_of_simulated_pairs(noise, ngram):
-    """200 runs of characters in each of 4,000 pairs; a run is shared if all of its characters are right in both."""
+    """200 runs of characters in each of 4,000 pairs; a run is shared if all of its characters are
+    right in both.
+    """
     pairs, runs = 4_000, 200
     wrong = np.random.default_rng(3).random((2, pairs, runs + ngram - 1)) < noise
     right = np.lib.stride_tricks.sliding_window_view(~wrong.any(axis=0), ngram, axis=1)
     shared = right.all(axis=2).mean(axis=1)
     mean, deviation = shared.mean(), shared.std()
     least = mean - 2.326 * deviation
-    # Five standard errors of the mean and of the deviation of normal numbers, and what the formula leaves out: of
-    # 200 runs, only 200 - k have another k characters behind, which lowers the deviation by less than ngram / 400.
+    # Five standard errors of the mean and of the deviation of normal numbers, and what the formula
+    # leaves out: of 200 runs, only 200 - k have another k characters behind, which lowers the
+    # deviation by less than ngram / 400.
     error = (
-        5 * (deviation / math.sqrt(pairs) + 2.326 * deviation / math.sqrt(2 * pairs)) + 2.326 * deviation * ngram / 400
+        5 * (deviation / math.sqrt(pairs) + 2.326 * deviation / math.sqrt(2 * pairs))
+        + 2.326 * deviation * ngram / 400
     )
     slope = 2 * 2 / (2 - least) ** 2
-    assert noise_threshold(noise, ngram=ngram, similarity="containment") == pytest.approx(least, abs=error + 0.001)
-    assert noise_threshold(noise, ngram=ngram) == pytest.approx(least / (2 - least), abs=slope * error + 0.001)
+    assert noise_threshold(noise, ngram=ngram, similarity="containment") == pytest.approx(
+        least, abs=error + 0.001
+    )
+    assert noise_threshold(noise, ngram=ngram) == pytest.approx(
+        least / (2 - least), abs=slope * error + 0.001
+    )
 
 
 def test_the_similarity_of_texts_with_wrong_characters_is_that_of_the_formula():
-    """Of characters that occur once; a wrong one occurs in no other place. The mean is within five standard errors."""
+    """Of characters that occur once; a wrong one occurs in no other place. The mean is within five
+    standard errors.
+    """
     pairs, length, noise = 200, 500, 0.05
     draw = random.Random(4)
     shares = []
     for _ in range(pairs):
         characters = draw.sample(range(0x4E00, 0x9FA5), 3 * length)
         sides = [
-            "".join(chr(characters[i + length * n * (draw.random() < noise)]) for i in range(length)) for n in (1, 2)
+            "".join(
+                chr(characters[i + length * n * (draw.random() < noise)]) for i in range(length)
+            )
+            for n in (1, 2)
         ]
         shares.append(neardup.compare(*sides, method=NOISE).measures.left_in_right)
     mean, error = np.mean(shares), np.std(shares) / math.sqrt(pairs)
@@ -101,12 +122,19 @@ def test_no_threshold_is_among_the_similarities_of_unrelated_texts_of_10_000_cha
 def test_above_a_tenth_rare_shingles_count_more_at_a_threshold_on_a_line_through_measured_ones():
     heavy = neardup.method(noise="15%")
     assert (heavy.boost_rare, heavy.ngram, heavy.threshold, heavy.recall) == (True, 5, 0.08, 0.9)
-    assert [neardup.method(noise=noise).threshold for noise in (0.1, 0.12, 0.15)] == [0.16, 0.095, 0.08]
+    assert [neardup.method(noise=noise).threshold for noise in (0.1, 0.12, 0.15)] == [
+        0.16,
+        0.095,
+        0.08,
+    ]
     assert not neardup.method(noise=0.1).boost_rare
     assert neardup.method(noise=0.15, ngram=4).threshold == 0.1
     for ngram in (9, 12, 64):
         assert neardup.method(noise=0.15, ngram=ngram).threshold == 0.048
-        assert neardup.plan(documents=9, method=neardup.method(noise=0.15, ngram=ngram)).bands is not None
+        assert (
+            neardup.plan(documents=9, method=neardup.method(noise=0.15, ngram=ngram)).bands
+            is not None
+        )
     short, given = neardup.method(noise=0.15, ngram=3), neardup.method(noise=0.15, threshold=0.2)
     assert (short.threshold, short.boost_rare) == (0.267, False)
     assert (given.boost_rare, given.recall) == (True, 0.9)
@@ -128,18 +156,42 @@ def test_options_beside_noise_replace_its_values_and_the_threshold_follows():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"noise": "150%"}, "noise must be a number above 0 and at most 0.15 or None: got '150%'.*Change noise\\."),
-        ({"noise": "x"}, "noise must be a number above 0 and at most 0.15 or None: got 'x'.*Change noise\\."),
-        ({"noise": "20%"}, "got '20%'.*Use 0.15 for texts with more errors, too: a lower threshold removes unrelated"),
+        (
+            {"noise": "150%"},
+            "noise must be a number above 0 and at most 0.15 or None: got '150%'.*Change noise\\.",
+        ),
+        (
+            {"noise": "x"},
+            "noise must be a number above 0 and at most 0.15 or None: got 'x'.*Change noise\\.",
+        ),
+        (
+            {"noise": "20%"},
+            (
+                "got '20%'.*Use 0.15 for texts with more errors, too: a lower threshold removes "
+                "unrelated"
+            ),
+        ),
         ({"noise": 0}, "noise must be a number above 0 and at most 0.15 or None: got 0"),
         (
             {"noise": 0.05, "tokens": "words"},
-            "noise counts wrong characters.*got noise=0.05 with tokens='words'.*Leave tokens or noise out",
+            (
+                "noise counts wrong characters.*got noise=0.05 with tokens='words'.*Leave tokens "
+                "or noise out"
+            ),
         ),
-        ({"noise": 0.05, "ngram": 0}, "ngram must be a whole number of 1 or more and at most 64: got 0"),
-        ({"noise": 0.05, "threshold": "x"}, "threshold must be a number above 0 and at most 1.* got 'x'"),
+        (
+            {"noise": 0.05, "ngram": 0},
+            "ngram must be a whole number of 1 or more and at most 64: got 0",
+        ),
+        (
+            {"noise": 0.05, "threshold": "x"},
+            "threshold must be a number above 0 and at most 1.* got 'x'",
+        ),
         ({"preset": "code", "noise": 0.1}, "preset and noise each choose the tokens"),
-        ({"name": "simhash", "noise": 0.1}, "noise=0.1 goes with method minhash: .*'simhash'. Leave one of the two"),
+        (
+            {"name": "simhash", "noise": 0.1},
+            "noise=0.1 goes with method minhash: .*'simhash'. Leave one of the two",
+        ),
     ],
 )
 def test_a_noise_that_cannot_be_is_refused(arguments, message):
@@ -148,8 +200,17 @@ def test_a_noise_that_cannot_be_is_refused(arguments, message):
 
 
 def test_the_command_line_gives_the_same_settings(tmp_path):
-    (tmp_path / "in.txt").write_text("The terms of the contract.\nTlie terms of the c0ntract\nAnother text.\n")
-    arguments = ["find-pairs", str(tmp_path / "in.txt"), "--noise", "5%", "-o", str(tmp_path / "pairs.jsonl")]
+    (tmp_path / "in.txt").write_text(
+        "The terms of the contract.\nTlie terms of the c0ntract\nAnother text.\n"
+    )
+    arguments = [
+        "find-pairs",
+        str(tmp_path / "in.txt"),
+        "--noise",
+        "5%",
+        "-o",
+        str(tmp_path / "pairs.jsonl"),
+    ]
     assert CliRunner().invoke(cli, arguments).exit_code == 0
     result = neardup.find_pairs(str(tmp_path / "in.txt"), method=NOISE)
     assert (tmp_path / "pairs.jsonl").read_text().count("\n") == len(result.pairs) == 1
@@ -161,7 +222,9 @@ def test_the_command_line_gives_the_same_settings(tmp_path):
 def test_a_wrong_letter_marks_a_few_letters_not_the_words_around():
     left = "a contract about the delivery of goods between two parties"
     result = neardup.compare(left, left.replace("delivery", "delivcry"), method=NOISE)
-    assert [left[part.start : part.end] for part in result.left_passages if not part.shared] == ["e"]
+    assert [left[part.start : part.end] for part in result.left_passages if not part.shared] == [
+        "e"
+    ]
 
 
 # Whole runs
@@ -177,11 +240,15 @@ def measuring(monkeypatch):
 
 
 def test_pairs_do_not_depend_on_the_order_of_the_texts(measuring):
-    texts = measuring.noisy(measuring.unrelated(Path("missing"), measuring.ENGLISH, 200), 0.05, measuring.ALL)
+    texts = measuring.noisy(
+        measuring.unrelated(Path("missing"), measuring.ENGLISH, 200), 0.05, measuring.ALL
+    )
     ids = [str(number) for number in range(len(texts))]
     tables = [pa.table({"id": ids[::step], "text": texts[::step]}) for step in (1, -1)]
     found = [neardup.find_pairs(table, method=NOISE).pairs.to_pylist() for table in tables]
-    forwards, backwards = ({(frozenset((p["left_id"], p["right_id"])), p["similarity"]) for p in one} for one in found)
+    forwards, backwards = (
+        {(frozenset((p["left_id"], p["right_id"])), p["similarity"]) for p in one} for one in found
+    )
     assert forwards == backwards
     assert len(forwards) >= 19
 
@@ -189,7 +256,9 @@ def test_pairs_do_not_depend_on_the_order_of_the_texts(measuring):
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.05, 0.1])
 def test_copies_with_wrong_characters_are_found_among_unrelated_texts(measuring, noise):
-    texts = measuring.noisy(measuring.unrelated(Path("missing"), measuring.ENGLISH, 500), noise, measuring.ALL)
+    texts = measuring.noisy(
+        measuring.unrelated(Path("missing"), measuring.ENGLISH, 500), noise, measuring.ALL
+    )
     assert measuring.run(texts, measuring.setting(noise, measuring.ALL)).f1 >= 0.98
 
 
@@ -199,7 +268,9 @@ def test_copies_with_wrong_characters_are_found_among_unrelated_texts(measuring,
 @pytest.mark.parametrize("language", ["ENGLISH", "CHINESE"])
 def test_copies_are_found_among_5000_unrelated_texts(measuring, language, noise):
     for which in (measuring.ALL, measuring.COPIES):
-        texts = measuring.noisy(measuring.unrelated(SHARED_DATA, getattr(measuring, language), 5_000), noise, which)
+        texts = measuring.noisy(
+            measuring.unrelated(SHARED_DATA, getattr(measuring, language), 5_000), noise, which
+        )
         assert measuring.run(texts, measuring.setting(noise, which)).f1 >= 0.97
 
 
@@ -210,5 +281,8 @@ def test_copies_are_found_among_5000_unrelated_texts(measuring, language, noise)
 def test_copies_of_texts_with_many_errors_are_found_among_5000(measuring, language, noise):
     texts = measuring.unrelated(SHARED_DATA, getattr(measuring, language), 5_000)
     assert (
-        measuring.run(measuring.noisy(texts, noise, measuring.ALL), measuring.setting(noise, measuring.ALL)).f1 >= 0.95
+        measuring.run(
+            measuring.noisy(texts, noise, measuring.ALL), measuring.setting(noise, measuring.ALL)
+        ).f1
+        >= 0.95
     )

@@ -26,17 +26,31 @@ from neardup.features.outline import (
 from reference import outline as reference
 
 PAGES = st.lists(
-    st.sampled_from(["<p>", "</p>", "<div class=a>", "<div id=b>", "</div>", "<ul>", "</ul>", "<li>", "<b>", "x"]),
+    st.sampled_from(
+        [
+            "<p>",
+            "</p>",
+            "<div class=a>",
+            "<div id=b>",
+            "</div>",
+            "<ul>",
+            "</ul>",
+            "<li>",
+            "<b>",
+            "x",
+        ]
+    ),
     max_size=30,
 ).map("".join)
 RECIPE = """<!DOCTYPE html><html><head><title>{0}</title><script src=x></script></head><body class="recipe">
 <div id="wrap"><main><article class="recipe post-{0}"><h1>Soup {0}</h1><p>How <b>it</b> is <a href=x>made</a>.</p>
-<ul class="ingredients">{1}</ul></article></main></div></body></html>"""
+<ul class="ingredients">{1}</ul></article></main></div></body></html>"""  # noqa: E501
 
 
 def recipe(number: int, rows: int) -> str:
     return RECIPE.format(
-        number, "".join(f'<li id="i{i}"><span class=amount>{i}</span> onions</li>' for i in range(rows))
+        number,
+        "".join(f'<li id="i{i}"><span class=amount>{i}</span> onions</li>' for i in range(rows)),
     )
 
 
@@ -84,7 +98,9 @@ def test_siblings_are_one_line_only_where_what_is_inside_is_alike_too():
 
 
 def test_what_marks_text_is_left_out_and_its_inside_stands_in_its_place():
-    assert shown("<div><a href=x><section>s</section></a><script><p></script><svg><rect></svg></div>") == [
+    assert shown(
+        "<div><a href=x><section>s</section></a><script><p></script><svg><rect></svg></div>"
+    ) == [
         "body",
         "  div",
         "    section",
@@ -118,12 +134,22 @@ def test_lines_beyond_the_bound_are_counted():
 
 def test_elements_beyond_the_bound_are_counted():
     lines, left_out = outline("<p>" * 2 * MAX_ELEMENTS)
-    assert lines == [Line("body", 0, 1), Line("p", 1, MAX_ELEMENTS - 3)]  # behind html, head and body
+    assert lines == [
+        Line("body", 0, 1),
+        Line("p", 1, MAX_ELEMENTS - 3),
+    ]  # behind html, head and body
     assert left_out == MAX_ELEMENTS + 3
 
 
 @pytest.mark.parametrize(
-    "page", ["<div>" * 100_000, "<p>" * 100_000, "<a>" * 100_000, "<table><tr><td>" * 30_000, "<svg>" * 100_000]
+    "page",
+    [
+        "<div>" * 100_000,
+        "<p>" * 100_000,
+        "<a>" * 100_000,
+        "<table><tr><td>" * 30_000,
+        "<svg>" * 100_000,
+    ],
 )
 def test_nesting_and_rows_without_end_have_a_short_outline(page):
     lines = outline(page).lines
@@ -139,7 +165,9 @@ def test_folding_is_that_of_the_tree(elements):
     assert [tuple(line) for line in fold_lines(labels, depths)] == reference.fold(labels, depths)
 
 
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
+@given(
+    st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12)
+)
 def test_common_lines_are_a_longest_common_subsequence(left, right):
     pairs = common_lines(left, right)
     assert [left[place] for place, _ in pairs] == [right[other] for _, other in pairs]
@@ -166,7 +194,10 @@ def test_shared_lines_are_as_deep_in_both_and_in_one_order(left, right):
 
 def test_pages_of_one_template_share_a_name_that_says_where_they_lead():
     pages = [recipe(1, 5), recipe(2, 50), recipe(33, 7).replace("<main>", "<nav><p></nav><main>")]
-    assert common_outline(pages) == "body.recipe > div#wrap > main > article.post-*.recipe > ul.ingredients > li#i* ×"
+    assert (
+        common_outline(pages)
+        == "body.recipe > div#wrap > main > article.post-*.recipe > ul.ingredients > li#i* ×"
+    )
 
 
 def test_dots_stand_for_what_not_all_pages_have():
@@ -184,10 +215,15 @@ def test_pages_that_share_nothing_have_no_name():
 def test_a_name_goes_to_the_rarer_child():
     lines = outline("<div id=menu><p></div><div id=post></div>").lines
     rarity = {"div#post": 5.0}
-    assert outline_name(lines, common_places(lines, []), lambda label: rarity.get(label, 0.1)) == "body > div#post"
+    assert (
+        outline_name(lines, common_places(lines, []), lambda label: rarity.get(label, 0.1))
+        == "body > div#post"
+    )
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=40))
 def test_a_name_is_bounded(lengths):
-    page = "".join(f"<div class={'c' * length}>" for length in lengths) + "<p class=a>" + "<p class=b>"
+    page = (
+        "".join(f"<div class={'c' * length}>" for length in lengths) + "<p class=a>" + "<p class=b>"
+    )
     assert 0 < len(common_outline([page])) <= MAX_NAME

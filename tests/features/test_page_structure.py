@@ -1,4 +1,6 @@
-"""Pages of one template have the same structure, whatever they say and however many rows their lists have."""
+"""Pages of one template have the same structure, whatever they say and however many rows their
+lists have.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,19 @@ from reference import html as reference
 from reference.signed import fingerprint_of
 
 PAGES = st.lists(
-    st.sampled_from(["<p>", "</p>", "<div class=a>", "<div class='b c'>", "</div>", "<a href=x>", "<br>", "<li>", "x"]),
+    st.sampled_from(
+        [
+            "<p>",
+            "</p>",
+            "<div class=a>",
+            "<div class='b c'>",
+            "</div>",
+            "<a href=x>",
+            "<br>",
+            "<li>",
+            "x",
+        ]
+    ),
     max_size=30,
 ).map("".join)
 
@@ -29,7 +43,10 @@ def sets_of(*pages: str | None, ngram: int = 3) -> list[frozenset[int]]:
 
 def results_page(num_results: int) -> str:
     rows = (
-        f"<li class='result row-{i}' id=r{i}><a class=title href=/{i}>Title {i}</a><span class=price>{i}</span></li>"
+        (
+            f"<li class='result row-{i}' id=r{i}><a class=title href=/{i}>Title {i}</a><span "
+            f"class=price>{i}</span></li>"
+        )
         for i in range(num_results)
     )
     return f"<html><body><ul class=results>{''.join(rows)}</ul><p class=end></body></html>"
@@ -41,7 +58,9 @@ def test_ten_results_and_a_hundred_look_alike():
 
 
 def test_what_a_page_says_does_not_matter():
-    left, right = sets_of("<p class=a>one<b>two</b>", "<p class=a>drei <b title=vier>fünf</b><!-- <i> -->")
+    left, right = sets_of(
+        "<p class=a>one<b>two</b>", "<p class=a>drei <b title=vier>fünf</b><!-- <i> -->"
+    )
     assert len(left) == 1
     assert left != right  # the name of an attribute is structure
     assert left == sets_of("<p\n class='a'>drei <b>fünf</b><!-- <i> -->")[0]
@@ -53,9 +72,13 @@ def test_shingles_are_the_ngrams_of_start_tags(pages, ngram):
     shingles = shingle_pages(pa.array(pages, pa.string()), ngram)
     ngrams = []
     for index, page in enumerate(pages):
-        tokens = [reference.token_of(tag) for tag in reference.tags_of(page.encode()) if not tag.is_end]
+        tokens = [
+            reference.token_of(tag) for tag in reference.tags_of(page.encode()) if not tag.is_end
+        ]
         size = min(ngram, len(tokens))
-        expected = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] if tokens else []
+        expected = (
+            [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] if tokens else []
+        )
         assert shingles.offsets[index + 1] - shingles.offsets[index] == len(expected)
         ngrams += expected
     pairs = set(zip(map(int, shingles.hashes), ngrams, strict=True))
@@ -65,7 +88,10 @@ def test_shingles_are_the_ngrams_of_start_tags(pages, ngram):
 @given(st.lists(PAGES, min_size=2, max_size=6))
 def test_content_is_equal_where_the_start_tags_are(pages):
     content = shingle_pages(pa.array(pages, pa.string()), 3).content
-    tags = [[reference.token_of(tag) for tag in reference.tags_of(page.encode()) if not tag.is_end] for page in pages]
+    tags = [
+        [reference.token_of(tag) for tag in reference.tags_of(page.encode()) if not tag.is_end]
+        for page in pages
+    ]
     for i, left in enumerate(tags):
         for j, right in enumerate(tags):
             assert (left == right) == bool((content[i] == content[j]).all())
@@ -102,8 +128,8 @@ def test_an_element_weighs_decay_to_the_power_of_its_depth():
 #   ul        2       0.2025          0.2025
 #   li, li    3       0.091125 each   0.18225
 #
-# The hashes, FNV-1a mixed as shingles are, begin with the hexadecimal digits b, 0, 1, a, e in this order: bits 1011,
-# 0000, 0001, 1010, 1110. So the first four sums are
+# The hashes, FNV-1a mixed as shingles are, begin with the hexadecimal digits b, 0, 1, a, e in this
+# order: bits 1011, 0000, 0001, 1010, 1110. So the first four sums are
 #    1 - 0.45 - 0.45 + 0.2025 + 0.18225 =  0.48475
 #   -1 - 0.45 - 0.45 - 0.2025 + 0.18225 = -1.92025
 #    1 - 0.45 - 0.45 + 0.2025 + 0.18225 =  0.48475
@@ -132,7 +158,10 @@ def test_the_weights_of_a_tag_add_up_to_those_worked_by_hand():
 
 def test_the_simhash_of_weighed_tags_is_that_of_the_votes_worked_by_hand():
     votes = [
-        sum(weight if LIST_HASHES[name] >> (63 - bit) & 1 else -weight for name, weight in LIST_WEIGHTS.items())
+        sum(
+            weight if LIST_HASHES[name] >> (63 - bit) & 1 else -weight
+            for name, weight in LIST_WEIGHTS.items()
+        )
         for bit in range(64)
     ]
     assert votes[:4] == pytest.approx([0.48475, -1.92025, 0.48475, 0.61525])
@@ -146,7 +175,9 @@ def test_the_simhash_of_weighed_tags_is_that_of_the_votes_worked_by_hand():
 
 def test_a_path_is_known_by_all_tags_on_it():
     page = "<div><p>a</p></div><p>b</p><div><p>c</p></div>"
-    html, head, body, div, inner, outer, again, inner_again = weigh_tags(pa.array([page]), 0.45, paths=True).hashes
+    html, head, body, div, inner, outer, again, inner_again = weigh_tags(
+        pa.array([page]), 0.45, paths=True
+    ).hashes
     assert (div, inner) == (again, inner_again)
     assert len({html, head, body, div, inner, outer}) == 6
 

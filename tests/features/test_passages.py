@@ -69,7 +69,10 @@ def test_texts_without_tokens_share_nothing():
 def test_tokens_of_one_character_are_shared_only_together():
     half = [TokenSpan(0, 1, "1"), TokenSpan(0, 1, "2"), TokenSpan(2, 3, "x")]
     one = [TokenSpan(0, 1, "1"), TokenSpan(2, 3, "x")]
-    assert mark_passages("½ x", half, "1 x", one, 1)[0] == [Passage(0, 2, False), Passage(2, 3, True)]
+    assert mark_passages("½ x", half, "1 x", one, 1)[0] == [
+        Passage(0, 2, False),
+        Passage(2, 3, True),
+    ]
 
 
 def test_a_token_without_width_is_compared_but_not_shown():
@@ -87,7 +90,10 @@ TEXTS = st.text(st.sampled_from("abc .,"), max_size=30)
 @given(TEXTS, TEXTS, st.integers(1, 4))
 def test_passages_cover_the_text_by_turns_and_agree_with_a_plain_search(left, right, ngram):
     for text, other, found in zip(
-        (left, right), (right, left), mark_passages(left, locate(left), right, locate(right), ngram), strict=True
+        (left, right),
+        (right, left),
+        mark_passages(left, locate(left), right, locate(right), ngram),
+        strict=True,
     ):
         limits = [0, *(passage.end for passage in found)]
         assert [passage.start for passage in found] == limits[:-1]
@@ -95,7 +101,9 @@ def test_passages_cover_the_text_by_turns_and_agree_with_a_plain_search(left, ri
         assert all(before.shared != after.shared for before, after in itertools.pairwise(found))
         tokens, others = ([span.token for span in locate(one)] for one in (text, other))
         for index, span in enumerate(locate(text)):
-            shown = next(passage.shared for passage in found if passage.start <= span.start < passage.end)
+            shown = next(
+                passage.shared for passage in found if passage.start <= span.start < passage.end
+            )
             assert shown == is_covered(tokens, others, index, ngram)
 
 

@@ -31,7 +31,8 @@ XIAOMING = "小明硕士毕业于中国科学院计算所，后在日本京都�
 def records(name):
     """Return the records of a small set that is in the repository."""
     return [
-        json.loads(line) for line in gzip.decompress((TESTS / "data" / f"{name}.jsonl.gz").read_bytes()).splitlines()
+        json.loads(line)
+        for line in gzip.decompress((TESTS / "data" / f"{name}.jsonl.gz").read_bytes()).splitlines()
     ]
 
 
@@ -39,7 +40,8 @@ def words(text, **settings):
     return "/".join(segmenter_of(Jieba(**settings))(normalise(text, Shingling())))
 
 
-# Golden: the examples of jieba's README and of its test/test_userdict.py, version 0.42.1, punctuation left out.
+# Golden: the examples of jieba's README and of its test/test_userdict.py, version 0.42.1,
+# punctuation left out.
 @pytest.mark.parametrize(
     ("text", "settings", "expected"),
     [
@@ -52,7 +54,11 @@ def words(text, **settings):
             {"mode": "search"},
             "小明/硕士/毕业/于/中国/科学/学院/科学院/中国科学院/计算/计算所/后/在/日本/京都/大学/日本京都大学/深造",
         ),
-        ("李小福是创新办主任也是云计算方面的专家", {}, "李小福/是/创新/办/主任/也/是/云/计算/方面/的/专家"),
+        (
+            "李小福是创新办主任也是云计算方面的专家",
+            {},
+            "李小福/是/创新/办/主任/也/是/云/计算/方面/的/专家",
+        ),
         (
             "李小福是创新办主任也是云计算方面的专家",
             {"words": ("创新办", "云计算")},
@@ -89,12 +95,24 @@ def test_full_mode_lists_characters_that_no_dictionary_knows():
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
 def test_a_user_dictionary_has_words_with_frequency_and_tag_if_you_like(tmp_path, start, ending):
     file = tmp_path / "words.txt"
-    lines = ["云计算 5", "李小福 2 nr", "", "创新办 3 i", "easy_install 3 eng", "韩玉赏鉴\tnz", "台中", "  "]
+    lines = [
+        "云计算 5",
+        "李小福 2 nr",
+        "",
+        "创新办 3 i",
+        "easy_install 3 eng",
+        "韩玉赏鉴\tnz",
+        "台中",
+        "  ",
+    ]
     file.write_bytes(start + ending.join(lines).encode())
     text = "李小福是创新办主任也是云计算方面的专家；「台中」正確；韩玉赏鉴"
     expected = "李小福/是/创新办/主任/也/是/云计算/方面/的/专家/台中/正確/韩玉赏鉴"
     assert words(text, user_dict=str(file)) == expected
-    assert words(text, user_dict=str(file), parts_of_speech=("nr", "nz", "i")) == "李小福/创新办/韩玉赏鉴"
+    assert (
+        words(text, user_dict=str(file), parts_of_speech=("nr", "nz", "i"))
+        == "李小福/创新办/韩玉赏鉴"
+    )
 
 
 def test_a_user_dictionary_changes_the_part_of_speech_of_a_known_word(tmp_path):
@@ -117,7 +135,16 @@ def test_a_changed_file_is_read_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ["云计算 5 n 3", "云计算 n 5", "云计算 0", "云计算 -1", "云计算 5.5", "云计算 99999999999", "云计算 5 名词"]
+    "line",
+    [
+        "云计算 5 n 3",
+        "云计算 n 5",
+        "云计算 0",
+        "云计算 -1",
+        "云计算 5.5",
+        "云计算 99999999999",
+        "云计算 5 名词",
+    ],
 )
 def test_a_line_that_does_not_parse_is_named_with_file_and_number(tmp_path, line):
     file = tmp_path / "words.txt"
@@ -137,7 +164,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path, parameter):
     with pytest.raises(InputError, match=f"Cannot read {parameter}"):
         describe_segmenter(Jieba(**{parameter: str(tmp_path)}))
     file.write_bytes("石墨烯\n".encode() + "北京".encode("gb18030"))
-    with pytest.raises(InputError, match=rf"Line 2 of {parameter} .* is not UTF-8: got the byte 0xb1.*iconv"):
+    with pytest.raises(
+        InputError, match=rf"Line 2 of {parameter} .* is not UTF-8: got the byte 0xb1.*iconv"
+    ):
         segmenter_of(Jieba(**{parameter: str(file)}))
 
 
@@ -150,7 +179,9 @@ def test_stop_words_are_left_out_after_the_same_normalisation(tmp_path):
 
 
 def test_parts_of_speech_are_kept_by_their_first_letters():
-    assert words(XIAOMING, parts_of_speech=("n",)) == "小明/硕士/毕业/中国科学院/计算所/日本京都大学"
+    assert (
+        words(XIAOMING, parts_of_speech=("n",)) == "小明/硕士/毕业/中国科学院/计算所/日本京都大学"
+    )
     assert words(XIAOMING, parts_of_speech=("nr", "v")) == "小明/深造"
     assert words("你好", parts_of_speech=("zzz",)) == ""
 
@@ -159,7 +190,9 @@ def test_traditional_text_folded_to_simplified_gives_the_same_words():
     simplified, traditional = "我来到北京清华大学学习计算机网络", "我來到北京清華大學學習計算機網絡"
     plain = Shingling(tokens="jieba")
     folding = Shingling(tokens="jieba", fold_chinese=True)
-    assert cutter_of(plain)(normalise(traditional, plain)) != cutter_of(plain)(normalise(simplified, plain))
+    assert cutter_of(plain)(normalise(traditional, plain)) != cutter_of(plain)(
+        normalise(simplified, plain)
+    )
     expected = ["我", "来到", "北京", "清华大学", "学习", "计算机网络"]
     for text in (simplified, traditional):
         assert cutter_of(folding)(normalise(text, folding)) == expected
@@ -205,14 +238,17 @@ def test_suggested_frequencies_are_those_of_jieba(jieba):
     theirs = jieba.Tokenizer()
     for word in added:
         theirs.add_word(word)
-    text = "李小福是创新办主任也是云计算方面的专家什么是八一双鹿石墨烯台中正确小明毕业于中国科学院计算所后在日本"
+    text = "李小福是创新办主任也是云计算方面的专家什么是八一双鹿石墨烯台中正确小明毕业于中国科学院计算所后在日本"  # noqa: E501
     assert segmenter_of(Jieba(words=tuple(added)))(text) == theirs.lcut(text)
 
 
 def test_a_missing_package_is_answered_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "rjieba", None)
     for ask in (segmenter_of, describe_segmenter):
-        with pytest.raises(MissingExtraError, match=r'rjieba, which is not installed. .*pip install "neardup\[zh\]"'):
+        with pytest.raises(
+            MissingExtraError,
+            match=r'rjieba, which is not installed. .*pip install "neardup\[zh\]"',
+        ):
             ask(Jieba())
 
 
@@ -220,7 +256,9 @@ def test_a_segmenter_describes_all_that_decides_its_words(tmp_path):
     file = tmp_path / "words.txt"
     file.write_bytes(b"")
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    described = describe_segmenter(Jieba(mode="search", hmm=False, user_dict=str(file), words=("石墨烯",)))
+    described = describe_segmenter(
+        Jieba(mode="search", hmm=False, user_dict=str(file), words=("石墨烯",))
+    )
     assert described.pop("version")[0].isdigit()
     assert described == {
         "package": "rjieba",
@@ -236,10 +274,26 @@ def test_a_segmenter_describes_all_that_decides_its_words(tmp_path):
 @pytest.mark.timing
 @pytest.mark.parametrize(
     "text",
-    ["中" * 400_000, "䶵" * 400_000, "1." * 400_000, "a" * 400_000, "\u200d" * 400_000, "清华大学的" * 200_000],
-    ids=["one character", "an unknown one", "numbers", "letters", "format characters", "3 MB without punctuation"],
+    [
+        "中" * 400_000,
+        "䶵" * 400_000,
+        "1." * 400_000,
+        "a" * 400_000,
+        "\u200d" * 400_000,
+        "清华大学的" * 200_000,
+    ],
+    ids=[
+        "one character",
+        "an unknown one",
+        "numbers",
+        "letters",
+        "format characters",
+        "3 MB without punctuation",
+    ],
 )
-@pytest.mark.parametrize("settings", [{}, {"mode": "full"}, {"mode": "search"}, {"parts_of_speech": ("n",)}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"mode": "full"}, {"mode": "search"}, {"parts_of_speech": ("n",)}], ids=str
+)
 def test_time_is_bounded_whatever_the_text(text, settings):
     cut = segmenter_of(Jieba(**settings))
     cut(text[:1000])
@@ -257,7 +311,12 @@ def test_time_is_bounded_whatever_the_text(text, settings):
 def test_a_long_text_is_cut_where_no_word_is():
     sentence = "我来到北京清华大学，"
     text = sentence * (3 * MAX_PIECE // len(sentence))
-    for settings in (Jieba(), Jieba(mode="full"), Jieba(mode="search"), Jieba(parts_of_speech=("n", "v"))):
+    for settings in (
+        Jieba(),
+        Jieba(mode="full"),
+        Jieba(mode="search"),
+        Jieba(parts_of_speech=("n", "v")),
+    ):
         cut = segmenter_of(settings)
         assert cut(text) == cut(sentence) * (3 * MAX_PIECE // len(sentence))
 

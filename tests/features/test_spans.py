@@ -24,7 +24,8 @@ TEXTS = st.text(
         st.sampled_from("漢語の東京タワーｶﾞﾊﾟか\u3099ไทยกำນຳမြန်မာ"),
         st.sampled_from("İŉﬁﷺ½´¨Å\u0301\u0316\u0334\u0345क़क\u093cকো\u1100\u1161\u11a8ㅋㅠ각"),
         st.sampled_from("\u00ad\u200b\u200d\ufeff\ufe0f\u3000\u00a0\u2028\0"),
-        # The tables may know more characters than this Python; documents have no halves of surrogate pairs.
+        # The tables may know more characters than this Python; documents have no halves of
+        # surrogate pairs.
         st.characters(exclude_categories=["Cn", "Cs"]),
     ),
     max_size=12,
@@ -70,7 +71,11 @@ def test_without_normalisation_a_token_is_its_range_less_transparent_characters(
         assert reference_tokens.without_transparent(text[span.start : span.end]) == span.token
 
 
-@given(st.lists(st.one_of(TEXTS, st.text(max_size=40)), min_size=1, max_size=40), st.booleans(), st.booleans())
+@given(
+    st.lists(st.one_of(TEXTS, st.text(max_size=40)), min_size=1, max_size=40),
+    st.booleans(),
+    st.booleans(),
+)
 def test_the_ranges_of_words_without_objects_are_those_of_the_spans(pieces, nfkc, case_fold):
     text, shingling = " ".join(pieces) * 8, Shingling(nfkc=nfkc, case_fold=case_fold)
     spans = [[span.start, span.end] for span in token_spans(text, shingling)]

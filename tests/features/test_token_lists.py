@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from neardup.features.segmenters import list_strings
 
 LISTS = pa.large_list(pa.large_string())
-STRINGS = st.one_of(st.text(max_size=20), st.text("ab\x80\u4e00", max_size=30), st.none(), st.sampled_from(["", "\0"]))
+STRINGS = st.one_of(
+    st.text(max_size=20),
+    st.text("ab\x80\u4e00", max_size=30),
+    st.none(),
+    st.sampled_from(["", "\0"]),
+)
 
 
 @given(st.lists(st.one_of(st.none(), st.lists(STRINGS, max_size=5)), max_size=5))
@@ -33,7 +38,14 @@ def test_strings_of_every_length_are_cut_where_they_end(size):
 
 
 def test_tuples_sets_and_arrays_are_lists_too():
-    rows = [("a", "b"), {"c"}, frozenset("d"), np.array(["e", "f"]), np.array([], object), {"g", None} - {"g"}]
+    rows = [
+        ("a", "b"),
+        {"c"},
+        frozenset("d"),
+        np.array(["e", "f"]),
+        np.array([], object),
+        {"g", None} - {"g"},
+    ]
     assert list_strings(rows).to_pylist() == [["a", "b"], ["c"], ["d"], ["e", "f"], [], [None]]
 
 

@@ -49,14 +49,20 @@ def may_map_alone(table: UnicodeTables, text: str) -> bool:
     return not falls and not any(entry & tables.COMPOSE for entry in entries)
 
 
-# The characters on which the tables and the running Python may be compared. Unicode's stability policy fixes the
-# normalisation of assigned characters only; the tables are older than some Pythons and newer than others.
-ASSIGNED = [character for character in map(chr, range(0x110000)) if unicodedata.category(character) != "Cn"]
-# What a newer Python has and the tables have not: there a letter or mark is a SEPARATOR that maps to itself.
+# The characters on which the tables and the running Python may be compared. Unicode's stability
+# policy fixes the normalisation of assigned characters only; the tables are older than some Pythons
+# and newer than others.
+ASSIGNED = [
+    character for character in map(chr, range(0x110000)) if unicodedata.category(character) != "Cn"
+]
+# What a newer Python has and the tables have not: there a letter or mark is a SEPARATOR that maps
+# to itself.
 ENTRIES = tables.load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
 SEPARATORS = (ENTRIES >> tables.CLASS_SHIFT & tables.CLASS_MASK == tables.SEPARATOR).tolist()
 UNASSIGNED_IN_TABLES = frozenset(
-    character for character in ASSIGNED if SEPARATORS[ord(character)] and unicodedata.category(character)[0] in "LMN"
+    character
+    for character in ASSIGNED
+    if SEPARATORS[ord(character)] and unicodedata.category(character)[0] in "LMN"
 )
 KNOWN = [character for character in ASSIGNED if character not in UNASSIGNED_IN_TABLES]
 DEFAULT = load_tables(nfkc=True, case_fold=True, fold_chinese=False)
@@ -75,7 +81,9 @@ def test_every_character_without_flag_becomes_what_unicodedata_says(options):
     table = load_tables(**options)
     for character in KNOWN:
         if may_map_alone(table, character):
-            assert map_alone(table, character) == reference.normalise(character, **options), hex(ord(character))
+            assert map_alone(table, character) == reference.normalise(character, **options), hex(
+                ord(character)
+            )
 
 
 def test_every_flagged_character_also_has_its_own_normal_form():
@@ -103,7 +111,9 @@ def test_ranks_have_the_order_of_the_combining_classes():
     for mark in KNOWN:
         if unicodedata.combining(mark) and unicodedata.normalize("NFKC", mark) == mark:
             assert entry_of(table, ord(mark)) >> tables.RANK_SHIFT > 0
-    ranks = [entry_of(table, ord(mark)) >> tables.RANK_SHIFT for mark in "\u0334\u093c\u0316\u0300\u0345"]
+    ranks = [
+        entry_of(table, ord(mark)) >> tables.RANK_SHIFT for mark in "\u0334\u093c\u0316\u0300\u0345"
+    ]
     assert ranks == sorted(ranks)
     assert len(set(ranks)) == len(ranks)
 
@@ -147,7 +157,9 @@ MARKS = [character for character in KNOWN if unicodedata.combining(character)]
 EXPANDING = [c for c in KNOWN if entry_of(DEFAULT, ord(c)) & tables.EXPAND]
 UNFLAGGED_MARKS = [mark for mark in MARKS if not entry_of(DEFAULT, ord(mark)) & tables.COMPOSE]
 COMPOSITE = [c for c in KNOWN if unicodedata.decomposition(c) and not 0xAC00 <= ord(c) < 0xD7A4]
-FAVOURITES = list("İıßẞΣσςﬁﬀŉǰΐΰÅÅKｶﾊﾞﾟがか\u3099\u309a각가\u1100\u1161\u11a8ㅏᅠ´¨¸¯ͺ΄ำຳ\u0345\u0344\u0f73ﷺ़क़")
+FAVOURITES = list(
+    "İıßẞΣσςﬁﬀŉǰΐΰÅÅKｶﾊﾞﾟがか\u3099\u309a각가\u1100\u1161\u11a8ㅏᅠ´¨¸¯ͺ΄ำຳ\u0345\u0344\u0f73ﷺ़क़"
+)
 INTERESTING = st.one_of(
     st.sampled_from(FAVOURITES),
     st.sampled_from(UNFLAGGED_MARKS),
@@ -179,7 +191,9 @@ def test_case_folding_alone_is_always_the_sum_of_its_characters(text, fold_chine
 
 @pytest.mark.slow
 def test_every_unflagged_expansion_keeps_its_form_beside_every_mark():
-    """The one place where the proof needs more than the quick check: an expansion that ends in a mark."""
+    """The one place where the proof needs more than the quick check: an expansion that ends in a
+    mark.
+    """
     ends_in_mark = [c for c in EXPANDING if entry_of(DEFAULT, ord(c)) >> tables.RANK_SHIFT]
     assert len(ends_in_mark) > 50
     for character, mark in itertools.product(ends_in_mark, MARKS):
@@ -192,7 +206,9 @@ def test_traditional_characters_become_simplified_ones_in_expansions_too():
     table = load_tables(nfkc=True, case_fold=True, fold_chinese=True)
     assert map_alone(table, "漢語ABC㈲㋿") == "汉语abc(有)令和"
     assert map_alone(DEFAULT, "漢語") == "漢語"
-    inside = [c for c in EXPANDING if set(map_alone(DEFAULT, c)) & set(reference.simplified_characters())]
+    inside = [
+        c for c in EXPANDING if set(map_alone(DEFAULT, c)) & set(reference.simplified_characters())
+    ]
     assert inside
     for character in inside:
         assert map_alone(table, character) == reference.normalise(character, True, True, True)

@@ -22,12 +22,16 @@ def z_of(values: np.ndarray, expected: float, variance: float) -> float:
 
 
 def assert_spread(values: np.ndarray, variance: float) -> None:
-    """The sample variance of n nearly normal values is itself nearly normal, with deviation sqrt(2 / (n - 1))."""
+    """The sample variance of n nearly normal values is itself nearly normal, with deviation sqrt(2
+    / (n - 1)).
+    """
     assert abs(np.var(values, ddof=1) / variance - 1) < 5 * math.sqrt(2 / (len(values) - 1))
 
 
 def two_sets(size: int, jaccard: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the hashes and offsets of two sets of `size` elements, and their similarity, near to the one asked for."""
+    """Return the hashes and offsets of two sets of `size` elements, and their similarity, near to
+    the one asked for.
+    """
     shared = round(2 * size * jaccard / (1 + jaccard))
     hashes = np.random.default_rng(size).integers(0, 2**64, 2 * size - shared, dtype=np.uint64)
     both = np.concatenate([hashes[:size], hashes[size - shared :]])
@@ -40,7 +44,9 @@ def check_estimators(size: int, jaccard: float, num_seeds: int, num_hashes: int)
     estimates, sizes = np.empty(num_seeds), np.empty(num_seeds)
     packed = {one: np.empty(num_seeds) for one in bits}
     for seed in range(num_seeds):
-        both = Signatures(sign_hashes(hashes, offsets, num_hashes, seed), {"num_hashes": num_hashes})
+        both = Signatures(
+            sign_hashes(hashes, offsets, num_hashes, seed), {"num_hashes": num_hashes}
+        )
         left, right = both[0], both[1]
         estimates[seed] = left.similarity(right)[0]
         sizes[seed] = left.cardinality()[0]
@@ -60,19 +66,27 @@ def check_estimators(size: int, jaccard: float, num_seeds: int, num_hashes: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "jaccard"), [(10, 0.2), (10, 0.8), (100, 0.5), (100, 0.9), (1000, 0.2), (1000, 0.8)])
+@pytest.mark.parametrize(
+    ("size", "jaccard"), [(10, 0.2), (10, 0.8), (100, 0.5), (100, 0.9), (1000, 0.2), (1000, 0.8)]
+)
 def test_estimates_are_unbiased_and_spread_as_theory_says(size, jaccard):
     check_estimators(size, jaccard, NUM_SEEDS, NUM_HASHES)
 
 
 @pytest.mark.parametrize("size", [20, 100, 500])
 def test_no_pair_of_sets_is_estimated_with_a_bias_of_its_own(size):
-    """Permutations that are not random enough favour some elements, others in each pair: a mean over pairs hides it."""
+    """Permutations that are not random enough favour some elements, others in each pair: a mean
+    over pairs hides it.
+    """
     num_pairs = 30
     pairs = np.random.default_rng(size).integers(0, 2**64, (num_pairs, size), dtype=np.uint64)
     shared = size * 9 // 10
-    hashes = np.concatenate([pairs, pairs[:, :shared]], axis=1).ravel()  # of each pair one set holds the other
-    offsets = np.concatenate([np.arange(num_pairs)[:, None] * (size + shared) + [0, size], [[len(hashes)] * 2]]).ravel()
+    hashes = np.concatenate(
+        [pairs, pairs[:, :shared]], axis=1
+    ).ravel()  # of each pair one set holds the other
+    offsets = np.concatenate(
+        [np.arange(num_pairs)[:, None] * (size + shared) + [0, size], [[len(hashes)] * 2]]
+    ).ravel()
     agree = np.zeros(num_pairs)
     for seed in range(NUM_SEEDS):
         values = sign_hashes(hashes, offsets[:-1], NUM_HASHES, seed)
@@ -112,7 +126,8 @@ def test_weighted_estimates_are_unbiased_and_spread_as_theory_says(size, scale):
 def test_weights_of_one_measure_the_jaccard_similarity_of_the_sets():
     left, right = ({f"w{number}": 1.0 for number in range(start, start + 60)} for start in (0, 20))
     estimate = (
-        signature_of(left, method=MinHash(num_hashes=4096)) == signature_of(right, method=MinHash(num_hashes=4096))
+        signature_of(left, method=MinHash(num_hashes=4096))
+        == signature_of(right, method=MinHash(num_hashes=4096))
     ).mean()
     assert abs(estimate - 0.5) < 5 * math.sqrt(0.25 / 4096)
 

@@ -1,4 +1,6 @@
-"""The computation of a MinHash signature and the blocks of two fingerprints, as they are explained."""
+"""The computation of a MinHash signature and the blocks of two fingerprints, as they are
+explained.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_each_hash_of_a_signature_is_the_value_of_its_shingle_alone(method):
     found = neardup.explain(LEFT, method=method)
     hashes, num_hashes = np.array(found.hashes, np.uint64), len(found.signature)
     for number, (shingle, value) in enumerate(zip(found.minima, found.signature, strict=True)):
-        alone = sign(hashes[shingle : shingle + 1], np.array([0, 1]), num_hashes, method.seed)[0, number]
+        alone = sign(hashes[shingle : shingle + 1], np.array([0, 1]), num_hashes, method.seed)[
+            0, number
+        ]
         assert alone == value
 
 
@@ -65,7 +69,10 @@ def test_an_explanation_is_shown_as_lines():
     shingles, keys = (part.splitlines() for part in str(found).split("\n\n"))
     assert shingles[0].split() == ["shingle", "count", "minima", "hash"]
     assert shingles[1].split() == ["a", "2", str(found.minima.count(0)), f"{found.hashes[0]:016x}"]
-    assert [row.split() for row in keys] == [["band", "key"], *([str(i + 1), f"{found.keys[i]:016x}"] for i in (0, 1))]
+    assert [row.split() for row in keys] == [
+        ["band", "key"],
+        *([str(i + 1), f"{found.keys[i]:016x}"] for i in (0, 1)),
+    ]
     found = neardup.explain("a b a", method=neardup.SimHash(bits=32))
     assert str(found).splitlines()[1].split() == ["a", "2", "2", f"{found.hashes[0]:08x}"]
     assert str(found).endswith(f"fingerprint {found.fingerprint:08x}")
@@ -76,7 +83,12 @@ def test_an_explanation_is_shown_as_lines():
     [
         ("", MinHash(), "There are no features", InputError),
         (b"a", MinHash(), "Decode bytes first", InputError),
-        ("a", MinHash(similarity="containment"), "Explain the text with similarity='jaccard'", SettingError),
+        (
+            "a",
+            MinHash(similarity="containment"),
+            "Explain the text with similarity='jaccard'",
+            SettingError,
+        ),
         ("<p>a", "structure", "boost_rare=True", SettingError),
         ("<p>a", MinHash(tokens="tags"), "Tags of a page have no words to show", SettingError),
     ],
@@ -89,7 +101,9 @@ def test_a_text_without_a_signature_is_refused(text, method, said, error):
 
 def test_idf_belongs_to_simhash():
     with pytest.raises(SettingError, match="idf weighs the features of SimHash"):
-        neardup.explain("a", method="minhash", idf=neardup.IdfTable.from_counts({"a": 1}, num_documents=2))
+        neardup.explain(
+            "a", method="minhash", idf=neardup.IdfTable.from_counts({"a": 1}, num_documents=2)
+        )
 
 
 # The command
@@ -119,8 +133,12 @@ def test_the_command_prints_shingles_bands_and_the_curve():
             assert row[side] == str(one.minima.count(index))
     equal = sum(x == y for x, y in zip(left.signature, right.signature, strict=True))
     assert f"{equal} of 60 are equal" in said
-    bands = re.findall(r"^ +\d+  ([.=]{5}) +([0-9a-f]{16})  ([0-9a-f]{16})(  equal)?$", said, re.MULTILINE)
-    assert [(int(x, 16), int(y, 16)) for _, x, y, _ in bands] == list(zip(left.keys, right.keys, strict=True))
+    bands = re.findall(
+        r"^ +\d+  ([.=]{5}) +([0-9a-f]{16})  ([0-9a-f]{16})(  equal)?$", said, re.MULTILINE
+    )
+    assert [(int(x, 16), int(y, 16)) for _, x, y, _ in bands] == list(
+        zip(left.keys, right.keys, strict=True)
+    )
     assert all((hashes == "=====") == bool(same) for hashes, _, _, same in bands)
     assert "".join(hashes for hashes, *_ in bands).count("=") == equal
     assert f"(1 - 0.5714^5)^12 = {100 * result.measures.candidate_probability:.1f} %" in said
@@ -131,7 +149,10 @@ def test_shingles_that_noise_weighs_are_refused_with_the_option_that_leaves_weig
     arguments = ["compare", "a.txt", "a.txt", "--noise", "15%", "--lang", "en", "--explain"]
     refused = CliRunner().invoke(cli, arguments)
     assert refused.exit_code == 2
-    assert "got --boost-rare, which --noise may set. Explain the text with --no-boost-rare." in refused.output
+    assert (
+        "got --boost-rare, which --noise may set. Explain the text with --no-boost-rare."
+        in refused.output
+    )
     assert CliRunner().invoke(cli, [*arguments, "--no-boost-rare"]).exit_code == 0
 
 
@@ -142,7 +163,9 @@ def test_json_has_the_explanations_of_both():
 
 
 @pytest.mark.parametrize("bits", [32, 64, 128, 256])
-@pytest.mark.parametrize(("distance", "num_blocks"), [(0, None), (3, None), (3, 6), (16, None), (16, 20)])
+@pytest.mark.parametrize(
+    ("distance", "num_blocks"), [(0, None), (3, None), (3, 6), (16, None), (16, 20)]
+)
 def test_the_blocks_that_are_printed_make_the_fingerprints(bits, distance, num_blocks):
     if distance == 0 and bits > 64:
         distance = 1
@@ -150,12 +173,16 @@ def test_the_blocks_that_are_printed_make_the_fingerprints(bits, distance, num_b
     options += ["--num-blocks", str(num_blocks)] if num_blocks else []
     said = printed("--method", "simhash", *options)
     result = neardup.compare(LEFT, RIGHT, method=neardup.SimHash(bits=bits)).measures
-    blocks = re.findall(r"^ +\d+ +(\d+)-(\d+)  ([01a-f2-9]+) +([01a-f2-9]+) +(\d+|equal)$", said, re.MULTILINE)
+    blocks = re.findall(
+        r"^ +\d+ +(\d+)-(\d+)  ([01a-f2-9]+) +([01a-f2-9]+) +(\d+|equal)$", said, re.MULTILINE
+    )
     assert len(blocks) == (num_blocks or distance + 1)
     found = [0, 0]
     for high, low, *sides, _ in blocks:
         base = 16 if int(high) - int(low) >= 64 else 2
-        found = [value | int(side, base) << int(low) for value, side in zip(found, sides, strict=True)]
+        found = [
+            value | int(side, base) << int(low) for value, side in zip(found, sides, strict=True)
+        ]
     assert found == list(result.fingerprints)
     assert sum(int(count) for *_, count in blocks if count != "equal") == result.distance
     equal = sum(count == "equal" for *_, count in blocks)

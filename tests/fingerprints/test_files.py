@@ -1,4 +1,6 @@
-"""Files of fingerprints: what is written is read again, and pairs among them are those among their texts."""
+"""Files of fingerprints: what is written is read again, and pairs among them are those among their
+texts.
+"""
 
 from __future__ import annotations
 
@@ -30,21 +32,39 @@ from reference.signed import fingerprint_of
 SHINGLES = neardup.SimHash(tokens="tags", ngram=3, weights="one")
 
 BITS = (32, 64, 128, 256)
-SHORT_AND_ALIKE = ["a b c d e f", "a b c d e g", "a b c d e f", "", "x y z u v w", None, "a b c d e f g"]
+SHORT_AND_ALIKE = [
+    "a b c d e f",
+    "a b c d e g",
+    "a b c d e f",
+    "",
+    "x y z u v w",
+    None,
+    "a b c d e f g",
+]
 
 
 def words_of(values: list[int], bits: int) -> np.ndarray:
-    return np.array(hamming.to_words(values, bits), np.uint64).reshape(len(values), (bits + 63) // 64)
+    return np.array(hamming.to_words(values, bits), np.uint64).reshape(
+        len(values), (bits + 63) // 64
+    )
 
 
 def integers(fingerprints: np.ndarray) -> list[int]:
-    return [sum(word << 64 * place for place, word in enumerate(row)) for row in fingerprints.tolist()]
+    return [
+        sum(word << 64 * place for place, word in enumerate(row)) for row in fingerprints.tolist()
+    ]
 
 
-def fingerprints_of(values: list[int | None], scheme: dict, ids: list | None = None) -> Fingerprints:
+def fingerprints_of(
+    values: list[int | None], scheme: dict, ids: list | None = None
+) -> Fingerprints:
     """Return fingerprints given as integers; a None is a document without features."""
     words = words_of([value or 0 for value in values], scheme["bits"])
-    names = pa.array([str(i) for i in range(len(values))], pa.string()) if ids is None else pa.array(ids)
+    names = (
+        pa.array([str(i) for i in range(len(values))], pa.string())
+        if ids is None
+        else pa.array(ids)
+    )
     return Fingerprints(words, scheme, names, np.array([value is None for value in values], bool))
 
 
@@ -56,7 +76,9 @@ def fingerprint_table(values: list[int | None], scheme: dict, ids: list | None =
 SCHEME = {"name": "simhash", "version": 1, "bits": 64}
 
 VALUES = st.sampled_from(BITS).flatmap(
-    lambda bits: st.tuples(st.just(bits), st.lists(st.one_of(st.none(), st.integers(0, 2**bits - 1)), max_size=20))
+    lambda bits: st.tuples(
+        st.just(bits), st.lists(st.one_of(st.none(), st.integers(0, 2**bits - 1)), max_size=20)
+    )
 )
 
 
@@ -69,8 +91,12 @@ def test_the_bytes_read_as_the_digits_of_the_integer(case):
     table.validate(full=True)
     expected = [None if value is None else value.to_bytes(bits // 8, "big") for value in values]
     assert table["fingerprint"].to_pylist() == expected
-    assert table["hex"].to_pylist() == [None if value is None else f"{value:0{bits // 4}x}" for value in values]
-    assert fingerprints_of(values, {**SCHEME, "bits": bits}).to_integers() == [value or 0 for value in values]
+    assert table["hex"].to_pylist() == [
+        None if value is None else f"{value:0{bits // 4}x}" for value in values
+    ]
+    assert fingerprints_of(values, {**SCHEME, "bits": bits}).to_integers() == [
+        value or 0 for value in values
+    ]
 
 
 @given(VALUES, st.integers(0, 5), st.integers(0, 5))
@@ -93,11 +119,15 @@ def test_distances_are_those_of_the_integers_row_by_row_or_one_with_many(case, o
         assert fingerprints[row].distance(fingerprints).tolist() == expected
         assert fingerprints.distance(fingerprints[row]).tolist() == expected
         empty = fingerprints.empty | fingerprints.empty[row]
-        shares = [0.0 if none else 1 - distance / bits for none, distance in zip(empty, expected, strict=True)]
+        shares = [
+            0.0 if none else 1 - distance / bits
+            for none, distance in zip(empty, expected, strict=True)
+        ]
         assert fingerprints[row].similarity(fingerprints).tolist() == shares
     if other[0] != bits:
         with pytest.raises(
-            neardup.errors.SchemeError, match=f"the first has bits={bits}; the second has bits={other[0]}"
+            neardup.errors.SchemeError,
+            match=f"the first has bits={bits}; the second has bits={other[0]}",
         ):
             fingerprints.similarity(fingerprints_of([0], {**SCHEME, "bits": other[0]}))
 
@@ -125,7 +155,10 @@ def test_a_column_of_uint64_without_metadata_has_an_unknown_scheme():
     found = Fingerprints.from_table(table)
     assert found.to_integers() == [2**64 - 1, 0, 5]
     assert found.ids.to_pylist() == ["0", "1", "2"]
-    assert (found.scheme, found.empty.tolist()) == ({"name": "unknown", "bits": 64}, [False, True, False])
+    assert (found.scheme, found.empty.tolist()) == (
+        {"name": "unknown", "bits": 64},
+        [False, True, False],
+    )
 
 
 def test_ids_are_strings_or_integers():
@@ -149,7 +182,13 @@ def test_ids_of_any_number_of_rows_have_room_for_more_than_2_gib(tmp_path: Path)
     opened = Fingerprints.open(path)
     chosen = opened[[2, 0]]
     numbered = Fingerprints(signed.values, signed.scheme)
-    for found in (signed, opened, chosen, numbered, Fingerprints.from_table(table_with(path, "id"))):
+    for found in (
+        signed,
+        opened,
+        chosen,
+        numbered,
+        Fingerprints.from_table(table_with(path, "id")),
+    ):
         assert found.ids.type == pa.large_string()
     assert opened.ids.to_pylist() == ["a", "b", "c"]
     assert FingerprintFile(str(path)).ids(np.array([1, 2])).type == pa.large_string()
@@ -159,18 +198,32 @@ def table_with(path: Path, *columns: str) -> pa.Table:
     """Return a file of fingerprints with columns as strings of 32-bit offsets."""
     table = pq.read_table(path)
     for name in columns:
-        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
+        table = table.set_column(
+            table.schema.get_field_index(name), name, table[name].cast(pa.string())
+        )
     return table
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"id": ["a"]}, r"fp\.parquet has no column 'fingerprint' of 4, 8, 16, 32 bytes .* it has id \(string\)"),
+        (
+            {"id": ["a"]},
+            (
+                r"fp\.parquet has no column 'fingerprint' of 4, 8, 16, 32 bytes .* it has id "
+                r"\(string\)"
+            ),
+        ),
         ({"fingerprint": ["ab"]}, r"it has fingerprint \(string\)\. Create one with neardup.sign"),
-        ({"fingerprint": pa.array([b"abc"], pa.binary(3))}, r"fingerprint \(fixed_size_binary\[3\]\)"),
+        (
+            {"fingerprint": pa.array([b"abc"], pa.binary(3))},
+            r"fingerprint \(fixed_size_binary\[3\]\)",
+        ),
         ({"fingerprint": pa.array([1], pa.int64())}, r"fingerprint \(int64\)"),
-        ({"id": pa.array([None], pa.string()), "fingerprint": pa.array([1], pa.uint64())}, "a null in the column 'id'"),
+        (
+            {"id": pa.array([None], pa.string()), "fingerprint": pa.array([1], pa.uint64())},
+            "a null in the column 'id'",
+        ),
     ],
 )
 def test_a_file_without_such_a_column_is_refused_with_what_it_has(tmp_path, columns, said):
@@ -208,7 +261,10 @@ def saved(kind: type, path: Path) -> Any:
         neardup.LSHIndex: lambda: kind(bands),
     }.get(kind, kind)()
     for first in (0, 20):
-        ids, values = [f"é{first + i}" for i in range(20)], chance.integers(0, 2**32, (20, 8), np.uint32)
+        ids, values = (
+            [f"é{first + i}" for i in range(20)],
+            chance.integers(0, 2**32, (20, 8), np.uint32),
+        )
         if kind is neardup.HammingIndex:
             index.add_many(ids, values[:, 0].astype(np.uint64) << np.uint64(7))
         else:
@@ -219,7 +275,10 @@ def saved(kind: type, path: Path) -> Any:
 
 def contents(kind: type, path: Path) -> Any:
     index = kind.open(path)
-    rows = [[column if column is None else column.tolist() for column in columns] for columns in index._store.batches()]
+    rows = [
+        [column if column is None else column.tolist() for column in columns]
+        for columns in index._store.batches()
+    ]
     return rows, index.scheme, index._settings()
 
 
@@ -235,7 +294,9 @@ def test_a_byte_of_an_index_that_changed_is_noticed_or_changes_nothing(
     path = tmp_path / "index.parquet"
     expected, data = saved(kind, path), path.read_bytes()
     chance = random.Random(5)
-    for position in range(len(data)) if num_bytes is None else chance.sample(range(len(data)), num_bytes):
+    for position in (
+        range(len(data)) if num_bytes is None else chance.sample(range(len(data)), num_bytes)
+    ):
         damaged = bytearray(data)
         damaged[position] ^= chance.randrange(1, 256)
         path.write_bytes(damaged)
@@ -248,14 +309,20 @@ def test_damage_to_a_saved_index_names_the_file_and_what_to_do(tmp_path: Path) -
     saved(neardup.LSHIndex, path)
     data = path.read_bytes()
     path.write_bytes(data.replace(b"num_hashes", b"num_hasher"))
-    with pytest.raises(neardup.InputError, match=r"index\.parquet cannot be read .* damaged\. Restore .* backup"):
+    with pytest.raises(
+        neardup.InputError, match=r"index\.parquet cannot be read .* damaged\. Restore .* backup"
+    ):
         neardup.LSHIndex.open(path)
 
 
-@pytest.mark.parametrize("written", [b"{half", b"\xff", b"[]", b"{}", b'{"name": "simhash", "bits": 128}'])
+@pytest.mark.parametrize(
+    "written", [b"{half", b"\xff", b"[]", b"{}", b'{"name": "simhash", "bits": 128}']
+)
 def test_a_scheme_of_other_fingerprints_is_refused_by_name(written):
     table = fingerprint_table([1], SCHEME).replace_schema_metadata({SCHEME_KEY: written})
-    with pytest.raises(neardup.InputError, match=r"metadata of source is not that of fingerprints of 64 bits: got "):
+    with pytest.raises(
+        neardup.InputError, match=r"metadata of source is not that of fingerprints of 64 bits: got "
+    ):
         neardup.find_pairs(table, method=neardup.SimHash())
 
 
@@ -275,22 +342,31 @@ def test_each_fingerprint_is_that_of_its_text_alone(method):
     alone = method
     if method.weights == "tfidf":
         alone = replace(method, idf=neardup.document_frequencies(SHORT_AND_ALIKE, method=method))
-    for text, value, empty in zip(SHORT_AND_ALIKE, found.to_integers(), found.empty.tolist(), strict=True):
+    for text, value, empty in zip(
+        SHORT_AND_ALIKE, found.to_integers(), found.empty.tolist(), strict=True
+    ):
         assert empty is not bool(text)
         assert value == (fingerprint_of(text, method=alone) if text else 0)
     assert found.ids.to_pylist() == [str(i) for i in range(len(SHORT_AND_ALIKE))]
 
 
-FORMS = {"tokens": [["a", "b", "b"], [], None, ["c", ""]], "weighted": [{"a": 2.5, "b": -1.0}, {}, None, {"c": 1.0}]}
+FORMS = {
+    "tokens": [["a", "b", "b"], [], None, ["c", ""]],
+    "weighted": [{"a": 2.5, "b": -1.0}, {}, None, {"c": 1.0}],
+}
 
 
-@pytest.mark.parametrize("method", [METHODS[name] for name in ("native", "32 bits", "256 bits of shingles", "mfonda")])
+@pytest.mark.parametrize(
+    "method", [METHODS[name] for name in ("native", "32 bits", "256 bits of shingles", "mfonda")]
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_tokens_have_the_fingerprints_that_simhash_gives_them(method, form):
     rows = FORMS[form]
     found = neardup.sign(rows, method=method)
     for row, value, empty in zip(rows, found.to_integers(), found.empty.tolist(), strict=True):
-        features = list(row.items()) if isinstance(row, dict) else [token for token in row or [] if token]
+        features = (
+            list(row.items()) if isinstance(row, dict) else [token for token in row or [] if token]
+        )
         assert empty is not bool(features)
         assert value == (fingerprint_of(features, method=method) if features else 0)
     assert found.scheme["features"] == {"tokens": "given", "version": 2}
@@ -335,7 +411,9 @@ def test_an_output_file_holds_what_is_returned_otherwise(tmp_path, method):
         neardup.sign(SHORT_AND_ALIKE, method=method, output=path)
     for rows in (["one"], [["one"], ["two"]]):
         assert len(neardup.sign(rows, method=method, output=path, overwrite=True)) == len(rows)
-    with pytest.raises(neardup.errors.OutputError, match=r"signed\.txt must end in one of \.parquet"):
+    with pytest.raises(
+        neardup.errors.OutputError, match=r"signed\.txt must end in one of \.parquet"
+    ):
         neardup.sign(SHORT_AND_ALIKE, method=method, output=tmp_path / "signed.txt")
 
 
@@ -364,7 +442,9 @@ def test_many_small_files_are_one_batch(tmp_path):
     """A batch each would be a row group each in the file that is written."""
     for number in range(30):
         (tmp_path / f"{number:02}.html").write_text(f"<ul>{'<li>' * number}</ul>")
-    found = neardup.sign([str(tmp_path)], method=SHINGLES, output=tmp_path.parent / "many.parquet", overwrite=True)
+    found = neardup.sign(
+        [str(tmp_path)], method=SHINGLES, output=tmp_path.parent / "many.parquet", overwrite=True
+    )
     assert pq.ParquetFile(tmp_path.parent / "many.parquet").num_row_groups == 1
     alone = [neardup.sign([str(file)], method=SHINGLES) for file in sorted(tmp_path.iterdir())]
     assert found.to_integers() == [one.to_integers()[0] for one in alone]
@@ -388,7 +468,9 @@ def distances(table: pa.Table) -> list[tuple]:
 @given(VALUES, st.integers(0, 16), st.integers(0, 20))
 def test_pairs_are_those_of_brute_force_in_any_number_of_files(tmp_path, case, max_distance, cut):
     bits, values = case
-    near = [value if value is None else value % 2**12 for value in values]  # a dozen bits, so that there are pairs
+    near = [
+        value if value is None else value % 2**12 for value in values
+    ]  # a dozen bits, so that there are pairs
     table = fingerprint_table(near, {**SCHEME, "bits": bits})
     pq.write_table(table[:cut], tmp_path / "0.parquet")
     pq.write_table(table[cut:], tmp_path / "1.parquet")
@@ -398,7 +480,11 @@ def test_pairs_are_those_of_brute_force_in_any_number_of_files(tmp_path, case, m
         for left, right, bits_between in hamming.pairs([near[i] for i in places], max_distance)
     ]
     method = neardup.SimHash(max_distance=max_distance)  # the file says how many bits there are
-    for source in ([tmp_path / "0.parquet", tmp_path / "1.parquet"], str(tmp_path / "*.parquet"), table):
+    for source in (
+        [tmp_path / "0.parquet", tmp_path / "1.parquet"],
+        str(tmp_path / "*.parquet"),
+        table,
+    ):
         found = neardup.find_pairs(source, method=method)
         assert distances(found.pairs) == expected
         assert found.pairs.schema.names == ["left_id", "right_id", "distance"]
@@ -425,7 +511,9 @@ def test_ids_of_a_file_are_looked_up_beside_empty_rows_and_across_row_groups(tmp
     table = pa.table({"id": list("abcdefgh"), "fingerprint": pa.array(values, pa.uint64())})
     pq.write_table(table, tmp_path / "one.parquet", row_group_size=3)
     pq.write_table(table.select(["fingerprint"]), tmp_path / "two.parquet", row_group_size=3)
-    found = neardup.find_pairs([tmp_path / "one.parquet", tmp_path / "two.parquet"], method=neardup.SimHash())
+    found = neardup.find_pairs(
+        [tmp_path / "one.parquet", tmp_path / "two.parquet"], method=neardup.SimHash()
+    )
     sevens = ["b", "e", "h", "1", "4", "7"]
     expected = {*itertools.combinations(sevens, 2), ("d", "3"), ("g", "6")}
     assert {(left, right) for left, right, bits in distances(found.pairs) if bits == 0} == expected
@@ -436,14 +524,17 @@ def test_a_file_with_a_null_id_is_refused_before_its_fingerprints_are_compared(t
     table = pa.table({"id": ["a", None, "c"], "fingerprint": pa.array([1, 1, 9], pa.uint64())})
     pq.write_table(table, tmp_path / "fp.parquet")
     with pytest.raises(
-        neardup.errors.ColumnError, match=r"fp.parquet has a null in the column 'id'\. Give every row an id"
+        neardup.errors.ColumnError,
+        match=r"fp.parquet has a null in the column 'id'\. Give every row an id",
     ):
         neardup.find_pairs(tmp_path / "fp.parquet", method=neardup.SimHash())
 
 
 @pytest.mark.parametrize("ids", [[30, 20, 10], ["c", "b", "a"]], ids=["integers", "strings"])
 def test_pairs_name_the_ids_of_the_file_as_text(ids):
-    found = neardup.find_pairs(fingerprint_table([1, 0, 3], SCHEME, ids), method=neardup.SimHash(max_distance=1))
+    found = neardup.find_pairs(
+        fingerprint_table([1, 0, 3], SCHEME, ids), method=neardup.SimHash(max_distance=1)
+    )
     assert distances(found.pairs) == [(str(ids[0]), str(ids[1]), 1), (str(ids[0]), str(ids[2]), 1)]
 
 
@@ -470,16 +561,24 @@ def test_fingerprints_of_two_schemes_are_refused_naming_both(tmp_path):
 
 def test_tables_of_two_corpora_make_two_schemes(tmp_path):
     for name, texts in (("a", ["one two", "three"]), ("b", ["one two", "four"])):
-        neardup.sign(texts, method=neardup.SimHash(weights="tfidf"), output=tmp_path / f"{name}.parquet")
+        neardup.sign(
+            texts, method=neardup.SimHash(weights="tfidf"), output=tmp_path / f"{name}.parquet"
+        )
     with pytest.raises(neardup.errors.SchemeError, match="idf="):
-        neardup.find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"], method=neardup.SimHash())
+        neardup.find_pairs(
+            [tmp_path / "a.parquet", tmp_path / "b.parquet"], method=neardup.SimHash()
+        )
 
 
 def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
     neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
     (tmp_path / "in.jsonl").write_text('{"text": "one"}\n')
-    with pytest.raises(neardup.InputError, match=r"others are texts: .*in\.jsonl has no fingerprints"):
-        neardup.find_pairs([tmp_path / "fp.parquet", tmp_path / "in.jsonl"], method=neardup.SimHash())
+    with pytest.raises(
+        neardup.InputError, match=r"others are texts: .*in\.jsonl has no fingerprints"
+    ):
+        neardup.find_pairs(
+            [tmp_path / "fp.parquet", tmp_path / "in.jsonl"], method=neardup.SimHash()
+        )
 
 
 @pytest.mark.parametrize(
@@ -491,7 +590,9 @@ def test_texts_among_fingerprints_are_refused_by_name(tmp_path):
     ],
 )
 def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
-    with pytest.raises(neardup.SettingError, match=f"are compared by Hamming distance only: {said}"):
+    with pytest.raises(
+        neardup.SettingError, match=f"are compared by Hamming distance only: {said}"
+    ):
         neardup.find_pairs(fingerprint_table([1], SCHEME), method=method)
 
 
@@ -505,10 +606,14 @@ def test_what_fingerprints_cannot_tell_is_refused(tmp_path, method, said):
 )
 def test_settings_that_the_fingerprints_were_not_made_with_are_refused(settings, said):
     with pytest.raises(neardup.errors.SchemeError, match=said):
-        neardup.find_pairs(neardup.sign(["a b", "a b c"], method="simhash"), method=neardup.SimHash(**settings))
+        neardup.find_pairs(
+            neardup.sign(["a b", "a b c"], method="simhash"), method=neardup.SimHash(**settings)
+        )
 
 
-@pytest.mark.parametrize("settings", [{"weights": "one"}, {"weights": "tfidf"}, {"scheme": "mfonda"}, {"bits": 32}])
+@pytest.mark.parametrize(
+    "settings", [{"weights": "one"}, {"weights": "tfidf"}, {"scheme": "mfonda"}, {"bits": 32}]
+)
 def test_the_settings_that_made_fingerprints_find_their_pairs(settings):
     method = neardup.SimHash(max_distance=16, **settings)
     signed = neardup.sign(["one two three four", "one two three four"], method=method)
@@ -517,13 +622,17 @@ def test_the_settings_that_made_fingerprints_find_their_pairs(settings):
 
 
 def test_a_folder_of_fingerprints_is_found_too(tmp_path):
-    neardup.sign(["one two three", "one two three"], method="simhash", output=tmp_path / "fp.parquet")
+    neardup.sign(
+        ["one two three", "one two three"], method="simhash", output=tmp_path / "fp.parquet"
+    )
     assert neardup.find_pairs(tmp_path, method=neardup.SimHash()).pairs.num_rows == 1
 
 
 def test_a_distance_that_fingerprints_of_a_file_are_too_short_for_is_refused_with_its_bits():
     table = fingerprint_table([1, 2], {**SCHEME, "bits": 32})
-    with pytest.raises(neardup.SettingError, match="above max_distance=3 and at most bits=32: got 40"):
+    with pytest.raises(
+        neardup.SettingError, match="above max_distance=3 and at most bits=32: got 40"
+    ):
         neardup.find_pairs(table, method=neardup.SimHash(num_blocks=40))
 
 
@@ -552,10 +661,14 @@ def test_signed_documents_are_pickled(tmp_path, method):
 
 def test_a_file_of_fingerprints_is_not_read_as_texts(tmp_path: Path):
     neardup.sign(["one two three"], method="simhash", output=tmp_path / "fp.parquet")
-    with pytest.raises(neardup.errors.ColumnError, match=r"is a table of fingerprints.*neardup find-pairs"):
+    with pytest.raises(
+        neardup.errors.ColumnError, match=r"is a table of fingerprints.*neardup find-pairs"
+    ):
         neardup.dedup(tmp_path / "fp.parquet", method=neardup.SimHash())
     neardup.sign(["one two three"], method="minhash", output=tmp_path / "signed.parquet")
     with pytest.raises(neardup.errors.ColumnError, match=r"is a table of signatures.* LSHIndex"):
         neardup.dedup(tmp_path / "signed.parquet")
-    with pytest.raises(neardup.errors.InputError, match=r"are fingerprints, without texts\. Find the pairs"):
+    with pytest.raises(
+        neardup.errors.InputError, match=r"are fingerprints, without texts\. Find the pairs"
+    ):
         neardup.dedup(neardup.sign(["one two three"], method="simhash"))

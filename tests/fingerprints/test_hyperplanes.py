@@ -1,4 +1,6 @@
-"""The hyperplanes of a seed and the sides of vectors: equal to a naive twin, and as random as theory demands."""
+"""The hyperplanes of a seed and the sides of vectors: equal to a naive twin, and as random as
+theory demands.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from neardup.methods.registry import method_of
 
 def sides_by_hand(vectors, num_bands, num_bits, seed):
     """Return the sides, one product after the other, each sum in the order of the components."""
-    planes = np.concatenate([block.T for block in draw_planes(num_bands * num_bits, vectors.shape[1], seed)])
+    planes = np.concatenate(
+        [block.T for block in draw_planes(num_bands * num_bits, vectors.shape[1], seed)]
+    )
     rows = []
     for direction in to_directions(vectors):
         sides = []
@@ -25,7 +29,12 @@ def sides_by_hand(vectors, num_bands, num_bits, seed):
             for component, value in zip(direction, plane, strict=True):
                 total = np.float32(total + np.float32(component * value))
             sides.append(int(total >= 0))
-        rows.append([sum(sides[i + bit] << bit for bit in range(num_bits)) for i in range(0, len(sides), num_bits)])
+        rows.append(
+            [
+                sum(sides[i + bit] << bit for bit in range(num_bits))
+                for i in range(0, len(sides), num_bits)
+            ]
+        )
     return rows
 
 
@@ -33,10 +42,14 @@ def vectors_of(count, dimensions, seed=5):
     return np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32)
 
 
-@pytest.mark.parametrize(("num_bands", "num_bits"), [(1, 1), (3, 31), (13, 5), (64, 1), (2, 32 - 1)])
+@pytest.mark.parametrize(
+    ("num_bands", "num_bits"), [(1, 1), (3, 31), (13, 5), (64, 1), (2, 32 - 1)]
+)
 def test_sides_are_those_of_the_naive_twin(num_bands, num_bits):
     vectors = vectors_of(9, 6)
-    assert find_sides(vectors, num_bands, num_bits, 3).tolist() == sides_by_hand(vectors, num_bands, num_bits, 3)
+    assert find_sides(vectors, num_bands, num_bits, 3).tolist() == sides_by_hand(
+        vectors, num_bands, num_bits, 3
+    )
 
 
 @given(st.integers(1, 40), st.floats(-10, 10))
@@ -114,6 +127,7 @@ def test_cosines_are_those_of_the_naive_twin(dimensions, seed):
         a, b = vectors[left[pair]].tolist(), vectors[right[pair]].tolist()
         product = math.fsum(x * y for x, y in zip(a, b, strict=True))
         expected = product / math.sqrt(math.fsum(x * x for x in a) * math.fsum(y * y for y in b))
-        # A sum of n products of rounding error 2^-53 each is off by less than n 2^-52 of the sum of their amounts.
+        # A sum of n products of rounding error 2^-53 each is off by less than n 2^-52 of the sum of
+        # their amounts.
         assert abs(cosines[pair] - expected) < 8 * dimensions * 2.0**-52
     assert cosines[2:].tolist() == [0.0, 0.0]

@@ -1,4 +1,6 @@
-"""MinHash signatures as a library: what is signed, what estimates say on average, what is refused."""
+"""MinHash signatures as a library: what is signed, what estimates say on average, what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,20 @@ def test_a_set_of_tokens_has_the_signature_of_the_reference(sets):
     drawn = draw_permutations(8, 1)
     factors, multipliers = drawn.factors.tolist(), drawn.multipliers[:8].tolist()
     hashes = [[hash_string(token.encode()) for token in one or [] if token] for one in sets]
-    assert rows_of(small(sets or [[]])) == [reference.sign(one, factors, multipliers) for one in hashes or [[]]]
+    assert rows_of(small(sets or [[]])) == [
+        reference.sign(one, factors, multipliers) for one in hashes or [[]]
+    ]
 
 
 @given(SETS, st.integers(0, 3), st.integers(0, 3))
 def test_every_arrow_layout_of_the_same_sets_is_signed_alike(sets, start, chunk):
     expected = rows_of(small(pa.array(sets, pa.list_(pa.string()))))
-    for strings in (pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())):
+    for strings in (
+        pa.string(),
+        pa.large_string(),
+        pa.binary(),
+        pa.dictionary(pa.int32(), pa.string()),
+    ):
         assert rows_of(small(pa.array(sets, pa.list_(strings)))) == expected
         assert rows_of(small(pa.array(sets, pa.large_list(strings)))) == expected
     assert rows_of(small(pa.array(sets, pa.list_view(pa.string())))) == expected
@@ -97,12 +106,16 @@ def test_one_text_or_set_is_signed_as_a_row_of_a_column():
 
     assert equal(*(sign(one, method=method).values for one in ("a b c", ["a b c"])))
     assert equal(sign([("a", "b")]).values, sign({"a", "b"}).values, sign([["b", "a", "b"]]).values)
-    assert equal(sign([{"a": 2}]).values, sign({"a": 2}).values, sign([[("a", 1), ("a", 1.0)]]).values)
+    assert equal(
+        sign([{"a": 2}]).values, sign({"a": 2}).values, sign([[("a", 1), ("a", 1.0)]]).values
+    )
     for nothing in ([[]], "", {}):
         assert sign(nothing).values.tolist() == [[2**32 - 1] * 128]
 
 
-WEIGHTED = st.lists(st.dictionaries(TOKENS.filter(bool), st.floats(0.001, 1000), max_size=5), max_size=5)
+WEIGHTED = st.lists(
+    st.dictionaries(TOKENS.filter(bool), st.floats(0.001, 1000), max_size=5), max_size=5
+)
 
 
 @given(WEIGHTED)
@@ -114,18 +127,25 @@ def test_every_form_of_weighted_sets_is_signed_alike(sets):
     assert rows_of(small(pa.array(pairs, pa.map_(pa.string(), pa.float64())))) == expected
     structs = pa.list_(pa.struct([("feature", pa.string()), ("weight", pa.float64())]))
     assert rows_of(small(pa.array([None, *pairs], structs)[1:])) == expected
-    halves = [[(feature, weight / 2) for feature, weight in one] * 2 + [("", 1.0), ("zero", 0)] for one in pairs]
+    halves = [
+        [(feature, weight / 2) for feature, weight in one] * 2 + [("", 1.0), ("zero", 0)]
+        for one in pairs
+    ]
     assert rows_of(small(halves)) == expected
 
 
 # Comparing, merging, counting.
-@given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=5), st.integers(1, 16))
+@given(
+    st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=5), st.integers(1, 16)
+)
 def test_estimates_are_the_share_of_equal_places_row_by_row_or_one_with_many(sets, bits):
     signatures = sign([[str(one) for one in row] for row in sets], method=MinHash(num_hashes=20))
     rows = rows_of(signatures)
     for first in range(len(sets)):
         expected = [
-            sum(a == b for a, b in zip(rows[first], row, strict=True)) / 20 if sets[first] and other else 0.0
+            sum(a == b for a, b in zip(rows[first], row, strict=True)) / 20
+            if sets[first] and other
+            else 0.0
             for row, other in zip(rows, sets, strict=True)
         ]
         assert signatures[first].similarity(signatures).tolist() == expected
@@ -134,7 +154,11 @@ def test_estimates_are_the_share_of_equal_places_row_by_row_or_one_with_many(set
         estimates = packed[first].similarity(packed)
         assert estimates.tolist() == packed.similarity(packed[first]).tolist()
         for equal, estimate in zip(expected, estimates.tolist(), strict=True):
-            assert (estimate == equal) if equal in (0.0, 1.0) and bits == 16 else estimate >= equal - 2.0**-bits / 0.5
+            assert (
+                (estimate == equal)
+                if equal in (0.0, 1.0) and bits == 16
+                else estimate >= equal - 2.0**-bits / 0.5
+            )
     assert signatures.similarity(signatures).tolist() == [float(bool(row)) for row in sets]
 
 
@@ -162,11 +186,15 @@ def test_packed_bits_are_those_of_the_mixed_hashes(num_hashes, bits):
 
 @given(SETS.filter(bool), st.data())
 def test_a_merged_signature_is_that_of_the_union(sets, data):
-    others = data.draw(st.lists(st.lists(TOKENS, max_size=4), min_size=len(sets), max_size=len(sets)))
+    others = data.draw(
+        st.lists(st.lists(TOKENS, max_size=4), min_size=len(sets), max_size=len(sets))
+    )
     unions = [[*(one or []), *other] for one, other in zip(sets, others, strict=True)]
     left, right = small([["a"], *sets]), small([["a"], *others])
     assert rows_of(left.merge(right)) == rows_of(small([["a"], *unions]))
-    assert rows_of(left.union()) == rows_of(small([["a", *(token for one in sets for token in one or [])]]))
+    assert rows_of(left.union()) == rows_of(
+        small([["a", *(token for one in sets for token in one or [])]])
+    )
 
 
 def test_counts_of_nothing():
@@ -182,7 +210,9 @@ def test_rows_are_taken_as_of_an_array():
     signatures = small([["a"], ["b"], ["c"]])
     values = rows_of(signatures)
     for some in (signatures, signatures.pack(16)):
-        assert [len(some[rows]) for rows in (0, -1, slice(1, 3), [0, 2], np.array([True, False, True]))] == [
+        assert [
+            len(some[rows]) for rows in (0, -1, slice(1, 3), [0, 2], np.array([True, False, True]))
+        ] == [
             1,
             1,
             2,
@@ -211,7 +241,10 @@ def test_a_file_gives_back_what_was_saved(tmp_path, sets, bits):
     else:
         packed = signatures.pack(bits)
         packed.save(path, ids, overwrite=True)
-        for read in (PackedSignatures.open(path), PackedSignatures.from_table(packed.to_table(ids))):
+        for read in (
+            PackedSignatures.open(path),
+            PackedSignatures.from_table(packed.to_table(ids)),
+        ):
             assert (read.values == packed.values).all()
             assert (read.empty == packed.empty).all()
             assert read.scheme == packed.scheme
@@ -237,15 +270,26 @@ def test_a_column_of_signatures_is_little_endian_bytes():
             "the first has num_hashes=8; the second has num_hashes=16",
         ),
         (lambda: small([["a"]], seed=2), "the first has seed=1; the second has seed=2"),
-        (lambda: small(["a"]), r"the first has features=.*'given'.*; the second has features=.*'words'"),
-        (lambda: small([{"a": 1.0}]), "the first has name='minhash'; the second has name='weighted-minhash'"),
-        (lambda: Signatures(np.zeros((1, 9), np.uint32), small([["a"]]).scheme), "the second has num_hashes=9"),
+        (
+            lambda: small(["a"]),
+            r"the first has features=.*'given'.*; the second has features=.*'words'",
+        ),
+        (
+            lambda: small([{"a": 1.0}]),
+            "the first has name='minhash'; the second has name='weighted-minhash'",
+        ),
+        (
+            lambda: Signatures(np.zeros((1, 9), np.uint32), small([["a"]]).scheme),
+            "the second has num_hashes=9",
+        ),
     ],
 )
 def test_signatures_of_another_scheme_seed_or_length_are_refused_with_both_named(other, said):
     signatures = small([["a"]])
     for refused in (signatures.similarity, signatures.merge):
-        with pytest.raises(SchemeError, match=rf"Signatures of different schemes cannot be compared: .*{said}"):
+        with pytest.raises(
+            SchemeError, match=rf"Signatures of different schemes cannot be compared: .*{said}"
+        ):
             refused(other())
 
 
@@ -258,26 +302,33 @@ def test_packed_signatures_of_other_bits_are_refused():
 def test_weighted_signatures_are_neither_merged_nor_counted():
     weighted = small([{"a": 1.0}])
     for refused in (lambda: weighted.merge(weighted), weighted.union, weighted.cardinality):
-        with pytest.raises(SchemeError, match=r"weighted sets cannot be (merged|counted).*Sign the tokens without"):
+        with pytest.raises(
+            SchemeError, match=r"weighted sets cannot be (merged|counted).*Sign the tokens without"
+        ):
             refused()
 
 
 def test_rows_that_do_not_pair_are_refused():
     signatures = small([["a"], ["b"], ["c"]])
-    with pytest.raises(InputError, match=r"row by row, or one row with many: got 3 rows and 2\. Pass equal numbers"):
+    with pytest.raises(
+        InputError, match=r"row by row, or one row with many: got 3 rows and 2\. Pass equal numbers"
+    ):
         signatures.similarity(signatures[:2])
 
 
 @pytest.mark.parametrize("bits", [0, 17, 1.0, True, None])
 def test_bits_outside_their_limits_are_refused(bits):
-    with pytest.raises(SettingError, match=r"bits must be a whole number of 1 or more and at most 16: got"):
+    with pytest.raises(
+        SettingError, match=r"bits must be a whole number of 1 or more and at most 16: got"
+    ):
         small([["a"]]).pack(bits)
 
 
 @pytest.mark.parametrize("num_hashes", [0, -1, 65_537, 1.0, True])
 def test_lengths_outside_their_limits_are_refused(num_hashes):
     with pytest.raises(
-        SettingError, match=r"num_hashes must be a whole number of 1 or more and at most 65536 or None: got"
+        SettingError,
+        match=r"num_hashes must be a whole number of 1 or more and at most 65536 or None: got",
     ):
         sign(["a"], method=MinHash(num_hashes=num_hashes))
     with pytest.raises(SettingError, match="threads must be"):
@@ -298,13 +349,19 @@ def test_lengths_outside_their_limits_are_refused(num_hashes):
         ([[("a", "b")]], "Row 0 cannot be signed.*pairs of a string and a finite number"),
         (["\ud800"], "Row 0 cannot be signed"),
         (pa.array([1]), "contains texts, lists of strings.*: got int64"),
-        (pa.array([[1]]), "contains texts, lists of strings.*: got list<item: int64>|got list<element: int64>"),
+        (
+            pa.array([[1]]),
+            "contains texts, lists of strings.*: got list<item: int64>|got list<element: int64>",
+        ),
         (pa.table({"a": ["x"]}), "No column of text in source"),
         (pa.array([b"ok", b"\xff"]), "The text in row 1 is not UTF-8"),
         ([{"a": 1.0}, {}, {"b": -1.0}], "from 1e-100 to 1e.100: got -1.0 for 'b' in row 2"),
         ([{"a": float("inf")}], "got inf for 'a' in row 0"),
         ([{"a": 1e-200}], "got 1e-200 for 'a'"),
-        (pa.array([[("a", None)]], pa.map_(pa.string(), pa.float32())), "got None for 'a' in row 0"),
+        (
+            pa.array([[("a", None)]], pa.map_(pa.string(), pa.float32())),
+            "got None for 'a' in row 0",
+        ),
     ],
 )
 def test_a_column_of_anything_else_is_refused_with_the_row(column, said):
@@ -330,40 +387,67 @@ def test_one_thing_that_cannot_be_signed_is_refused():
 
 def test_files_of_anything_else_are_refused(tmp_path):
     signatures, path = small([["a"], ["b"]]), tmp_path / "s.parquet"
-    with pytest.raises(InputError, match=r"s\.parquet cannot be read as Parquet.*Pass a file of signatures"):
+    with pytest.raises(
+        InputError, match=r"s\.parquet cannot be read as Parquet.*Pass a file of signatures"
+    ):
         Signatures.open(path)
     signatures.save(path)
-    with pytest.raises(OutputError, match=r"s\.parquet already exists\. Use another file, or pass overwrite=True"):
+    with pytest.raises(
+        OutputError, match=r"s\.parquet already exists\. Use another file, or pass overwrite=True"
+    ):
         signatures.save(path)
     with pytest.raises(OutputError, match="Create the folder, or use another one"):
         signatures.save(tmp_path / "nowhere" / "s.parquet")
     with pytest.raises(InputError, match=r"There are 2 signatures: got 1 ids"):
         signatures.save(path, ["a"], overwrite=True)
-    with pytest.raises(InputError, match=r"is not that of packed signatures of 32 bytes: got .*PackedSignatures\.open"):
+    with pytest.raises(
+        InputError,
+        match=r"is not that of packed signatures of 32 bytes: got .*PackedSignatures\.open",
+    ):
         PackedSignatures.open(path)
     signatures.pack(4).save(path, overwrite=True)
     with pytest.raises(InputError, match=r"is not that of signatures of 4 bytes: got"):
         Signatures.open(path)
-    for scheme in (None, {b"neardup.scheme": b"{half"}, {b"neardup.scheme": b"[]"}, {b"neardup.scheme": b"{}"}):
-        with pytest.raises(InputError, match="The scheme in the metadata of the table is not that of signatures"):
+    for scheme in (
+        None,
+        {b"neardup.scheme": b"{half"},
+        {b"neardup.scheme": b"[]"},
+        {b"neardup.scheme": b"{}"},
+    ):
+        with pytest.raises(
+            InputError, match="The scheme in the metadata of the table is not that of signatures"
+        ):
             Signatures.from_table(signatures.to_table().replace_schema_metadata(scheme))
-    with pytest.raises(ColumnError, match=r"the table has no column 'signature' .*: it has id \(string\)"):
+    with pytest.raises(
+        ColumnError, match=r"the table has no column 'signature' .*: it has id \(string\)"
+    ):
         Signatures.from_table(pa.table({"id": ["a"]}))
     assert sorted(tmp_path.iterdir()) == [path]
 
 
 def column_of(limits: list[int], offsets: list[int], element: pa.DataType) -> pa.Array:
-    """Return a column of lists as a stranger's file may hold it: Arrow looks at the ends of the offsets only."""
-    count, (list_limits, string_offsets) = len(offsets) - 1, (np.array(one, np.int32) for one in (limits, offsets))
-    strings = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(string_offsets), pa.py_buffer(b"abbccc")])
+    """Return a column of lists as a stranger's file may hold it: Arrow looks at the ends of the
+    offsets only.
+    """
+    count, (list_limits, string_offsets) = (
+        len(offsets) - 1,
+        (np.array(one, np.int32) for one in (limits, offsets)),
+    )
+    strings = pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(string_offsets), pa.py_buffer(b"abbccc")]
+    )
     values = strings
     if element != pa.string():
-        values = pa.Array.from_buffers(element, count, [None], children=[strings, pa.array([1.0] * count)])
+        values = pa.Array.from_buffers(
+            element, count, [None], children=[strings, pa.array([1.0] * count)]
+        )
     kind, buffers = pa.list_(element), [None, pa.py_buffer(list_limits)]
     return pa.Array.from_buffers(kind, len(limits) - 1, buffers, children=[values])
 
 
-@pytest.mark.parametrize("element", [pa.string(), pa.struct([("feature", pa.string()), ("weight", pa.float64())])])
+@pytest.mark.parametrize(
+    "element", [pa.string(), pa.struct([("feature", pa.string()), ("weight", pa.float64())])]
+)
 @pytest.mark.parametrize(
     ("limits", "offsets", "said"),
     [
@@ -384,7 +468,10 @@ def test_columns_that_point_outside_of_their_memory_are_refused(limits, offsets,
 # Values that must not change: they are in files. The first are those of the plain twin.
 def test_the_scheme_of_today_gives_these_values():
     assert rows_of(sign([["a", "b", "c"]], method=MinHash(num_hashes=4))) == GOLDEN_TOKENS
-    assert rows_of(sign([{"a": 1.0, "b": 2.5, "c": 0.1}], method=MinHash(num_hashes=4))) == GOLDEN_WEIGHTED
+    assert (
+        rows_of(sign([{"a": 1.0, "b": 2.5, "c": 0.1}], method=MinHash(num_hashes=4)))
+        == GOLDEN_WEIGHTED
+    )
     assert small([["a"]]).scheme == {
         "name": "minhash",
         "version": 2,

@@ -1,4 +1,6 @@
-"""SimHash of texts: the examples of the literature, other programs' values, keywords, and what must not matter."""
+"""SimHash of texts: the examples of the literature, other programs' values, keywords, and what must
+not matter.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ METHODS = st.sampled_from(
             {"weights": "tfidf", "idf": IDF, "max_features": 2, "weight_levels": True},
             {"weights": "tfidf", "idf": "lines", "max_features": 0},
             {"max_features": 3},
-            {"hash": lambda data: int.from_bytes(data[:40].ljust(40, b"\7"), "little") * 0x9E3779B97F4A7C15F39CC},
+            {
+                "hash": lambda data: (
+                    int.from_bytes(data[:40].ljust(40, b"\7"), "little") * 0x9E3779B97F4A7C15F39CC
+                )
+            },
         )
     ]
     + [SimHash(hash="fnv1"), SimHash(hash="fnv1a"), SimHash(hash="md5", bits=128)]
@@ -56,7 +62,9 @@ def bits_of(table: dict[str, str]) -> SimHash:
 
 
 def test_the_worked_example_of_three_words_in_six_bits():
-    """Hashes 010111, 000101 and 100111 weigh 5, 3 and 1: the sums are [-7, 1, -9, 9, 3, 9], the fingerprint 010111."""
+    """Hashes 010111, 000101 and 100111 weigh 5, 3 and 1: the sums are [-7, 1, -9, 9, 3, 9], the
+    fingerprint 010111.
+    """
     table = {"first": "010111", "second": "000101", "third": "100111"}
     alone = [
         explain([(feature, weight)], method=bits_of(table)).sums[-6:]
@@ -69,8 +77,12 @@ def test_the_worked_example_of_three_words_in_six_bits():
 
 
 def test_the_worked_example_of_two_words_of_the_segmented_sentence():
-    """CSDN 100101 weighs 4 and 博客 101011 weighs 5: the sums are [9, -9, 1, -1, 1, 9], the fingerprint 101011."""
-    explained = explain([("CSDN", 4), ("博客", 5)], method=bits_of({"CSDN": "100101", "博客": "101011"}))
+    """CSDN 100101 weighs 4 and 博客 101011 weighs 5: the sums are [9, -9, 1, -1, 1, 9], the
+    fingerprint 101011.
+    """
+    explained = explain(
+        [("CSDN", 4), ("博客", 5)], method=bits_of({"CSDN": "100101", "博客": "101011"})
+    )
     assert explained.sums[-6:] == (9, -9, 1, -1, 1, 9)
     assert f"{explained.fingerprint:06b}" == "101011"
     assert explained.features == ("CSDN", "博客")
@@ -82,16 +94,25 @@ def test_the_segmented_sentence_with_its_weights(bits):
     words = ["CSDN", "博客", "结构", "之", "法", "算法", "道", "的", "作者", "July"]
     weights = [4, 5, 3, 1, 2, 1, 2, 1, 5, 5]
     pairs = list(zip(words, weights, strict=True))
-    hashed = [(reference.extend(shingles.hash_shingle([shingles.hash_token(word)]), bits), w) for word, w in pairs]
+    hashed = [
+        (reference.extend(shingles.hash_shingle([shingles.hash_token(word)]), bits), w)
+        for word, w in pairs
+    ]
     expected = reference.sums(hashed, bits)
     explained = explain(pairs, method=SimHash(bits=bits))
     assert list(explained.sums) == expected
     assert explained.weights == tuple(weights)
-    assert fingerprint_of(pairs, method=SimHash(bits=bits)) == explained.fingerprint == reference.reduce(expected)
+    assert (
+        fingerprint_of(pairs, method=SimHash(bits=bits))
+        == explained.fingerprint
+        == reference.reduce(expected)
+    )
 
 
 def test_a_hash_of_ones_own_of_128_bits():
-    """The rolling hash of SimHash tutorials, after that of CPython 2: x = x * 1000003 ^ character, at last ^ length."""
+    """The rolling hash of SimHash tutorials, after that of CPython 2: x = x * 1000003 ^ character,
+    at last ^ length.
+    """
 
     def string_hash(data: bytes) -> int:
         source = data.decode()
@@ -104,7 +125,9 @@ def test_a_hash_of_ones_own_of_128_bits():
     hashed = [(string_hash(word.encode()), 1) for word in text.casefold().split()]
     expected = reference.reduce(reference.sums(hashed, 128))
     assert fingerprint_of(text, method=SimHash(bits=128, hash=string_hash)) == expected
-    assert explain(text, method=SimHash(bits=128, hash=string_hash)).hashes == tuple(value for value, _ in hashed)
+    assert explain(text, method=SimHash(bits=128, hash=string_hash)).hashes == tuple(
+        value for value, _ in hashed
+    )
 
 
 # Other programs.
@@ -126,7 +149,9 @@ def test_values_of_mfonda_simhash(text, value):
 @pytest.mark.parametrize("text", ["", "漢字", "—…", " \n"])
 @pytest.mark.parametrize("scheme", ["native", "mfonda", "simhash"])
 def test_a_text_without_features_has_none_and_no_fingerprint(text, scheme):
-    """mfonda/simhash gives ffffffffffffffff to every text without ASCII words, so that all of them are alike."""
+    """mfonda/simhash gives ffffffffffffffff to every text without ASCII words, so that all of them
+    are alike.
+    """
     method = SimHash(scheme=scheme)
     has_features = text == "漢字" and scheme != "mfonda"
     described = describe(pa.array([text, "a word", None]), method)
@@ -136,7 +161,8 @@ def test_a_text_without_features_has_none_and_no_fingerprint(text, scheme):
     if not has_features:
         assert summarise_described(described, method)[0].tolist() == [0]
         with pytest.raises(
-            InputError, match=r"There are no features, so there is no fingerprint: got .* Leave such texts"
+            InputError,
+            match=r"There are no features, so there is no fingerprint: got .* Leave such texts",
         ):
             explain(text, method=method)
 
@@ -171,7 +197,10 @@ def test_mfonda_gives_even_votes_a_one_and_the_package_simhash_a_zero(words):
 )
 def test_fingerprints_of_version_2_never_change(settings, value):
     """Other bits are another version of the scheme; the values are those of the reference."""
-    text = "To be, or not to be:\nthat is the question\nWhether 'tis nobler\nin the mind — Straße, ½, 漢字"
+    text = (
+        "To be, or not to be:\nthat is the question\nWhether 'tis nobler\nin the mind — Straße, "
+        "½, 漢字"
+    )
     assert fingerprint_of(text, method=SimHash(**settings)) == value
 
 
@@ -184,14 +213,21 @@ def native(text: str, method: SimHash) -> int:
     frequencies: dict[int, int] = {}
     total = 0
     if method.idf == "lines":
-        lines = [set(reference.features_of(line, str(method.tokens), method.ngram)) for line in text.split("\n")]
+        lines = [
+            set(reference.features_of(line, str(method.tokens), method.ngram))
+            for line in text.split("\n")
+        ]
         frequencies = {one: sum(one in line for line in lines) for one in features}
         total = sum(bool(line) for line in lines)
     elif isinstance(method.idf, IdfTable):
         frequencies = dict(zip(method.idf.hashes.tolist(), method.idf.counts.tolist(), strict=True))
         total = method.idf.num_documents
-    weights = reference.keep_top(reference.weigh(features, method.weights, frequencies, total), method.num_features)
-    return reference.fingerprint(reference.levels(weights) if method.weight_levels else weights, method.bits)
+    weights = reference.keep_top(
+        reference.weigh(features, method.weights, frequencies, total), method.num_features
+    )
+    return reference.fingerprint(
+        reference.levels(weights) if method.weight_levels else weights, method.bits
+    )
 
 
 @given(TEXTS, METHODS)
@@ -200,7 +236,9 @@ def test_fingerprints_are_those_of_the_reference(texts, method):
     if method.hash != "native" or method.scheme != "native":
         return
     table = method.idf if isinstance(method.idf, IdfTable) else None
-    fingerprints = summarise_described(describe(pa.array(texts, pa.string()), method), method, table)
+    fingerprints = summarise_described(
+        describe(pa.array(texts, pa.string()), method), method, table
+    )
     assert to_integers(fingerprints) == [native(text, method) for text in texts]
 
 
@@ -213,8 +251,12 @@ def test_batches_slices_nulls_and_threads_do_not_change_a_fingerprint(texts, met
     with ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(lambda batch: describe(batch, method, Workspace()), batches))
         fingerprints = list(pool.map(lambda part: summarise_described(part, method, table), parts))
-    assert np.concatenate(fingerprints).tolist() == summarise_described(whole, method, table).tolist()
-    assert [value for part in parts for value in part.shingles.hashes.tolist()] == whole.shingles.hashes.tolist()
+    assert (
+        np.concatenate(fingerprints).tolist() == summarise_described(whole, method, table).tolist()
+    )
+    assert [
+        value for part in parts for value in part.shingles.hashes.tolist()
+    ] == whole.shingles.hashes.tolist()
 
 
 @given(TEXTS, METHODS)
@@ -240,7 +282,9 @@ def test_the_order_of_words_does_not_matter(words, method, randomness):
     shuffled = list(words)
     randomness.shuffle(shuffled)
     if method.scheme == "native" or any(word.isascii() for word in words):
-        assert fingerprint_of(" ".join(words), method=method) == fingerprint_of(" ".join(shuffled), method=method)
+        assert fingerprint_of(" ".join(words), method=method) == fingerprint_of(
+            " ".join(shuffled), method=method
+        )
 
 
 @given(WORDS.filter(bool), METHODS)
@@ -248,7 +292,9 @@ def test_a_text_said_twice_has_the_same_fingerprint(words, method):
     if method.ngram > 1 or method.scheme == "simhash" or method.idf == "lines":
         return
     if method.scheme == "native" or any(word.isascii() for word in words):
-        assert fingerprint_of(" ".join(words * 2), method=method) == fingerprint_of(" ".join(words), method=method)
+        assert fingerprint_of(" ".join(words * 2), method=method) == fingerprint_of(
+            " ".join(words), method=method
+        )
 
 
 def test_votes_are_counted_right_for_any_number_of_features_up_to_5000():
@@ -256,13 +302,17 @@ def test_votes_are_counted_right_for_any_number_of_features_up_to_5000():
     # A bit that nearly all have, one that nearly none has, and one in the balance.
     values[7:] |= np.uint64(1 << 5)
     values[9:] &= ~np.uint64(1 << 9)
-    values = (values & ~np.uint64(1 << 60)) | (np.arange(5000, dtype=np.uint64) % np.uint64(2) << np.uint64(60))
+    values = (values & ~np.uint64(1 << 60)) | (
+        np.arange(5000, dtype=np.uint64) % np.uint64(2) << np.uint64(60)
+    )
     bits = (values[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     ones = np.concatenate([np.zeros((1, 64), np.int64), np.cumsum(bits, axis=0, dtype=np.int64)])
     weights = np.uint64(1) << np.arange(64, dtype=np.uint64)
     for tie in (0, 1):
         for count in range(5001):
-            expected = (2 * ones[count] > count) | ((2 * ones[count] == count) & bool(tie and count))
+            expected = (2 * ones[count] > count) | (
+                (2 * ones[count] == count) & bool(tie and count)
+            )
             fingerprint = summarise(values, np.array([0, count]), 64, tie=tie)[0, 0]
             assert fingerprint == np.sum(weights[expected], dtype=np.uint64), (count, tie)
 
@@ -270,12 +320,20 @@ def test_votes_are_counted_right_for_any_number_of_features_up_to_5000():
 # Features that are given.
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "B", "c d", "漢"]), st.integers(-5, 300)), min_size=1, max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "B", "c d", "漢"]), st.integers(-5, 300)),
+        min_size=1,
+        max_size=12,
+    )
+)
 def test_given_features_are_taken_as_they_are_and_weights_of_repeated_ones_add_up(pairs):
     merged: dict[str, int] = {}
     for feature, weight in pairs:
         merged[feature] = merged.get(feature, 0) + weight
-    assert fingerprint_of(pairs) == fingerprint_of(list(merged.items())) == fingerprint_of(pairs[::-1])
+    assert (
+        fingerprint_of(pairs) == fingerprint_of(list(merged.items())) == fingerprint_of(pairs[::-1])
+    )
 
 
 def test_a_tokenizer_can_weigh_its_features():
@@ -285,15 +343,22 @@ def test_a_tokenizer_can_weigh_its_features():
     method = SimHash(tokens=weigh, weights="given")
     text = "to be or not to be"
     pairs = [("to", 4), ("be", 4), ("or", 2), ("not", 3)]
-    assert fingerprint_of(text, method=method) == fingerprint_of(weigh(text)) == fingerprint_of(pairs)
+    assert (
+        fingerprint_of(text, method=method) == fingerprint_of(weigh(text)) == fingerprint_of(pairs)
+    )
     fingerprints = summarise_described(describe(pa.array([text, ""]), method), method)
     assert to_integers(fingerprints) == [fingerprint_of(weigh(text)), 0]
 
 
-@pytest.mark.parametrize("pair", ["ab", "abc", ("a",), ("a", "b"), (1, 2), ("a", float("nan")), ("a", float("inf")), 3])
+@pytest.mark.parametrize(
+    "pair", ["ab", "abc", ("a",), ("a", "b"), (1, 2), ("a", float("nan")), ("a", float("inf")), 3]
+)
 def test_what_is_no_feature_with_a_weight_is_refused(pair):
     method = SimHash(tokens=lambda text: [("ok", 1), pair], weights="given")
-    with pytest.raises(InputError, match=r"must be pairs of a string and a finite number: got .* Give an iterable of"):
+    with pytest.raises(
+        InputError,
+        match=r"must be pairs of a string and a finite number: got .* Give an iterable of",
+    ):
         fingerprint_of("text", method=method)
 
 
@@ -310,7 +375,9 @@ def test_two_lambdas_are_two_schemes():
 
 
 def test_a_threshold_without_what_it_is_for_is_refused():
-    with pytest.raises(SettingError, match=r"threshold requires confirm='jaccard': got threshold=0.7"):
+    with pytest.raises(
+        SettingError, match=r"threshold requires confirm='jaccard': got threshold=0.7"
+    ):
         SimHash(confirm="hamming", threshold=0.7)
 
 
@@ -326,15 +393,20 @@ def test_keywords_are_the_weightiest_features_first():
     table = IdfTable.from_counts({"the": 900, "cat": 9, "sat": 99}, num_documents=1000)
     found = keywords("The cat sat; the cat SAT, the mat", table)
     assert [word for word, _ in found] == ["cat", "mat", "sat", "the"]
-    assert dict(found) == pytest.approx({"cat": 9.2103, "mat": 6.9078, "sat": 4.6052, "the": 0.3129}, abs=1e-3)
+    assert dict(found) == pytest.approx(
+        {"cat": 9.2103, "mat": 6.9078, "sat": 4.6052, "the": 0.3129}, abs=1e-3
+    )
     assert keywords("The cat sat; the cat SAT, the mat", table, top=2) == found[:2]
     assert keywords("...", table) == []
 
 
 def test_without_a_table_the_lines_of_the_text_are_the_documents():
     found = dict(keywords("the cat\nthe dog\n\nthe end\nthe dog"))
-    # Four lines with words: log(4 / 2) for cat and end, 2 log(4 / 3) for dog, and log(4 / 5) < 0.01 for the.
-    assert found == pytest.approx({"cat": 0.6931, "end": 0.6931, "dog": 0.5754, "the": 0.04}, abs=1e-3)
+    # Four lines with words: log(4 / 2) for cat and end, 2 log(4 / 3) for dog, and log(4 / 5) < 0.01
+    # for the.
+    assert found == pytest.approx(
+        {"cat": 0.6931, "end": 0.6931, "dog": 0.5754, "the": 0.04}, abs=1e-3
+    )
 
 
 def test_an_explanation_says_what_every_step_gave():
@@ -358,17 +430,23 @@ def test_frequencies_of_a_corpus_need_a_table():
 
 
 def test_a_table_of_other_features_is_refused():
-    with pytest.raises(SchemeError, match=r"counts other features: it has ngram=1, the method ngram=2"):
+    with pytest.raises(
+        SchemeError, match=r"counts other features: it has ngram=1, the method ngram=2"
+    ):
         fingerprint_of("a b c", method=SimHash(weights="tfidf", idf=IDF, ngram=2))
 
 
 def test_a_table_can_be_named_by_its_path(tmp_path):
     IDF.save(tmp_path / "idf.parquet")
     by_path = SimHash(weights="tfidf", idf=str(tmp_path / "idf.parquet"))
-    assert fingerprint_of("a b c", method=by_path) == fingerprint_of("a b c", method=SimHash(weights="tfidf", idf=IDF))
+    assert fingerprint_of("a b c", method=by_path) == fingerprint_of(
+        "a b c", method=SimHash(weights="tfidf", idf=IDF)
+    )
 
 
-@pytest.mark.parametrize("settings", [{"weights": "tfidf", "idf": "lines"}, {"weights": "given", "tokens": str.split}])
+@pytest.mark.parametrize(
+    "settings", [{"weights": "tfidf", "idf": "lines"}, {"weights": "given", "tokens": str.split}]
+)
 def test_features_without_weights_are_weighed_by_what_is_known_of_them(settings):
     with pytest.raises(SettingError, match=r"Features without weights .* Pass pairs"):
         explain(["a", "b"], method=SimHash(**settings))

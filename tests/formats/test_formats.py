@@ -1,4 +1,6 @@
-"""A format is one entry of the registry: its module reads and writes it, and nothing else needs to know of it."""
+"""A format is one entry of the registry: its module reads and writes it, and nothing else needs to
+know of it.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,35 @@ from neardup.arrays import arrow_of_bytes
 from neardup.documents.batch import Columns, DocumentBatch, RawLines, Rejected, select_lines
 from neardup.documents.sinks import ByteSink, open_compressed
 from neardup.documents.sources import Source
-from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, Handler, format_of_bytes, register, split_name
+from neardup.formats.registry import (
+    COMPRESSIONS,
+    FORMATS,
+    Format,
+    Handler,
+    format_of_bytes,
+    register,
+    split_name,
+)
 from neardup.runs.input_files import list_inputs
 
 # A made-up format: paragraphs with an empty line behind each; a paragraph is a document.
 
 
 def read_paragraphs(
-    file: Source, columns: Columns, reject: Callable[[Rejected], None], *, with_payload: bool = False
+    file: Source,
+    columns: Columns,
+    reject: Callable[[Rejected], None],
+    *,
+    with_payload: bool = False,
 ) -> Iterator[DocumentBatch]:
     with file.open_stream() as stream:
         data = bytes(stream.read()).removeprefix(b"%paragraphs\n")
     ends = [index + 2 for index in range(len(data)) if data[index : index + 2] == b"\n\n"]
     offsets = np.array([0, *ends], np.int64)
     text = arrow_of_bytes(data, offsets).view(pa.large_string())
-    payload = RawLines(*select_lines(data, offsets, np.ones(len(ends), bool))) if with_payload else None
+    payload = (
+        RawLines(*select_lines(data, offsets, np.ones(len(ends), bool))) if with_payload else None
+    )
     yield DocumentBatch(text, np.arange(len(ends)), payload=payload)
 
 
@@ -42,7 +58,9 @@ class ParagraphSink(ByteSink):
         self._stream.write(b"%paragraphs\n")
 
 
-HANDLER = Handler(read_paragraphs, lambda file: partial(ParagraphSink, compression=file.compression))
+HANDLER = Handler(
+    read_paragraphs, lambda file: partial(ParagraphSink, compression=file.compression)
+)
 
 PARAGRAPHS = [
     "The quick brown fox jumps over the lazy dog and runs away.\n\n",
@@ -60,11 +78,15 @@ def paragraphs() -> Iterator[None]:
 
 @pytest.mark.usefixtures("paragraphs")
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
-def test_a_registered_format_is_found_read_and_kept_in_its_format(tmp_path: Path, suffix: str) -> None:
+def test_a_registered_format_is_found_read_and_kept_in_its_format(
+    tmp_path: Path, suffix: str
+) -> None:
     with open_compressed(str(tmp_path / f"in.para{suffix}"), COMPRESSIONS.get(suffix)) as stream:
         stream.write(("%paragraphs\n" + "".join(PARAGRAPHS)).encode())
     result = neardup.dedup(tmp_path / f"in.para{suffix}", output=tmp_path / "out")
-    assert result.removed.select(["row", "kept_row", "exact"]).to_pylist() == [{"row": 2, "kept_row": 0, "exact": True}]
+    assert result.removed.select(["row", "kept_row", "exact"]).to_pylist() == [
+        {"row": 2, "kept_row": 0, "exact": True}
+    ]
     (kept,) = list_inputs([str(tmp_path / "out/kept")])
     assert kept.relative_name == f"in.para{suffix}"
     with kept.open_stream() as written:
@@ -72,7 +94,9 @@ def test_a_registered_format_is_found_read_and_kept_in_its_format(tmp_path: Path
 
 
 @pytest.mark.usefixtures("paragraphs")
-def test_a_registered_format_is_recognised_by_its_first_bytes_and_can_be_named(pipe: Callable[[bytes], None]) -> None:
+def test_a_registered_format_is_recognised_by_its_first_bytes_and_can_be_named(
+    pipe: Callable[[bytes], None],
+) -> None:
     pipe(("%paragraphs\n" + "".join(PARAGRAPHS)).encode())
     assert list_inputs(["-"])[0].format == "paragraphs"
     pipe(b"text")
@@ -99,13 +123,17 @@ def test_formats_are_recognised_by_their_first_bytes(head: bytes, name: str | No
     assert format_of_bytes(head) == name
 
 
-def test_every_suffix_names_its_format_and_tables_with_codecs_of_their_own_are_not_compressed_as_a_whole() -> None:
+def test_every_suffix_names_its_format_and_tables_with_codecs_of_their_own_are_not_compressed_as_a_whole() -> (  # noqa: E501
+    None
+):
     for known in FORMATS.values():
         for suffix in known.suffixes:
             assert split_name("deep/a.b" + suffix.upper()) == ("deep/a.b", known.name, None)
             compressed = split_name(f"a{suffix}.gz")
             assert (
-                compressed == (f"a{suffix}.gz", None, None) if known.contents == "binary" else ("a", known.name, "gzip")
+                compressed == (f"a{suffix}.gz", None, None)
+                if known.contents == "binary"
+                else ("a", known.name, "gzip")
             )
 
 

@@ -23,7 +23,9 @@ from neardup.documents.sources import Source
 from neardup.formats import jsonl
 
 
-def read(path: Path, columns: Columns, compression: str | None = None) -> tuple[list[tuple], list[Rejected]]:
+def read(
+    path: Path, columns: Columns, compression: str | None = None
+) -> tuple[list[tuple], list[Rejected]]:
     rejected: list[Rejected] = []
     rows: list[tuple] = []
     for batch in jsonl.read(Source(path.name, str(path), compression), columns, rejected.append):
@@ -42,7 +44,9 @@ def read_lines(tmp_path: Path, data: bytes, columns: Columns = Columns("text", "
 
 
 def test_text_and_ids_are_read(tmp_path: Path) -> None:
-    rows, rejected = read_lines(tmp_path, '{"id": "x", "text": "é\\n😀"}\n{"text": "b", "id": "y"}'.encode())
+    rows, rejected = read_lines(
+        tmp_path, '{"id": "x", "text": "é\\n😀"}\n{"text": "b", "id": "y"}'.encode()
+    )
     assert rows == [(0, "é\n😀", "x", None), (1, "b", "y", None)]
     assert rejected == []
 
@@ -62,13 +66,18 @@ def test_blank_lines_are_counted_but_are_no_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ids", ["1, 2", '"1", "2"', '1, "2"', "1, 2.5", '"a", true'])
 def test_ids_of_any_plain_type_become_strings(tmp_path: Path, ids: str) -> None:
     values = json.loads(f"[{ids}]")
-    rows, rejected = read_lines(tmp_path, b"".join(json.dumps({"text": "t", "id": v}).encode() + b"\n" for v in values))
+    rows, rejected = read_lines(
+        tmp_path, b"".join(json.dumps({"text": "t", "id": v}).encode() + b"\n" for v in values)
+    )
     assert [row[2] for row in rows] == [v if isinstance(v, str) else json.dumps(v) for v in values]
     assert rejected == []
 
 
 def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
-    data = b'{"text": "a", "r": 1}\n{"text": "b", "r": 2.5}\n{"text": "c"}\n{"text": "d", "r": "high"}\n'
+    data = (
+        b'{"text": "a", "r": 1}\n{"text": "b", "r": 2.5}\n{"text": "c"}\n{"text": "d", "r": '
+        b'"high"}\n'
+    )
     rows, rejected = read_lines(tmp_path, data, Columns("text", None, ("r",)))
     np.testing.assert_array_equal([row[3] for row in rows], [1, 2.5, np.nan])
     assert [(one.row, one.reason) for one in rejected] == [(3, NO_RANK)]
@@ -81,7 +90,10 @@ def test_ranks_are_numbers_or_nan(tmp_path: Path) -> None:
         (b'{"text": ["a"]}', "'text' is a list, not a string"),
         (b'{"text": "a", "id": {}}', "the id is an object, not a string or a number"),
         (b'{"text": "a\\ud800"}', "'text' contains a lone surrogate"),
-        (b'{"text": "\xff"}', "'text' is not valid UTF-8: invalid start byte at byte 10 of the line"),
+        (
+            b'{"text": "\xff"}',
+            "'text' is not valid UTF-8: invalid start byte at byte 10 of the line",
+        ),
         (b'{"text": "a"', "the line is not JSON"),
         (b'{"text": "a"} {"text": "b"}', "the line is not JSON: Extra data"),
         (b'{"text": "a"} null', "the line is not JSON: Extra data"),
@@ -140,15 +152,19 @@ VALUES = st.sampled_from(
         "tru",
     ]
 )
-OBJECTS = st.lists(st.tuples(st.sampled_from(["text", "id", "rank", "z", "te\\u0078t"]), VALUES), max_size=4).map(
-    lambda pairs: "{" + ", ".join(f'"{key}": {value}' for key, value in pairs) + "}"
+OBJECTS = st.lists(
+    st.tuples(st.sampled_from(["text", "id", "rank", "z", "te\\u0078t"]), VALUES), max_size=4
+).map(lambda pairs: "{" + ", ".join(f'"{key}": {value}' for key, value in pairs) + "}")
+JUNK = st.sampled_from(
+    ["", "  ", "null", "{}{}", '{"a": [{}', "}{", '{"text": "a"},', ' {"text": "a"} ', "\ufeff{}"]
 )
-JUNK = st.sampled_from(["", "  ", "null", "{}{}", '{"a": [{}', "}{", '{"text": "a"},', ' {"text": "a"} ', "\ufeff{}"])
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(OBJECTS, JUNK, st.just('{"text": "plain"}')), min_size=1, max_size=40))
-def test_what_a_line_gives_does_not_depend_on_its_neighbours(tmp_path_factory, contents: list[str]) -> None:
+def test_what_a_line_gives_does_not_depend_on_its_neighbours(
+    tmp_path_factory, contents: list[str]
+) -> None:
     path = tmp_path_factory.mktemp("alone") / "in.jsonl"
     columns = Columns("text", None, ("rank",))
 
@@ -165,7 +181,9 @@ def test_what_a_line_gives_does_not_depend_on_its_neighbours(tmp_path_factory, c
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
-def test_block_size_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+def test_block_size_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", block_bytes)
     data = b'{"text": "a"}\n\nbad\n{"text": "long ' + b"x" * 100 + b'"}\n{"text": "end"}'
     rows, rejected = read_lines(tmp_path, data, Columns("text"))
@@ -173,17 +191,24 @@ def test_block_size_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [(one.row, one.byte) for one in rejected] == [(2, 15)]
 
 
-def test_a_line_beyond_the_bound_is_rejected_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_beyond_the_bound_is_rejected_and_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 8)
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 50)
     data = b'{"text": "a"}\n{"text": "' + b"x" * 200 + b'"}\n{"text": "b"}\nbad\n'
     rows, rejected = read_lines(tmp_path, data, Columns("text"))
     assert [(row[0], row[1]) for row in rows] == [(0, "a"), (2, "b")]
-    assert [(one.row, one.line, one.byte) for one in rejected] == [(1, 2, 14), (3, 4, data.index(b"bad"))]
+    assert [(one.row, one.line, one.byte) for one in rejected] == [
+        (1, 2, 14),
+        (3, 4, data.index(b"bad")),
+    ]
     assert "longer than 50 bytes" in rejected[0].reason
 
 
-RECORDS = b"".join(json.dumps({"text": f"document {i} " * 20}).encode() + b"\n" for i in range(3000))
+RECORDS = b"".join(
+    json.dumps({"text": f"document {i} " * 20}).encode() + b"\n" for i in range(3000)
+)
 
 
 def pack(data: bytes, codec: str) -> bytes:
@@ -222,7 +247,9 @@ def test_a_damaged_stream_keeps_what_was_read_and_rejects_the_rest_once(
 def test_the_payload_is_the_lines_as_they_stood(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"text" : "a"}\r\n\nbad\n  {"x":1, "text":"b"}\n{"text":"c"}\n')
-    (batch,) = jsonl.read(Source("in", str(path)), Columns("text"), lambda _: None, with_payload=True)
+    (batch,) = jsonl.read(
+        Source("in", str(path)), Columns("text"), lambda _: None, with_payload=True
+    )
     assert isinstance(batch.payload, RawLines)
     data, offsets = bytes(batch.payload.data), batch.payload.offsets
     assert [data[i:j] for i, j in pairwise(offsets)] == [
@@ -234,7 +261,9 @@ def test_the_payload_is_the_lines_as_they_stood(tmp_path: Path) -> None:
 
 def test_columns_are_the_keys_of_the_first_lines(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\nbad\n{"b": "x", "a": 2}\n' + b'{"a": 1}\n' * 200 + b'{"late": 1}\n')
+    path.write_bytes(
+        b'\xef\xbb\xbf{"a": 1}\nbad\n{"b": "x", "a": 2}\n' + b'{"a": 1}\n' * 200 + b'{"late": 1}\n'
+    )
     assert jsonl.column_types(Source("in", str(path))) == {"a": pa.int64(), "b": pa.large_string()}
 
 
@@ -244,11 +273,17 @@ def test_a_row_whose_id_is_a_list_or_an_object_is_rejected_alone(tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for options in ({}, {"id_column": "id"}):
         report = neardup.dedup(tmp_path / "in.jsonl", **options, max_unreadable=1).report
-        assert (report["columns"]["id"], report["counts"]["read"], report["counts"]["rejected"]) == ("id", 2, 2)
+        assert (
+            report["columns"]["id"],
+            report["counts"]["read"],
+            report["counts"]["rejected"],
+        ) == ("id", 2, 2)
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"   \n", b" \t \r\n"])
-def test_blank_lines_in_masses_are_not_looked_at_one_by_one(tmp_path: Path, monkeypatch, blank: bytes) -> None:
+def test_blank_lines_in_masses_are_not_looked_at_one_by_one(
+    tmp_path: Path, monkeypatch, blank: bytes
+) -> None:
     looked_at: list[int] = []
     line = lines.LineBlock.line
 
@@ -267,9 +302,16 @@ def test_blank_lines_in_masses_are_not_looked_at_one_by_one(tmp_path: Path, monk
 
 
 @given(
-    st.lists(st.sampled_from([b"\n", b" \n", b"\t\r\n", b'{"text": "a"}\n', b"{}\n", b" {} \n", b"no\n"]), max_size=40)
+    st.lists(
+        st.sampled_from(
+            [b"\n", b" \n", b"\t\r\n", b'{"text": "a"}\n', b"{}\n", b" {} \n", b"no\n"]
+        ),
+        max_size=40,
+    )
 )
-def test_blocks_of_few_lines_have_the_same_lines_as_one_block(tmp_path_factory, contents: list[bytes]) -> None:
+def test_blocks_of_few_lines_have_the_same_lines_as_one_block(
+    tmp_path_factory, contents: list[bytes]
+) -> None:
     folder = tmp_path_factory.mktemp("in")
     whole = read_lines(folder, b"".join(contents), Columns("text"))
     with pytest.MonkeyPatch.context() as patch:
@@ -282,7 +324,9 @@ def test_rejected_rows_in_masses_are_passed_on_block_by_block(tmp_path: Path, mo
     (tmp_path / "in.jsonl").write_bytes(b"no object\n" * 10_000)
     rejected: list[Rejected] = []
     waiting = []
-    for batch in jsonl.read(Source("in.jsonl", str(tmp_path / "in.jsonl")), Columns("text"), rejected.append):
+    for batch in jsonl.read(
+        Source("in.jsonl", str(tmp_path / "in.jsonl")), Columns("text"), rejected.append
+    ):
         waiting.append(len(rejected))
         assert len(batch.rows) == 0
         rejected.clear()

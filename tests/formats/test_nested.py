@@ -1,4 +1,6 @@
-"""Columns inside of structs and keys of folders are columns: the answers are those of flat tables."""
+"""Columns inside of structs and keys of folders are columns: the answers are those of flat
+tables.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ def write_lines(rows: list[dict[str, Any]], path: Path) -> None:
 def flat(row: dict[str, Any]) -> dict[str, Any]:
     doc = row["doc"] or {}
     at = doc.get("at") or {}
-    return {"text": doc.get("body"), "site": at.get("site"), "stars": at.get("stars"), "key": row["key"]}
+    return {
+        "text": doc.get("body"),
+        "site": at.get("site"),
+        "stars": at.get("stars"),
+        "key": row["key"],
+    }
 
 
 WRITERS: dict[str, Callable[[list[dict[str, Any]], Path], None]] = {
@@ -78,9 +85,14 @@ def test_lines_that_arrow_refuses_have_nested_columns_too(tmp_path):
         '{"doc": {"body": 3}}',
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join([*lines, "nothing"]))
-    result = neardup.dedup(tmp_path / "rows.jsonl", text_column="doc.body", output=tmp_path / "out", on_error="skip")
+    result = neardup.dedup(
+        tmp_path / "rows.jsonl", text_column="doc.body", output=tmp_path / "out", on_error="skip"
+    )
     assert result.report["counts"]["read"] == 20 * len(ROWS)
-    reasons = [json.loads(line)["reason"] for line in (tmp_path / "out/rejected.jsonl").read_text().splitlines()]
+    reasons = [
+        json.loads(line)["reason"]
+        for line in (tmp_path / "out/rejected.jsonl").read_text().splitlines()
+    ]
     assert len(reasons) == 5  # and the file
     assert reasons[0] == "'doc' is a string, not an object"
 
@@ -88,7 +100,10 @@ def test_lines_that_arrow_refuses_have_nested_columns_too(tmp_path):
 @pytest.mark.parametrize("format_name", WRITERS)
 def test_passages_are_cut_from_a_column_inside_of_structs(tmp_path, format_name):
     passage = "a passage of some length that occurs in two of these texts, word by word"
-    rows = [{"doc": {"n": 1, "body": f"{start} {passage} {start}"}, "body": passage} for start in ("first", "second")]
+    rows = [
+        {"doc": {"n": 1, "body": f"{start} {passage} {start}"}, "body": passage}
+        for start in ("first", "second")
+    ]
     WRITERS[format_name](rows, tmp_path / f"rows.{format_name}")
     options = {"text_column": "doc.body", "min_length": 50, "output": tmp_path / "out"}
     neardup.remove_passages(tmp_path / f"rows.{format_name}", **options)
@@ -125,25 +140,48 @@ def test_payloads_and_items_may_be_inside_of_structs(tmp_path, format_name):
 
 
 def test_a_column_comes_before_a_field_of_the_same_path():
-    rows = pa.RecordBatch.from_pylist([{"a": {"b": 1, "c": {"d": 2}}, "a.b": 3}, {"a": None, "a.b": 4}])
+    rows = pa.RecordBatch.from_pylist(
+        [{"a": {"b": 1, "c": {"d": 2}}, "a.b": 3}, {"a": None, "a.b": 4}]
+    )
     assert [column_of(rows, name).to_pylist() for name in ("a.b", "a.c.d")] == [[3, 4], [2, None]]
     assert column_of(rows, "a.x") is None
     changed = with_column(rows, "a.c.d", pa.array(["x", None]))
-    assert changed.to_pylist() == [{"a": {"b": 1, "c": {"d": "x"}}, "a.b": 3}, {"a": None, "a.b": 4}]
+    assert changed.to_pylist() == [
+        {"a": {"b": 1, "c": {"d": "x"}}, "a.b": 3},
+        {"a": None, "a.b": 4},
+    ]
 
 
 def test_keys_of_folders_are_columns(tmp_path):
-    folders = ["site=a/year=2023", "site=a/year=2024", "site=b%2Fc/year=2024", "site=__HIVE_DEFAULT_PARTITION__/year=1"]
+    folders = [
+        "site=a/year=2023",
+        "site=a/year=2024",
+        "site=b%2Fc/year=2024",
+        "site=__HIVE_DEFAULT_PARTITION__/year=1",
+    ]
     for name in folders:
         (tmp_path / "in" / name).mkdir(parents=True)
         row = {"text": SAME, "year": 5} if name.endswith("=1") else {"text": SAME}
         write_parquet([row], tmp_path / "in" / name / "p.parquet")
     result = neardup.dedup(tmp_path / "in", within="site", keep="max:year", count_by="site")
-    assert [Path(name).parent.name for name in result.removed["source_file"].to_pylist()] == ["year=2023"]
-    assert {row["value"]: row["documents"] for row in result.report["by_value"]["values"]} == {"a": 2, "b/c": 1, "": 1}
-    last = neardup.dedup(tmp_path / "in", keep="max:year").removed["kept_source_file"].unique().to_pylist()
+    assert [Path(name).parent.name for name in result.removed["source_file"].to_pylist()] == [
+        "year=2023"
+    ]
+    assert {row["value"]: row["documents"] for row in result.report["by_value"]["values"]} == {
+        "a": 2,
+        "b/c": 1,
+        "": 1,
+    }
+    last = (
+        neardup.dedup(tmp_path / "in", keep="max:year")
+        .removed["kept_source_file"]
+        .unique()
+        .to_pylist()
+    )
     assert [Path(name).parent.name for name in last] == ["year=2024"]
-    with pytest.raises(neardup.errors.ColumnError, match=r"The folder site=a of .* neither a number nor a date"):
+    with pytest.raises(
+        neardup.errors.ColumnError, match=r"The folder site=a of .* neither a number nor a date"
+    ):
         neardup.dedup(tmp_path / "in/site=a", keep="max:site")
     with pytest.raises(neardup.errors.ColumnError, match="No column 'site'"):
         neardup.dedup(tmp_path / "in", id_column="site")

@@ -1,4 +1,6 @@
-"""A large file is read in stretches side by side, and yields what it yields when it is read from its begin."""
+"""A large file is read in stretches side by side, and yields what it yields when it is read from
+its begin.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "STRETCH_BYTES", 4096)
 
 
-def rows_of(entries: Iterator[DocumentBatch | Rejected | None]) -> tuple[list[object], list[Rejected]]:
+def rows_of(
+    entries: Iterator[DocumentBatch | Rejected | None],
+) -> tuple[list[object], list[Rejected]]:
     """Return each document with its row, id and payload, and the rejected rows."""
     documents: list[object] = []
     rejected: list[Rejected] = []
@@ -65,13 +69,17 @@ def whole(part: InputFile, columns: Columns) -> tuple[list[object], list[Rejecte
     return documents, rejected
 
 
-def side_by_side(part: InputFile, columns: Columns, threads: int) -> tuple[list[object], list[Rejected]]:
+def side_by_side(
+    part: InputFile, columns: Columns, threads: int
+) -> tuple[list[object], list[Rejected]]:
     task = Task(part, columns, against=False)
     return rows_of(entry for _, entry in read_tasks([task], threads, with_payload=True))
 
 
 def located(rejected: list[Rejected]) -> list[tuple]:
-    """Return where each row was rejected; the first has a hint in its reason, and a file may be lost as a whole."""
+    """Return where each row was rejected; the first has a hint in its reason, and a file may be
+    lost as a whole.
+    """
     return [(row.row, row.line, row.byte, row.excluded) for row in rejected if row.row is not None]
 
 
@@ -91,7 +99,9 @@ def lines(seed: int, count: int) -> bytes:
     made = []
     for number in range(count):
         length = rng.choice([3, 30, 300, 9000]) if rng.random() < 0.1 else 40
-        line = json.dumps({"id": f"d{number}", "text": "".join(rng.choices("abcdé 中\U0001f600", k=length))})
+        line = json.dumps(
+            {"id": f"d{number}", "text": "".join(rng.choices("abcdé 中\U0001f600", k=length))}
+        )
         made.append(rng.choice(["", "{", "[1]"]) if rng.random() < 0.05 else line)
     ends = ["\n", "\r\n"] if seed % 3 == 0 else ["\n"]
     text = "".join(line + rng.choice(ends) for line in made)
@@ -120,13 +130,19 @@ def zstd_frames(data: bytes, seed: int) -> bytes:
             frames.append(sink.getvalue().to_pybytes())
         if rng.random() < 0.2:
             frames.append(
-                (0x184D2A50 + rng.randrange(16)).to_bytes(4, "little") + (5).to_bytes(4, "little") + b"\xff" * 5
+                (0x184D2A50 + rng.randrange(16)).to_bytes(4, "little")
+                + (5).to_bytes(4, "little")
+                + b"\xff" * 5
             )
     return b"".join(frames)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-@pytest.mark.parametrize("kind", ["plain", "gzip members", "one gzip member", "zstd frames", "one zstd frame"])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+)
+@pytest.mark.parametrize(
+    "kind", ["plain", "gzip members", "one gzip member", "zstd frames", "one zstd frame"]
+)
 def test_json_lines_in_stretches(tmp_path, kind, seed):
     data = lines(seed, 600)
     packed = {
@@ -144,7 +160,11 @@ def test_json_lines_in_stretches(tmp_path, kind, seed):
     assert same(part, Columns("text", "id")) > 400
 
 
-@given(data=st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"bc" * 700, b"\xff", b""]), max_size=60).map(b"".join))
+@given(
+    data=st.lists(
+        st.sampled_from([b"a", b"\n", b"\r\n", b"bc" * 700, b"\xff", b""]), max_size=60
+    ).map(b"".join)
+)
 def test_lines_of_text_in_stretches(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("text") / "in.txt"
     path.write_bytes(data)
@@ -154,7 +174,9 @@ def test_lines_of_text_in_stretches(tmp_path_factory, data):
 def test_what_only_looks_like_a_member_is_none(tmp_path):
     """A member that is not compressed may hold the bytes of others."""
     inner = gzip.compress(b"x" * 50, mtime=0)
-    data = b"".join(b"line %d " % number + inner.replace(b"\n", b"") + b"\n" for number in range(400))
+    data = b"".join(
+        b"line %d " % number + inner.replace(b"\n", b"") + b"\n" for number in range(400)
+    )
     stored = zlib.compressobj(0, wbits=31)
     path = tmp_path / "in.txt.gz"
     path.write_bytes(stored.compress(data) + stored.flush() + gzip.compress(b"the last\n" * 900))
@@ -168,7 +190,11 @@ def test_what_only_looks_like_a_member_is_none(tmp_path):
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_a_stream_that_breaks_off_yields_the_lines_before(tmp_path, kind):
     data, path, columns = lines(1, 600), tmp_path / "in.jsonl", Columns("text", "id")
-    compress = gzip.compress if kind == "gzip" else lambda piece: pa.Codec("zstd").compress(piece, asbytes=True)
+    compress = (
+        gzip.compress
+        if kind == "gzip"
+        else lambda piece: pa.Codec("zstd").compress(piece, asbytes=True)
+    )
     packed = b"".join(map(compress, cut_anywhere(data, 1)))
     part = InputFile(str(path), str(path), kind, "jsonl", "row", "in.jsonl")
     path.write_bytes(packed)
@@ -188,12 +214,18 @@ def test_a_stream_that_breaks_off_yields_the_lines_before(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["plain", "a member each", "members of some records"])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 3))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 3))]
+)
 def test_warc_in_stretches(tmp_path, kind, seed):
     rng = random.Random(seed)
     records = [info()]
     for number in range(100):
-        body = b"<html><p>" + b" ".join(rng.choices([b"one", b"two", b"three"], k=rng.randrange(200))) + b"</p></html>"
+        body = (
+            b"<html><p>"
+            + b" ".join(rng.choices([b"one", b"two", b"three"], k=rng.randrange(200)))
+            + b"</p></html>"
+        )
         if rng.random() < 0.1:  # what looks like a record is content
             body += b"\r\n\r\nWARC/1.0\r\nWARC-Type: response\r\n\r\n"
         status = "404 Not Found" if rng.random() < 0.1 else "200 OK"
@@ -208,7 +240,9 @@ def test_warc_in_stretches(tmp_path, kind, seed):
         packed = b"".join(gzip.compress(b"".join(group)) for group in groups)
     path = tmp_path / "in.warc"
     path.write_bytes(packed)
-    part = InputFile(str(path), str(path), None if kind == "plain" else "gzip", "warc", "row", "in.warc")
+    part = InputFile(
+        str(path), str(path), None if kind == "plain" else "gzip", "warc", "row", "in.warc"
+    )
     assert len(part.stretches()) > 3
     assert same(part, Columns("html", "url")) > 70
     damaged = bytearray(packed)
@@ -251,9 +285,16 @@ def test_the_threads_change_no_decision(tmp_path, cache_bytes):
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=70)
     rows = [json.dumps(row) + "\n" for row in table.to_pylist()]
     (tmp_path / "b.jsonl").write_text("".join(rows[::2]))
-    (tmp_path / "c.jsonl.gz").write_bytes(b"".join(gzip.compress(row.encode()) for row in rows[1::2]))
+    (tmp_path / "c.jsonl.gz").write_bytes(
+        b"".join(gzip.compress(row.encode()) for row in rows[1::2])
+    )
     results = [
-        neardup.dedup(tmp_path, method=neardup.MinHash(threshold=0.6), threads=threads, cache_bytes=cache_bytes)
+        neardup.dedup(
+            tmp_path,
+            method=neardup.MinHash(threshold=0.6),
+            threads=threads,
+            cache_bytes=cache_bytes,
+        )
         for threads in THREADS
     ]
     assert results[0].removed.num_rows > 300

@@ -96,7 +96,8 @@ def test_text_ids_ranks_rows_are_read(tmp_path: Path, hold) -> None:
 def test_every_type_of_text_is_read(tmp_path: Path, hold, kind: pa.DataType) -> None:
     plain = pa.array(["a", None, "é" * 20, "a"])
     _, texts, ids, _, _ = read(
-        hold(tmp_path, pa.table({"text": plain.cast(kind), "id": plain.cast(kind)})), Columns("text", "id")
+        hold(tmp_path, pa.table({"text": plain.cast(kind), "id": plain.cast(kind)})),
+        Columns("text", "id"),
     )
     assert texts == ids == plain.to_pylist()
 
@@ -105,7 +106,11 @@ def test_every_type_of_text_is_read(tmp_path: Path, hold, kind: pa.DataType) -> 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.large_string()], ids=str)
 def test_text_that_is_not_utf8_is_rejected_by_row(tmp_path: Path, hold, kind: pa.DataType) -> None:
     values = pa.array([b"good", b"\xff", "é".encode(), b"\xed\xa0\x80"])
-    text = values.cast(pa.large_binary()).view(kind) if kind == pa.large_string() else values.view(kind)
+    text = (
+        values.cast(pa.large_binary()).view(kind)
+        if kind == pa.large_string()
+        else values.view(kind)
+    )
     part = hold(tmp_path, pa.table({"text": text, "n": [0, 1, 2, 3]}))
     rows, texts, _, batches, rejected = read(part, Columns("text"), with_payload=True)
     assert (rows, texts) == ([0, 2], ["good", "é"])
@@ -127,7 +132,9 @@ def test_text_that_is_not_utf8_is_rejected_by_row(tmp_path: Path, hold, kind: pa
     ],
 )
 def test_ids_of_other_types_become_strings(values: pa.Array, expected: list) -> None:
-    _, _, ids, _, _ = read(TablePart(pa.table({"text": ["a", "b", "c"], "id": values})), Columns("text", "id"))
+    _, _, ids, _, _ = read(
+        TablePart(pa.table({"text": ["a", "b", "c"], "id": values})), Columns("text", "id")
+    )
     assert ids == expected
 
 
@@ -160,7 +167,9 @@ def test_a_damaged_file_is_one_rejection(tmp_path: Path, hold, damage: str) -> N
     part = hold(tmp_path, TABLE)
     path = Path(part.location)
     data = path.read_bytes()
-    path.write_bytes({"cut": data[: len(data) // 2], "empty": b"", "noise": bytes(range(256)) * 4}[damage])
+    path.write_bytes(
+        {"cut": data[: len(data) // 2], "empty": b"", "noise": bytes(range(256)) * 4}[damage]
+    )
     _, texts, _, _, rejected = read(part)
     assert texts == []
     assert [(one.file, one.row) for one in rejected] == [(str(path), None)]
@@ -183,7 +192,10 @@ def test_damage_inside_a_parquet_file_keeps_what_came_before(tmp_path: Path) -> 
 
 def test_damage_in_a_column_that_is_only_copied_stops_the_copy_aloud(tmp_path: Path) -> None:
     table = pa.table(
-        {"text": [f"text {i} " * 50 for i in range(2000)], "other": [f"more {i} " * 50 for i in range(2000)]}
+        {
+            "text": [f"text {i} " * 50 for i in range(2000)],
+            "other": [f"more {i} " * 50 for i in range(2000)],
+        }
     )
     part = parquet(tmp_path, table, row_group_size=500, use_dictionary=False, compression="snappy")
     path = Path(part.location)
@@ -202,7 +214,9 @@ def test_arrow_offsets_that_point_outside_are_rejected_not_followed(tmp_path: Pa
     data = Path(part.location).read_bytes()
     good = np.array([0, 3, 8], np.int32).tobytes()
     assert data.count(good) == 1
-    Path(part.location).write_bytes(data.replace(good, np.array([0, 3, 1 << 30], np.int32).tobytes()))
+    Path(part.location).write_bytes(
+        data.replace(good, np.array([0, 3, 1 << 30], np.int32).tobytes())
+    )
     _, texts, _, _, rejected = read(part, Columns("text"))
     assert texts == []
     assert "cannot be read" in rejected[0].reason
@@ -237,12 +251,19 @@ def test_csv_rows_are_numbered_the_same_in_blocks_of_any_size(
     assert [one.row for one in rejected] == [i for i in range(500) if i % 7 == 0]
 
 
-def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_only(tmp_path: Path) -> None:
+def test_csv_text_that_is_not_utf8_or_a_rank_that_is_no_number_costs_its_row_only(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "in.tsv").write_bytes(b"text\trank\na\t1\n\xff\t2\nc\tmany\nd\t\n")
-    rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.tsv"), Columns("text", None, ("rank",)))
+    rows, texts, _, batches, rejected = read(
+        one_file(tmp_path / "in.tsv"), Columns("text", None, ("rank",))
+    )
     assert (rows, texts) == ([0, 3], ["a", "d"])
     np.testing.assert_array_equal(batches[0].ranks[0][:, 0], [1, np.nan])
-    assert [(one.row, one.reason) for one in rejected] == [(1, "the text is not valid UTF-8"), (2, NO_RANK)]
+    assert [(one.row, one.reason) for one in rejected] == [
+        (1, "the text is not valid UTF-8"),
+        (2, NO_RANK),
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"id,text\n", b"id,text"])
@@ -254,11 +275,16 @@ def test_csv_without_rows_has_no_documents(tmp_path: Path, data: bytes) -> None:
 
 def test_each_line_of_text_is_a_document_also_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \r\r\n\xff\nlast")
-    rows, texts, _, batches, rejected = read(one_file(tmp_path / "in.txt"), Columns("text"), with_payload=True)
+    rows, texts, _, batches, rejected = read(
+        one_file(tmp_path / "in.txt"), Columns("text"), with_payload=True
+    )
     assert (rows, texts) == ([0, 1, 2, 4], ["one", "", "two \r", "last"])
     assert [(one.row, one.line, one.byte) for one in rejected] == [(3, 4, 16)]
     assert all(isinstance(batch.payload, RawLines) for batch in batches)
-    assert b"".join(bytes(batch.payload.data) for batch in batches) == b"\xef\xbb\xbfone\r\n\ntwo \r\r\nlast"
+    assert (
+        b"".join(bytes(batch.payload.data) for batch in batches)
+        == b"\xef\xbb\xbfone\r\n\ntwo \r\r\nlast"
+    )
 
 
 def test_a_line_end_at_the_end_makes_no_further_document(tmp_path: Path) -> None:
@@ -284,7 +310,9 @@ def data_frames() -> dict[str, object]:
         "batch": TABLE.to_batches()[0],
         "reader": TABLE.to_reader(),
         "polars": polars.from_arrow(TABLE),
-        "pandas": pandas.DataFrame({"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]}),
+        "pandas": pandas.DataFrame(
+            {"id": ["x", "y", None], "text": ["un été", None, ""], "score": [1.5, None, 3]}
+        ),
         "duckdb": duckdb.from_arrow(TABLE),
     }
 
@@ -298,10 +326,15 @@ def test_tables_of_every_library_are_read_more_than_once(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "name"), [(pandas, "DataFrame"), (polars, "DataFrame"), (duckdb, "DuckDBPyRelation")]
+    ("library", "name"),
+    [(pandas, "DataFrame"), (polars, "DataFrame"), (duckdb, "DuckDBPyRelation")],
 )
-def test_tables_of_a_library_from_before_arrow_streams_are_read_all_the_same(monkeypatch, library, name) -> None:
-    """pandas before 2.2, polars before 1.3 and DuckDB before 1.1, of which the first iterates over its column names."""
+def test_tables_of_a_library_from_before_arrow_streams_are_read_all_the_same(
+    monkeypatch, library, name
+) -> None:
+    """pandas before 2.2, polars before 1.3 and DuckDB before 1.1, of which the first iterates over
+    its column names.
+    """
     if hasattr(getattr(library, name), "__arrow_c_stream__"):
         monkeypatch.delattr(getattr(library, name), "__arrow_c_stream__")
     frame = data_frames()[library.__name__]
@@ -342,7 +375,9 @@ class Keyed:
 
 @pytest.mark.parametrize("source", [Frame(), Keyed()])
 def test_names_of_columns_are_never_read_as_texts(source) -> None:
-    with pytest.raises(InputError, match=r"Cannot read (Frame|Keyed) as documents: .*Convert it to a pyarrow table"):
+    with pytest.raises(
+        InputError, match=r"Cannot read (Frame|Keyed) as documents: .*Convert it to a pyarrow table"
+    ):
         neardup.dedup(source)
     with pytest.raises(InputError, match=r"Cannot sign (Frame|Keyed)"):
         neardup.sign(source)
@@ -353,7 +388,9 @@ def test_a_query_whose_connection_was_closed_is_refused_in_our_words(monkeypatch
     relation = connection.sql("select 'a' as text")
     connection.close()
     for _ in range(2):
-        with pytest.raises(InputError, match="Cannot read DuckDBPyRelation as a table: Connection Error"):
+        with pytest.raises(
+            InputError, match="Cannot read DuckDBPyRelation as a table: Connection Error"
+        ):
             neardup.dedup(relation)
         if hasattr(duckdb.DuckDBPyRelation, "__arrow_c_stream__"):
             monkeypatch.delattr(duckdb.DuckDBPyRelation, "__arrow_c_stream__")
@@ -370,7 +407,9 @@ def test_an_object_that_cannot_be_shown_is_refused_in_our_words() -> None:
 
 
 @pytest.mark.parametrize("values", [[], [float("nan")] * 2])
-def test_a_column_of_pandas_without_values_is_a_column_of_texts(tmp_path: Path, values: list[float]) -> None:
+def test_a_column_of_pandas_without_values_is_a_column_of_texts(
+    tmp_path: Path, values: list[float]
+) -> None:
     """pandas gives it the type double."""
     frame = pandas.DataFrame({"text": values})
     assert read(TablePart(frame), Columns("text"))[1] == [None] * len(values)
@@ -379,9 +418,13 @@ def test_a_column_of_pandas_without_values_is_a_column_of_texts(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("hold", ["memory", "file"])
-def test_columns_of_views_are_copied_to_the_kept_rows_however_they_are_nested(tmp_path: Path, hold: str) -> None:
+def test_columns_of_views_are_copied_to_the_kept_rows_however_they_are_nested(
+    tmp_path: Path, hold: str
+) -> None:
     """polars exports strings as views, for which Arrow has no filter."""
-    text = ["the quick brown fox jumps over the lazy dog"] * 2 + ["another text that is not inline at all"]
+    text = ["the quick brown fox jumps over the lazy dog"] * 2 + [
+        "another text that is not inline at all"
+    ]
     frame = polars.DataFrame(
         {
             "text": text,
@@ -391,7 +434,9 @@ def test_columns_of_views_are_copied_to_the_kept_rows_however_they_are_nested(tm
         }
     ).with_columns(
         site=polars.Series(["x", "y", "x"]).cast(polars.Categorical),
-        pair=polars.Series([["a", "b"], ["c", "d"], ["e", "f"]], dtype=polars.Array(polars.String, 2)),
+        pair=polars.Series(
+            [["a", "b"], ["c", "d"], ["e", "f"]], dtype=polars.Array(polars.String, 2)
+        ),
     )
     source = frame
     if hold == "file":
@@ -414,9 +459,13 @@ def test_a_hugging_face_dataset_is_read_in_its_own_order() -> None:
         TablePart(dataset.to_iterable_dataset())
 
 
-def test_the_kept_rows_of_a_hugging_face_dataset_are_selected_and_one_split_is_compared_with_another() -> None:
+def test_the_kept_rows_of_a_hugging_face_dataset_are_selected_and_one_split_is_compared_with_another() -> (  # noqa: E501
+    None
+):
     datasets = pytest.importorskip("datasets")
-    train = datasets.Dataset.from_dict({"text": ["one two three", "four five six", "One two three!"], "n": [1, 2, 3]})
+    train = datasets.Dataset.from_dict(
+        {"text": ["one two three", "four five six", "One two three!"], "n": [1, 2, 3]}
+    )
     test = datasets.Dataset.from_dict({"text": ["four five six"]})
     kept = neardup.dedup(train).dataset
     assert isinstance(kept, datasets.Dataset)
@@ -429,13 +478,18 @@ def test_the_kept_rows_of_a_hugging_face_dataset_are_selected_and_one_split_is_c
 def test_the_splits_of_a_dataset_dict_are_one_collection_in_their_order() -> None:
     datasets = pytest.importorskip("datasets")
     test = datasets.Dataset.from_dict({"text": ["one two three", "four five six"], "n": [1, 2]})
-    train = datasets.Dataset.from_dict({"text": ["Four five six!", "seven eight nine", None], "n": [3, 4, 5]})
+    train = datasets.Dataset.from_dict(
+        {"text": ["Four five six!", "seven eight nine", None], "n": [3, 4, 5]}
+    )
     result = neardup.dedup(datasets.DatasetDict(test=test, train=train))
     assert isinstance(result.dataset, datasets.DatasetDict)
-    assert {name: split["n"][:] for name, split in result.dataset.items()} == {"test": [1, 2], "train": [4, 5]}
-    assert result.removed.select(["source_file", "row", "kept_source_file", "kept_row"]).to_pylist() == [
-        {"source_file": "train", "row": 0, "kept_source_file": "test", "kept_row": 1}
-    ]
+    assert {name: split["n"][:] for name, split in result.dataset.items()} == {
+        "test": [1, 2],
+        "train": [4, 5],
+    }
+    assert result.removed.select(
+        ["source_file", "row", "kept_source_file", "kept_row"]
+    ).to_pylist() == [{"source_file": "train", "row": 0, "kept_source_file": "test", "kept_row": 1}]
     assert result.kept["n"].to_pylist() == [1, 2, 4, 5]
     with pytest.raises(InputError, match="streaming dataset cannot be read twice"):
         neardup.dedup({"train": train.to_iterable_dataset()})
@@ -471,7 +525,9 @@ def test_what_becomes_a_table_by_one_call_is_told_which() -> None:
         neardup.dedup([{"text": "a"}])
 
 
-def test_a_parquet_file_of_one_text_in_all_rows_expands_up_to_a_named_limit(tmp_path: Path, monkeypatch) -> None:
+def test_a_parquet_file_of_one_text_in_all_rows_expands_up_to_a_named_limit(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(reading, "FREE_BYTES", 1 << 20)
     monkeypatch.setattr(reading, "FREE_BYTES_OF_TABLE", 1 << 20)
     indices = pa.array(np.zeros(100_000, np.int32))
@@ -479,15 +535,21 @@ def test_a_parquet_file_of_one_text_in_all_rows_expands_up_to_a_named_limit(tmp_
     part = parquet(tmp_path, table, compression="zstd")
     limit = max(1 << 20, 200 * part.stat()[0])
     rejected: list[Rejected] = []
-    num_bytes = sum(1000 * len(batch.rows) for batch in Task(part, Columns("text"), False).read(rejected.append))
+    num_bytes = sum(
+        1000 * len(batch.rows) for batch in Task(part, Columns("text"), False).read(rejected.append)
+    )
     assert 0 < num_bytes <= limit < 100_000_000
     (one,) = rejected
     assert one.rest_of_file
     assert "it expands to more than 200 times its size" in one.reason
 
 
-@pytest.mark.parametrize(("suffix", "line"), [(".txt.gz", b"\n"), (".jsonl.gz", b"{}\n"), (".csv.gz", b'""\n')])
-def test_a_small_file_of_empty_documents_ends_in_the_same_limit(tmp_path: Path, monkeypatch, suffix: str, line: bytes):
+@pytest.mark.parametrize(
+    ("suffix", "line"), [(".txt.gz", b"\n"), (".jsonl.gz", b"{}\n"), (".csv.gz", b'""\n')]
+)
+def test_a_small_file_of_empty_documents_ends_in_the_same_limit(
+    tmp_path: Path, monkeypatch, suffix: str, line: bytes
+):
     monkeypatch.setattr(reading, "FREE_BYTES", 1 << 20)
     path = tmp_path / f"in{suffix}"
     path.write_bytes(gzip.compress(b"text\n" * (suffix == ".csv.gz") + line * 3_000_000))
@@ -505,7 +567,9 @@ def wide_csv(path: Path, num_columns: int, *, quoted: bool) -> None:
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_a_csv_file_has_a_limit_of_columns_that_names_itself(tmp_path: Path, monkeypatch, quoted: bool) -> None:
+def test_a_csv_file_has_a_limit_of_columns_that_names_itself(
+    tmp_path: Path, monkeypatch, quoted: bool
+) -> None:
     monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
     wide_csv(tmp_path / "most.csv", 100, quoted=quoted)
     assert read(one_file(tmp_path / "most.csv"), Columns("text"))[1] == ["a"]
@@ -515,7 +579,9 @@ def test_a_csv_file_has_a_limit_of_columns_that_names_itself(tmp_path: Path, mon
     assert "it has 101 columns, more than the 100 that are read" in rejected[0].reason
 
 
-def test_a_parquet_file_has_a_limit_of_columns_that_names_itself(tmp_path: Path, monkeypatch) -> None:
+def test_a_parquet_file_has_a_limit_of_columns_that_names_itself(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(sources, "MAX_COLUMNS", 100)
     part = parquet(tmp_path, pa.table({"text": ["a"], **{f"name {i}": [1] for i in range(100)}}))
     _, texts, _, _, rejected = read(part, Columns("text"))

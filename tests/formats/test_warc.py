@@ -20,13 +20,32 @@ from neardup.documents.pages import COLUMN_TYPES, MAX_PAGE_BYTES
 from neardup.errors import ColumnError
 from neardup.runs.columns import choose_columns
 from neardup.runs.input_files import list_inputs
-from reference.warc_files import ALL, HTML, LIMIT, ONE, THREE, TWO, info, members, page, read, read_bytes, record, why
+from reference.warc_files import (
+    ALL,
+    HTML,
+    LIMIT,
+    ONE,
+    THREE,
+    TWO,
+    info,
+    members,
+    page,
+    read,
+    read_bytes,
+    record,
+    why,
+)
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.warc.zst", "a.warc.bz2", "a.WARC.GZ"])
 def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name: str) -> None:
-    others = [record(kind, b"x: y\r\n") for kind in ("request", "metadata", "revisit", "resource", "conversion", "new")]
-    dns = record("response", b"20240506\na.test. 300 IN A 192.0.2.1", "dns:a.test", content_type="text/dns")
+    others = [
+        record(kind, b"x: y\r\n")
+        for kind in ("request", "metadata", "revisit", "resource", "conversion", "new")
+    ]
+    dns = record(
+        "response", b"20240506\na.test. 300 IN A 192.0.2.1", "dns:a.test", content_type="text/dns"
+    )
     records = [info(), ONE, *others, dns, TWO]
     path = tmp_path / name
     if name.lower().endswith(".gz"):
@@ -38,7 +57,10 @@ def test_the_pages_of_a_file_are_its_documents_by_their_url(tmp_path: Path, name
         with open_compressed(str(path), COMPRESSIONS.get(path.suffix)) as stream:
             stream.write(b"".join(records))
     found, left_out = read(path)
-    assert [row.reason.partition(":")[0] for row in left_out] == ["the record is a conversion", "the record is a new"]
+    assert [row.reason.partition(":")[0] for row in left_out] == [
+        "the record is a conversion",
+        "the record is a new",
+    ]
     assert all(row.excluded for row in left_out)
     assert found == {"http://one.test/": (1, "<p>one"), "http://two.test/": (9, "<p>two")}
 
@@ -68,7 +90,9 @@ def test_a_remote_archive_is_read(tmp_path: Path) -> None:
 
 def test_the_columns_are_those_of_an_archive(tmp_path: Path) -> None:
     head = b"<html lang=DE><title>Gr\xfc\xdfe</title>"
-    (tmp_path / "a.warc").write_bytes(page(head, header=b"Content-Type: text/html; charset=latin1\r\n"))
+    (tmp_path / "a.warc").write_bytes(
+        page(head, header=b"Content-Type: text/html; charset=latin1\r\n")
+    )
     (part,) = list_inputs([str(tmp_path / "a.warc")])
     assert part.column_types() == COLUMN_TYPES["warc"]
     assert choose_columns([part]) == Columns("html", "url")
@@ -88,20 +112,27 @@ def test_the_columns_are_those_of_an_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "date"),
     [
-        ("2024-05-06T07:08:09.123456789Z", datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=timezone.utc)),
+        (
+            "2024-05-06T07:08:09.123456789Z",
+            datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=timezone.utc),
+        ),
         ("2024-05-06T07:08:09.5Z", datetime(2024, 5, 6, 7, 8, 9, 500000, tzinfo=timezone.utc)),
         ("0000-00-00T00:00:00Z", None),
         ("yesterday", None),
     ],
 )
-def test_dates_are_times_in_utc_or_nothing(tmp_path: Path, written: str, date: datetime | None) -> None:
+def test_dates_are_times_in_utc_or_nothing(
+    tmp_path: Path, written: str, date: datetime | None
+) -> None:
     (tmp_path / "a.warc").write_bytes(ONE.replace(b"2024-05-06T07:08:09Z", written.encode()))
     (part,) = list_inputs([str(tmp_path / "a.warc")])
     (batch,) = part.read(Columns("html"), pytest.fail, with_payload=True)
     assert batch.payload.rows()["date"].to_pylist() == [date]
 
 
-@pytest.mark.parametrize("status", ["301 Moved Permanently", "404 Not Found", "500", "206 Partial Content", "204 "])
+@pytest.mark.parametrize(
+    "status", ["301 Moved Permanently", "404 Not Found", "500", "206 Partial Content", "204 "]
+)
 def test_what_is_not_a_status_of_200_is_rejected(tmp_path: Path, status: str) -> None:
     assert why(tmp_path, page(b"<p>one", status=status)) == f"HTTP status {status[:3]}"
 
@@ -117,16 +148,26 @@ def test_what_is_not_a_status_of_200_is_rejected(tmp_path: Path, status: str) ->
         (b"text/html", b'{"a": "<p>"}', "not HTML: it begins as JSON does"),
         (b"text/html", b"words", "no HTML element"),
         (b"", b"words <p>", "not HTML: it has no content type and does not begin as a page does"),
-        (b"", b"\x00\x01\x02", "not HTML: it has no content type and does not begin as a page does"),
+        (
+            b"",
+            b"\x00\x01\x02",
+            "not HTML: it has no content type and does not begin as a page does",
+        ),
     ],
 )
-def test_what_is_not_html_is_rejected(tmp_path: Path, content_type: bytes, body: bytes, reason: str) -> None:
+def test_what_is_not_html_is_rejected(
+    tmp_path: Path, content_type: bytes, body: bytes, reason: str
+) -> None:
     header = b"Content-Type: " + content_type + b"\r\n" if content_type else b"X: y\r\n"
     assert why(tmp_path, page(body, header=header)) == reason
 
 
-@pytest.mark.parametrize("content_type", [b"TEXT/HTML", b"application/xhtml+xml;charset=UTF-8", b" text/html ; x", b""])
-def test_what_is_html_by_type_or_by_its_beginning_is_read(tmp_path: Path, content_type: bytes) -> None:
+@pytest.mark.parametrize(
+    "content_type", [b"TEXT/HTML", b"application/xhtml+xml;charset=UTF-8", b" text/html ; x", b""]
+)
+def test_what_is_html_by_type_or_by_its_beginning_is_read(
+    tmp_path: Path, content_type: bytes
+) -> None:
     header = b"content-type:" + content_type + b"\r\n" if content_type else b""
     found, rejected = read_bytes(tmp_path, page(b"\n <!DOCTYPE html><p>", header=header))
     assert (len(found), rejected) == (1, [])
@@ -145,9 +186,15 @@ def chunk(body: bytes, line_end: bytes = b"\r\n") -> bytes:
         (b"Content-Encoding: deflate", lambda body: zlib.compress(body)[2:-4]),
         (b"Content-Encoding: gzip, gzip", lambda body: gzip.compress(gzip.compress(body))),
         (b"Content-Encoding: identity", bytes),
-        (b"Transfer-Encoding: chunked", lambda body: b"4\r\n%s\r\n3;x=y\r\n%s\r\n0\r\n\r\n" % (body[:4], body[4:7])),
+        (
+            b"Transfer-Encoding: chunked",
+            lambda body: b"4\r\n%s\r\n3;x=y\r\n%s\r\n0\r\n\r\n" % (body[:4], body[4:7]),
+        ),
         (b"Transfer-Encoding: gzip, chunked", lambda body: chunk(gzip.compress(body))),
-        (b"Transfer-Encoding: chunked\r\nContent-Encoding: gzip", lambda body: chunk(gzip.compress(body), b"\n")),
+        (
+            b"Transfer-Encoding: chunked\r\nContent-Encoding: gzip",
+            lambda body: chunk(gzip.compress(body), b"\n"),
+        ),
         # Archives keep the header of what they have undone.
         (b"Content-Encoding: gzip", bytes),
         (b"Content-Encoding: deflate", bytes),
@@ -155,7 +202,9 @@ def chunk(body: bytes, line_end: bytes = b"\r\n") -> bytes:
         (b"Transfer-Encoding: chunked", bytes),
     ],
 )
-def test_encodings_of_the_body_are_undone_if_it_is_in_them(tmp_path: Path, header: bytes, encode) -> None:
+def test_encodings_of_the_body_are_undone_if_it_is_in_them(
+    tmp_path: Path, header: bytes, encode
+) -> None:
     body = b"<p>seve"
     assert len(body) == 7
     found, rejected = read_bytes(tmp_path, page(encode(body), header=HTML + header + b"\r\n"))
@@ -171,19 +220,41 @@ def test_encodings_of_the_body_are_undone_if_it_is_in_them(tmp_path: Path, heade
             b"\x0b\x02\x80<p>\x03",
             "encoding br, which is not supported (only gzip and deflate are)",
         ),
-        (b"Content-Encoding: zstd", b"\x28\xb5\x2f\xfd", "content encoding zstd, which is not supported"),
+        (
+            b"Content-Encoding: zstd",
+            b"\x28\xb5\x2f\xfd",
+            "content encoding zstd, which is not supported",
+        ),
         (
             b"Content-Encoding: gzip",
             gzip.compress(b"<p>one", mtime=0)[:-12],
             "cut short inside its content encoding gzip",
         ),
-        (b"Content-Encoding: gzip", b"\x1f\x8b\x08garbage", "the body is damaged in its content encoding gzip"),
-        (b"Content-Encoding: deflate", b"garbage", "the body is damaged in its content encoding deflate"),
-        (b"Content-Encoding: gzip,gzip,gzip,gzip,gzip", b"x", "encoded 5 times; at most 4 are decoded"),
-        (b"Transfer-Encoding: chunked", b"2\r\n<p\r\n2\r\n>x\r\nzz\r\n", "the chunks of the body are damaged"),
+        (
+            b"Content-Encoding: gzip",
+            b"\x1f\x8b\x08garbage",
+            "the body is damaged in its content encoding gzip",
+        ),
+        (
+            b"Content-Encoding: deflate",
+            b"garbage",
+            "the body is damaged in its content encoding deflate",
+        ),
+        (
+            b"Content-Encoding: gzip,gzip,gzip,gzip,gzip",
+            b"x",
+            "encoded 5 times; at most 4 are decoded",
+        ),
+        (
+            b"Transfer-Encoding: chunked",
+            b"2\r\n<p\r\n2\r\n>x\r\nzz\r\n",
+            "the chunks of the body are damaged",
+        ),
     ],
 )
-def test_a_body_that_cannot_be_decoded_is_rejected(tmp_path: Path, header: bytes, body: bytes, reason: str) -> None:
+def test_a_body_that_cannot_be_decoded_is_rejected(
+    tmp_path: Path, header: bytes, body: bytes, reason: str
+) -> None:
     assert reason in why(tmp_path, page(body, header=HTML + header + b"\r\n"))
 
 
@@ -195,7 +266,10 @@ LONG = b"<p>" + b"x" * MAX_PAGE_BYTES
     [
         page(LONG),
         page(gzip.compress(LONG, mtime=0), header=HTML + b"Content-Encoding: gzip\r\n"),
-        page(gzip.compress(gzip.compress(LONG, mtime=0), mtime=0), header=HTML + b"Content-Encoding: gzip, gzip\r\n"),
+        page(
+            gzip.compress(gzip.compress(LONG, mtime=0), mtime=0),
+            header=HTML + b"Content-Encoding: gzip, gzip\r\n",
+        ),
         page(zlib.compress(LONG), header=HTML + b"Content-Encoding: deflate\r\n"),
     ],
     ids=["plain", "gzip", "gzip twice", "deflate"],
@@ -207,7 +281,9 @@ def test_a_page_that_is_too_long_is_rejected_by_the_limit(tmp_path: Path, one: b
 def test_the_longest_page_is_read(tmp_path: Path) -> None:
     body = LONG[:MAX_PAGE_BYTES]
     header = HTML + b"Content-Encoding: gzip\r\n"
-    found, rejected = read_bytes(tmp_path, page(body) + page(gzip.compress(body), "http://b.test/", header=header))
+    found, rejected = read_bytes(
+        tmp_path, page(body) + page(gzip.compress(body), "http://b.test/", header=header)
+    )
     assert (len(found), rejected) == (2, [])
 
 
@@ -226,8 +302,14 @@ def test_a_long_record_that_is_no_response_is_passed_over_in_silence(tmp_path: P
     [
         (b"", "the record contains no HTTP response: it does not begin with a status line"),
         (b"<p>", "the record contains no HTTP response: it does not begin with a status line"),
-        (b"HTTP/1.1 abc\r\n\r\n<p>", "the record contains no HTTP response: it does not begin with a status line"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70000 + b"\r\n\r\n<p>", "the HTTP header is longer than 65536 bytes"),
+        (
+            b"HTTP/1.1 abc\r\n\r\n<p>",
+            "the record contains no HTTP response: it does not begin with a status line",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70000 + b"\r\n\r\n<p>",
+            "the HTTP header is longer than 65536 bytes",
+        ),
     ],
 )
 def test_a_response_that_is_none_is_rejected(tmp_path: Path, block: bytes, reason: str) -> None:
@@ -235,7 +317,11 @@ def test_a_response_that_is_none_is_rejected(tmp_path: Path, block: bytes, reaso
 
 
 @pytest.mark.parametrize(
-    "block", [b"HTTP/1.0 200\r\nContent-Type: text/html\r\n\r\n<p>", b"HTTP/2 200 \nContent-Type:\n text/html\n\n<p>"]
+    "block",
+    [
+        b"HTTP/1.0 200\r\nContent-Type: text/html\r\n\r\n<p>",
+        b"HTTP/2 200 \nContent-Type:\n text/html\n\n<p>",
+    ],
 )
 def test_loose_http_is_read(tmp_path: Path, block: bytes) -> None:
     found, rejected = read_bytes(tmp_path, record("response", block))
@@ -256,7 +342,11 @@ def test_standard_input_is_known_for_an_archive_or_a_page(pipe: Callable[[bytes]
     ]:
         pipe(content)
         (part,) = list_inputs(["-"])
-        assert (part.format, part.compression, part.relative_name) == (format_name, compression, name)
+        assert (part.format, part.compression, part.relative_name) == (
+            format_name,
+            compression,
+            name,
+        )
         assert sum(len(batch.rows) for batch in part.read(choose_columns([part]), pytest.fail)) == 1
 
 
@@ -267,7 +357,12 @@ def test_pages_beside_tables_and_texts_are_asked_for_their_html(tmp_path: Path) 
     parts = list_inputs([str(tmp_path)])
     columns = choose_columns(parts)
     assert columns == Columns("text", "url")
-    texts = [text for part in parts for batch in part.read(columns, pytest.fail) for text in batch.text.to_pylist()]
+    texts = [
+        text
+        for part in parts
+        for batch in part.read(columns, pytest.fail)
+        for text in batch.text.to_pylist()
+    ]
     assert texts == ["<p>one", "words", "words"]
     with pytest.raises(ColumnError, match=r"No column 'html' in .*b\.jsonl"):
         choose_columns(parts, text_column="html")
@@ -278,7 +373,9 @@ def test_another_column_of_pages_can_be_the_text(tmp_path: Path) -> None:
     parts = list_inputs([str(tmp_path)])
     columns = choose_columns(parts, text_column="title")
     assert columns == Columns("title", "url")
-    assert [batch.text.to_pylist() for batch in parts[0].read(columns, pytest.fail)] == [["One", None]]
+    assert [batch.text.to_pylist() for batch in parts[0].read(columns, pytest.fail)] == [
+        ["One", None]
+    ]
     with pytest.raises(ColumnError, match=r"No column 'titel' in .* Did you mean 'title'\?"):
         choose_columns(parts, text_column="titel")
 
@@ -300,7 +397,9 @@ def test_fastwarc_reads_the_same_pages(tmp_path: Path) -> None:
     assert not rejected
     expected = {
         one.headers["WARC-Target-URI"]: one.reader.read().decode()
-        for one in fastwarc.warc.ArchiveIterator(io.BytesIO(data), record_types=fastwarc.warc.response)
+        for one in fastwarc.warc.ArchiveIterator(
+            io.BytesIO(data), record_types=fastwarc.warc.response
+        )
     }
     assert {url: text for url, (_, text) in found.items()} == expected
 
@@ -311,7 +410,14 @@ EDITS = st.one_of(
         st.integers(0, 2000),
         st.just(0),
         st.sampled_from(
-            [b"\r\n", b"\r\n\r\n", b"WARC/1.0\r\n", b"Content-Length: 99999999\r\n", members(b"x"), b"\x1f\x8b\x08"]
+            [
+                b"\r\n",
+                b"\r\n\r\n",
+                b"WARC/1.0\r\n",
+                b"Content-Length: 99999999\r\n",
+                members(b"x"),
+                b"\x1f\x8b\x08",
+            ]
         ),
     ),
 )
@@ -320,8 +426,16 @@ EDITS = st.one_of(
 @pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(EDITS, max_size=6), st.booleans(), st.binary(max_size=200))
-def test_any_bytes_give_pages_or_rejected_rows(tmp_path: Path, edits, compressed: bool, body: bytes) -> None:
-    records = [info(), ONE, page(body), page(gzip.compress(b"<p>"), header=HTML + b"Content-Encoding: gzip\r\n"), TWO]
+def test_any_bytes_give_pages_or_rejected_rows(
+    tmp_path: Path, edits, compressed: bool, body: bytes
+) -> None:
+    records = [
+        info(),
+        ONE,
+        page(body),
+        page(gzip.compress(b"<p>"), header=HTML + b"Content-Encoding: gzip\r\n"),
+        TWO,
+    ]
     data = bytearray(members(*records) if compressed else b"".join(records))
     for place, size, new in edits:
         data[place : place + size] = new

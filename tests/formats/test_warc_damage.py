@@ -15,13 +15,29 @@ import pytest
 import neardup
 from neardup.documents.pages import MAX_PAGE_BYTES
 from neardup.formats import warc_bytes, warc_records
-from reference.warc_files import ALL, HTML, LIMIT, ONE, THREE, TWO, http, members, page, read_bytes, record, why, zeros
+from reference.warc_files import (
+    ALL,
+    HTML,
+    LIMIT,
+    ONE,
+    THREE,
+    TWO,
+    http,
+    members,
+    page,
+    read_bytes,
+    record,
+    why,
+    zeros,
+)
 
 # Damage.
 
 
 @pytest.mark.parametrize("name", [pytest.param("a.warc", marks=pytest.mark.slow), "a.warc.gz"])
-def test_a_file_cut_short_anywhere_gives_its_whole_records_and_says_where_it_ends(tmp_path: Path, name: str) -> None:
+def test_a_file_cut_short_anywhere_gives_its_whole_records_and_says_where_it_ends(
+    tmp_path: Path, name: str
+) -> None:
     records = [one if name == "a.warc" else members(one) for one in (ONE, TWO)]
     whole, ends = b"".join(records), [len(records[0]), len(records[0] + records[1])]
     for size in range(1, len(whole)):
@@ -43,7 +59,9 @@ def test_the_rejected_row_says_what_is_missing(tmp_path: Path, name: str) -> Non
     assert rejected.byte == (len(ONE) if name == "a.warc" else len(members(ONE)))
     size = len(http(b"<p>two"))
     short = f"the file is cut short inside this record: it has {size - 5} of {size} bytes"
-    assert rejected.reason == (short if name == "a.warc" else "the file is cut short inside this gzip member")
+    assert rejected.reason == (
+        short if name == "a.warc" else "the file is cut short inside this gzip member"
+    )
 
 
 def test_a_damaged_member_costs_itself_only(tmp_path: Path) -> None:
@@ -68,7 +86,9 @@ def test_a_long_member_with_a_wrong_checksum_is_not_trusted(tmp_path: Path) -> N
     assert [(one.row, one.byte) for one in rejected] == [(1, len(members(ONE)))]
 
 
-@pytest.mark.parametrize("junk", [b"junk", b"\x1f\x8b\x08", b"\x1f\x8b\x08" * 1000, bytes(range(1, 256)) * 300])
+@pytest.mark.parametrize(
+    "junk", [b"junk", b"\x1f\x8b\x08", b"\x1f\x8b\x08" * 1000, bytes(range(1, 256)) * 300]
+)
 def test_junk_between_members_is_said_and_passed_over(tmp_path: Path, junk: bytes) -> None:
     found, rejected = read_bytes(tmp_path, members(ONE) + junk + members(TWO, THREE), "a.warc.gz")
     assert list(found) == ALL
@@ -76,7 +96,9 @@ def test_junk_between_members_is_said_and_passed_over(tmp_path: Path, junk: byte
 
 
 def test_zeros_between_members_are_padding(tmp_path: Path) -> None:
-    found, rejected = read_bytes(tmp_path, members(ONE) + bytes(100_000) + members(TWO) + bytes(3), "a.warc.gz")
+    found, rejected = read_bytes(
+        tmp_path, members(ONE) + bytes(100_000) + members(TWO) + bytes(3), "a.warc.gz"
+    )
     assert (list(found), rejected) == (ALL[:2], [])
 
 
@@ -87,9 +109,13 @@ def test_a_member_of_something_else_is_said_and_passed_over(tmp_path: Path) -> N
     assert rejected[0].reason.startswith("no WARC record begins here, but b'something else'")
 
 
-@pytest.mark.parametrize("junk", [b"junk\r\n", b"WARC/1.0 but not really\r\n\r\n", b"WARC/1.0\r\nno colon\r\n\r\n"])
+@pytest.mark.parametrize(
+    "junk", [b"junk\r\n", b"WARC/1.0 but not really\r\n\r\n", b"WARC/1.0\r\nno colon\r\n\r\n"]
+)
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
-def test_junk_between_records_is_said_and_passed_over(tmp_path: Path, junk: bytes, name: str) -> None:
+def test_junk_between_records_is_said_and_passed_over(
+    tmp_path: Path, junk: bytes, name: str
+) -> None:
     data = ONE + junk + TWO
     found, rejected = read_bytes(tmp_path, data if name == "a.warc" else gzip.compress(data), name)
     assert list(found) == ALL[:2]
@@ -98,7 +124,9 @@ def test_junk_between_records_is_said_and_passed_over(tmp_path: Path, junk: byte
 
 @pytest.mark.parametrize("length", ["-1", "", "12x", "1" * 19, "٣", "1e3", "0x10"])
 def test_a_content_length_that_is_none_is_rejected(tmp_path: Path, length: str) -> None:
-    lying = page(b"<p>").replace(f"Content-Length: {len(http(b'<p>'))}".encode(), f"Content-Length: {length}".encode())
+    lying = page(b"<p>").replace(
+        f"Content-Length: {len(http(b'<p>'))}".encode(), f"Content-Length: {length}".encode()
+    )
     assert why(tmp_path, lying).startswith(f"the record has no valid Content-Length: {length!r}")
 
 
@@ -120,18 +148,24 @@ def test_a_content_length_beyond_all_bounds_does_not_cost_the_other_members(tmp_
     data = members(ONE, record("response", http(b"<p>"), length=10**15), TWO)
     found, rejected = read_bytes(tmp_path, data, "a.warc.gz")
     assert list(found) == ALL[:2]
-    assert [one.reason for one in rejected] == ["the record has 1000000000000000 bytes; at most 17825792 are read"]
+    assert [one.reason for one in rejected] == [
+        "the record has 1000000000000000 bytes; at most 17825792 are read"
+    ]
 
 
 def test_a_header_without_an_end_is_rejected(tmp_path: Path) -> None:
-    found, rejected = read_bytes(tmp_path, b"WARC/1.0\r\n" + b"X: y\r\n" * 50_000 + b"\r\n\r\n" + TWO)
+    found, rejected = read_bytes(
+        tmp_path, b"WARC/1.0\r\n" + b"X: y\r\n" * 50_000 + b"\r\n\r\n" + TWO
+    )
     assert list(found) == [ALL[1]]
     assert "does not end within 65536 bytes" in rejected[0].reason
 
 
 @pytest.mark.parametrize("data", [b"", b"\r\n\r\n", gzip.compress(b"", mtime=0), bytes(1000)])
 def test_an_empty_file_holds_nothing(tmp_path: Path, data: bytes) -> None:
-    found, rejected = read_bytes(tmp_path, data, "a.warc.gz" if data[:1] in (b"\x1f", b"\0") else "a.warc")
+    found, rejected = read_bytes(
+        tmp_path, data, "a.warc.gz" if data[:1] in (b"\x1f", b"\0") else "a.warc"
+    )
     assert (found, rejected) == ({}, [])
 
 
@@ -146,15 +180,23 @@ def test_a_file_of_damage_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(warc_records, "MAX_DAMAGES", 10)
     _, rejected = read_bytes(tmp_path, (b"junk\r\n" + ONE) * 50)
     assert len(rejected) == 11
-    assert rejected[-1].reason.endswith("; the file has more than 10 such places; the rest is not read")
+    assert rejected[-1].reason.endswith(
+        "; the file has more than 10 such places; the rest is not read"
+    )
 
 
 # Bombs.
 
 # 256 MB of one byte each, and what is said of it.
 BOMBS = {
-    "content": (lambda: zeros(record("response", http(b"<p>"), length=2 << 30)[:-4], 256), "at most 17825792 are read"),
-    "content of another record": (lambda: zeros(record("resource", b"", length=200 << 20)[:-4], 256), "no WARC record"),
+    "content": (
+        lambda: zeros(record("response", http(b"<p>"), length=2 << 30)[:-4], 256),
+        "at most 17825792 are read",
+    ),
+    "content of another record": (
+        lambda: zeros(record("resource", b"", length=200 << 20)[:-4], 256),
+        "no WARC record",
+    ),
     "content that is not counted": (lambda: zeros(ONE, 256), "no WARC record begins here"),
     "empty lines": (lambda: zeros(ONE, 256, b"\n"), "no WARC record begins here"),
     "header": (lambda: zeros(b"WARC/1.0\r\nX: ", 256, b"x"), "does not end within 65536 bytes"),
@@ -162,7 +204,10 @@ BOMBS = {
         lambda: zeros(record("response", b"HTTP/1.1 200 OK\r\nX: ", length=17 << 20)[:-4], 256),
         "the HTTP header is longer than 65536 bytes",
     ),
-    "body in gzip": (lambda: members(page(zeros(b"<p>", 256), header=HTML + b"Content-Encoding: gzip\r\n")), LIMIT),
+    "body in gzip": (
+        lambda: members(page(zeros(b"<p>", 256), header=HTML + b"Content-Encoding: gzip\r\n")),
+        LIMIT,
+    ),
     "empty members": (lambda: members(b"") * 100_000, None),
     "members of an empty line": (lambda: members(b"\n") * 100_000, None),
 }
@@ -188,7 +233,9 @@ for batch in part.read(Columns("html", "url"), rejected.append, with_payload=Tru
     urls += batch.ids.to_pylist()
 print(json.dumps([urls, [one.reason for one in rejected], peak_memory() - before]))
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
     urls, reasons, grown = json.loads(result.stdout)
     assert urls[0] == ALL[0]
     assert urls[-1] == ALL[1]

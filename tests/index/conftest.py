@@ -1,4 +1,6 @@
-"""Fixtures of the tests of an index: indexes over stores of each kind, and a clock that is moved by hand."""
+"""Fixtures of the tests of an index: indexes over stores of each kind, and a clock that is moved by
+hand.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,12 @@ REPOSITORY = Path(__file__).parents[2]
 OLD, NEW = (REPOSITORY / "examples" / "data" / f"terms-{age}.jsonl.zst" for age in ("old", "new"))
 NAMES_OF_KEPT = {"cluster", "kept_source_file", "kept_row", "source_file"}
 METHOD = MinHash(threshold=0.5, ngram=2)
-COUNTED = {"rare words", "tfidf", "structure", "page"}  # whose features weigh by all documents of a run
+COUNTED = {
+    "rare words",
+    "tfidf",
+    "structure",
+    "page",
+}  # whose features weigh by all documents of a run
 
 
 def storage_of(method) -> str:
@@ -55,13 +60,17 @@ def table(prefix: str, texts: list[str]) -> pa.Table:
 
 
 def why(removed: pa.Table) -> list[dict]:
-    """Return removals without the places of the kept documents, which files and an index name in their own way."""
+    """Return removals without the places of the kept documents, which files and an index name in
+    their own way.
+    """
     return removed.drop_columns(sorted(NAMES_OF_KEPT)).to_pylist()
 
 
 QUICK = {"minhash", "minhash in crowded buckets", "simhash"}
 DECIDING = [
-    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in METHODS if name not in COUNTED
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+    for name in METHODS
+    if name not in COUNTED
 ]
 
 
@@ -71,8 +80,12 @@ def test_a_run_against_an_index_decides_as_against_its_files_and_as_add_if_new(n
     old = documents_for(method, 5, 120)
     if "max_bucket_size" in options:  # `add` lists copies too, which fill a bucket
         old = table("d", list(dict.fromkeys(old["text"].to_pylist())))
-    new = documents_for(method, 6, 120).set_column(0, "id", [[f"n{number}" for number in range(120)]])
-    new = pa.concat_tables([new, old.slice(0, 30).set_column(0, "id", [[f"copy{i}" for i in range(30)]])])
+    new = documents_for(method, 6, 120).set_column(
+        0, "id", [[f"n{number}" for number in range(120)]]
+    )
+    new = pa.concat_tables(
+        [new, old.slice(0, 30).set_column(0, "id", [[f"copy{i}" for i in range(30)]])]
+    )
     address = tmp_path / "old.index"
     with Index.create(address, method=method, storage=storage_of(method), **options) as index:
         index.add_many(old)
@@ -95,8 +108,12 @@ def test_a_run_against_an_index_decides_as_against_its_files_and_as_add_if_new(n
 def test_methods_that_weigh_by_a_table_decide_as_add_if_new(name, tmp_path):
     method, options = METHODS[name]
     old = documents_for(method, 5, 120)
-    new = documents_for(method, 6, 120).set_column(0, "id", [[f"n{number}" for number in range(120)]])
-    with Index.create(tmp_path / "old.index", method=method, idf=idf_for(method, old), **options) as index:
+    new = documents_for(method, 6, 120).set_column(
+        0, "id", [[f"n{number}" for number in range(120)]]
+    )
+    with Index.create(
+        tmp_path / "old.index", method=method, idf=idf_for(method, old), **options
+    ) as index:
         index.add_many(old)
         found = neardup.dedup(new, against=index)
         assert index.add_many_if_new(new)["kept"].to_pylist() == found.mask.tolist()
@@ -114,7 +131,10 @@ def test_nothing_is_written_to_the_index_unless_it_is_updated(make):
     assert (first.report["updated"], updated.report["updated"]) == (False, True)
     assert updated.kept.equals(first.kept)
     with Index.open(address, read_only=True) as index:
-        assert all(index.get(id).kept == kept for id, kept in zip(new["id"].to_pylist(), first.mask, strict=True))
+        assert all(
+            index.get(id).kept == kept
+            for id, kept in zip(new["id"].to_pylist(), first.mask, strict=True)
+        )
         assert index.info()["documents"]["removed"] == first.report["counts"]["removed"]
 
 
@@ -131,36 +151,51 @@ def test_an_index_that_is_not_updated_is_an_earlier_collection_whatever_its_ids(
     new = pa.table(
         {
             "id": ["a0", "a1", "b", "b", "c"],
-            "text": ["one two three four", "nine ten eleven", "nine ten eleven", "five six seven eight", "twelve"],
+            "text": [
+                "one two three four",
+                "nine ten eleven",
+                "nine ten eleven",
+                "five six seven eight",
+                "twelve",
+            ],
         }
     )
     result = neardup.dedup(new, against=address)
     assert result.mask.tolist() == [False, True, False, False, True]
-    assert [(row["id"], row["kept_id"], row["kept_role"], row["exact"]) for row in result.removed.to_pylist()] == [
+    assert [
+        (row["id"], row["kept_id"], row["kept_role"], row["exact"])
+        for row in result.removed.to_pylist()
+    ] == [
         ("a0", "a0", "against", True),
         ("b", "a1", "source", True),
         ("b", "a1", "against", True),
     ]
     assert (
-        result.mask.tolist() == neardup.dedup(new, against=["one two three four", "five six seven eight"]).mask.tolist()
+        result.mask.tolist()
+        == neardup.dedup(new, against=["one two three four", "five six seven eight"]).mask.tolist()
     )
 
 
 def test_copies_among_new_documents_are_found_whatever_their_ids(make):
     address = make(table("a", ["one two three four"]))
-    new = pa.table({"id": ["1", "1", "2"], "text": ["five six seven", "eight nine ten", "five six seven"]})
+    new = pa.table(
+        {"id": ["1", "1", "2"], "text": ["five six seven", "eight nine ten", "five six seven"]}
+    )
     result = neardup.dedup(new, against=address)
     assert result.mask.tolist() == neardup.dedup(new).mask.tolist() == [True, True, False]
 
 
 def test_a_document_without_features_is_kept_even_if_the_index_has_it(make):
     address = make(table("a", ["...", "one two three four"]))
-    assert neardup.dedup(table("a", ["...", "one two three four"]), against=address).mask.tolist() == [True, False]
+    assert neardup.dedup(
+        table("a", ["...", "one two three four"]), against=address
+    ).mask.tolist() == [True, False]
 
 
 def test_documents_without_ids_have_running_numbers(make):
     result = neardup.dedup(
-        ["one two three four", "nine ten", "nine ten"], against=make(table("a", ["one two three four"]))
+        ["one two three four", "nine ten", "nine ten"],
+        against=make(table("a", ["one two three four"])),
     )
     removed = [(row["id"], row["kept_id"], row["kept_role"]) for row in result.removed.to_pylist()]
     assert removed == [("0", "a0", "against"), ("2", "1", "source")]
@@ -169,7 +204,10 @@ def test_documents_without_ids_have_running_numbers(make):
 def test_an_index_in_memory_is_taken_as_it_is():
     with Index.create("memory:", method=METHOD) as index:
         index.add("one two three four", id="a")
-        assert neardup.dedup(["one two three four", "five six"], against=index).mask.tolist() == [False, True]
+        assert neardup.dedup(["one two three four", "five six"], against=index).mask.tolist() == [
+            False,
+            True,
+        ]
         assert index.query("one two three four")  # still open
 
 
@@ -195,7 +233,11 @@ def test_the_output_is_that_of_other_runs(make, storage, tmp_path):
     page = (out / "report.html").read_text()
     assert "not estimated on top of an index" in page
     assert ("The index stores no text" in page) == (storage == "features")
-    rows = pq.read_table(out / "removed.parquet").filter(pc.field("kept_role") == "against").to_pylist()
+    rows = (
+        pq.read_table(out / "removed.parquet")
+        .filter(pc.field("kept_role") == "against")
+        .to_pylist()
+    )
     assert {row["kept_source_file"] for row in rows} == {address}
     with Index.open(address, read_only=True) as index:
         stored = pa.concat_tables(index.documents())["id"].to_pylist()
@@ -204,7 +246,9 @@ def test_the_output_is_that_of_other_runs(make, storage, tmp_path):
 
 def test_rejected_rows_are_listed(make, tmp_path):
     address = make(table("a", ["one two three four"]))
-    (tmp_path / "new.jsonl").write_text('{"text": "one two three four"}\n{broken\n{"text": "five six"}\n')
+    (tmp_path / "new.jsonl").write_text(
+        '{"text": "one two three four"}\n{broken\n{"text": "five six"}\n'
+    )
     options = {"output": tmp_path / "out", "max_unreadable": 1}
     result = neardup.dedup(tmp_path / "new.jsonl", against=address, **options)
     assert result.report["counts"]["rejected"] == 1
@@ -222,13 +266,19 @@ def test_rejected_rows_are_listed(make, tmp_path):
         ({"audit_sample": 5}, SettingError, "audit_sample must be 0"),
         ({"resume": True}, SettingError, "resume continues the run of an output folder"),
         ({"max_bucket_size": 7}, SettingError, "max_bucket_size must be None or 64 with an index"),
-        ({"method": "simhash"}, SchemeError, "was created with method='MinHash': got method='SimHash'. Open"),
+        (
+            {"method": "simhash"},
+            SchemeError,
+            "was created with method='MinHash': got method='SimHash'. Open",
+        ),
         ({"method": MinHash(threshold=0.5)}, SchemeError, "was created with ngram=2"),
         ({"threshold": 0.9}, SchemeError, "was created with threshold=0.5"),
         ({"max_distance": 3}, SchemeError, "no max_distance"),
     ],
 )
-def test_other_selections_and_methods_are_refused(make, options, error, told, tmp_path, monkeypatch):
+def test_other_selections_and_methods_are_refused(
+    make, options, error, told, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     address = make(table("a", ["one two three four"]))
     with pytest.raises(error, match=told):
@@ -237,29 +287,46 @@ def test_other_selections_and_methods_are_refused(make, options, error, told, tm
     assert not Path("out.partial").exists()
 
 
-@pytest.mark.parametrize("options", [{"method": METHOD}, {"threshold": 0.5}, {"max_bucket_size": 64}, {}])
+@pytest.mark.parametrize(
+    "options", [{"method": METHOD}, {"threshold": 0.5}, {"max_bucket_size": 64}, {}]
+)
 def test_the_method_of_the_index_may_be_named(make, options):
     address = make(table("a", ["one two three four"]))
-    assert neardup.dedup(["one two three four"], against=address, **options).mask.tolist() == [False]
+    assert neardup.dedup(["one two three four"], against=address, **options).mask.tolist() == [
+        False
+    ]
 
 
 def test_a_command_may_name_the_threshold_of_the_index_alone(make, tmp_path):
     (tmp_path / "new.jsonl").write_text('{"text": "one two three four"}\n')
-    command = ["dedup", str(tmp_path / "new.jsonl"), "--against", make(table("a", ["one two three four"]))]
+    command = [
+        "dedup",
+        str(tmp_path / "new.jsonl"),
+        "--against",
+        make(table("a", ["one two three four"])),
+    ]
     command += ["-o", str(tmp_path / "out"), "--threshold"]
     assert CliRunner().invoke(cli, [*command, "0.5"]).exit_code == 0
-    assert "with threshold=0.5: got threshold=0.6." in CliRunner().invoke(cli, [*command, "0.6"]).stderr
+    assert (
+        "with threshold=0.5: got threshold=0.6."
+        in CliRunner().invoke(cli, [*command, "0.6"]).stderr
+    )
 
 
 def test_an_index_beside_files_is_refused(make):
     with pytest.raises(SettingError, match="either one index or files and tables"):
         neardup.dedup(["five six"], against=[make(table("a", ["one two"])), str(OLD)])
-    with Index.create("memory:", method=METHOD) as index, pytest.raises(SettingError, match="either one index"):
+    with (
+        Index.create("memory:", method=METHOD) as index,
+        pytest.raises(SettingError, match="either one index"),
+    ):
         neardup.dedup(["five six"], against=[index, "five six"])
 
 
 def test_update_needs_an_index():
-    with pytest.raises(SettingError, match="update is not applicable on this machine: got True; there is no index"):
+    with pytest.raises(
+        SettingError, match="update is not applicable on this machine: got True; there is no index"
+    ):
         neardup.dedup(["a"], against=["b"], update=True)
 
 
@@ -283,7 +350,9 @@ def test_the_command_updates_the_index(make, tmp_path, monkeypatch):
     assert json.loads(done.stdout)["counts"] == first["counts"]
     last = json.loads(CliRunner().invoke(cli, [*command, "--overwrite"]).stdout)
     assert last["counts"]["kept"] == 0
-    result = CliRunner().invoke(cli, [*command, "--overwrite", "--threshold", "0.9"], prog_name="neardup")
+    result = CliRunner().invoke(
+        cli, [*command, "--overwrite", "--threshold", "0.9"], prog_name="neardup"
+    )
     assert result.exit_code == 2
     assert "got threshold=0.9" in result.stderr
 
@@ -296,7 +365,9 @@ def ids_of(index: Index) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "method", [METHOD, SimHash(max_distance=6), MinHash(similarity="containment")], ids=lambda method: method.tokens
+    "method",
+    [METHOD, SimHash(max_distance=6), MinHash(similarity="containment")],
+    ids=lambda method: method.tokens,
 )
 def test_an_index_of_a_run_has_its_method_and_its_kept_documents(method, tmp_path):
     result = neardup.dedup(str(OLD), method=method, output=tmp_path / "out")
@@ -327,21 +398,32 @@ def test_documents_that_are_files_keep_their_paths(tmp_path, monkeypatch):
     result = neardup.dedup("pages", method=METHOD, output="out")
     with Index.from_run("run.index", "out") as index:
         removed = set(result.removed["id"].to_pylist())
-        every = [str(path) for path in sorted(Path("pages").rglob("*.txt")) if str(path) not in removed]
+        every = [
+            str(path) for path in sorted(Path("pages").rglob("*.txt")) if str(path) not in removed
+        ]
         assert ids_of(index) == every
 
 
 def test_inputs_keep_their_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, texts in (("z.jsonl", ["one two three"]), ("a.jsonl", ["four five six", "seven eight nine"])):
+    for name, texts in (
+        ("z.jsonl", ["one two three"]),
+        ("a.jsonl", ["four five six", "seven eight nine"]),
+    ):
         Path(name).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     neardup.dedup(["z.jsonl", "a.jsonl"], method=METHOD, output="out")
     with Index.from_run("run.index", "out", storage="text") as index:
-        assert [index.get(id).text for id in ids_of(index)] == ["one two three", "four five six", "seven eight nine"]
+        assert [index.get(id).text for id in ids_of(index)] == [
+            "one two three",
+            "four five six",
+            "seven eight nine",
+        ]
 
 
 def test_payloads_are_read_from_the_kept_files(tmp_path):
-    neardup.dedup(pa.table({"id": ["a"], "text": ["one two"], "url": ["https://a"]}), output=tmp_path / "out")
+    neardup.dedup(
+        pa.table({"id": ["a"], "text": ["one two"], "url": ["https://a"]}), output=tmp_path / "out"
+    )
     with Index.from_run("memory:", tmp_path / "out", payload_column="url") as index:
         assert index.get("a").payload == "https://a"
 
@@ -351,7 +433,8 @@ def test_a_run_that_counted_its_documents_needs_their_table(tmp_path):
     documents = table("a", make_texts(1, 60))
     neardup.dedup(documents, method=method, output=tmp_path / "out")
     with pytest.raises(
-        SettingError, match=r"neardup document-frequencies INPUT\.\.\. --tokens words --ngram 3 -o idf\.parquet"
+        SettingError,
+        match=r"neardup document-frequencies INPUT\.\.\. --tokens words --ngram 3 -o idf\.parquet",
     ):
         Index.from_run(tmp_path / "run.index", tmp_path / "out")
     idf = neardup.document_frequencies(documents, method=method)
@@ -386,7 +469,9 @@ def test_a_run_that_cannot_be_read_leaves_no_index(tmp_path):
 
 
 def interrupted(monkeypatch, documents, address, out, *, after: int, **options) -> None:
-    """Begin a run that ends with an error once so many steps are decided, checkpoints after each second batch."""
+    """Begin a run that ends with an error once so many steps are decided, checkpoints after each
+    second batch.
+    """
     steps, count = collection.steps, 0
 
     def some_steps(*arguments):
@@ -410,8 +495,13 @@ def output_of(folder: Path) -> tuple[list[bytes], list[dict], dict]:
 
 
 def two_days(folder: Path) -> list[Path]:
-    """Return files with documents that the index has already, or with another text, or that are there twice."""
-    rows = [{"id": f"{'d' if n % 7 == 0 else 'n'}{n}", "text": text} for n, text in enumerate(make_texts(6, 120))]
+    """Return files with documents that the index has already, or with another text, or that are
+    there twice.
+    """
+    rows = [
+        {"id": f"{'d' if n % 7 == 0 else 'n'}{n}", "text": text}
+        for n, text in enumerate(make_texts(6, 120))
+    ]
     days = [folder / "1.jsonl", folder / "2.jsonl"]
     for day, part in zip(days, (rows[:70], rows[60:]), strict=True):
         day.write_text("".join(json.dumps(row) + "\n" for row in part) + "{\n")
@@ -420,8 +510,12 @@ def two_days(folder: Path) -> list[Path]:
 
 @pytest.mark.filterwarnings("ignore:.*rejected")
 @pytest.mark.parametrize("update", [False, True])
-@pytest.mark.parametrize("after", [5, *(pytest.param(after, marks=pytest.mark.slow) for after in (1, 12))])
-def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(make, tmp_path, monkeypatch, after, update):
+@pytest.mark.parametrize(
+    "after", [5, *(pytest.param(after, marks=pytest.mark.slow) for after in (1, 12))]
+)
+def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(
+    make, tmp_path, monkeypatch, after, update
+):
     monkeypatch.setattr(local_reading, "_CHECKPOINT_EVERY", 2)
     days, options = two_days(tmp_path), {"update": update, "batch_rows": 9, "on_error": "skip"}
     address, twin = make(table("d", make_texts(5, 120))), str(tmp_path / "twin.index")
@@ -434,7 +528,8 @@ def test_a_run_that_is_resumed_writes_what_one_that_was_not_writes(make, tmp_pat
     with Index.open(address) as index, Index.open(twin) as expected:
         assert index.verify() == []
         resumed, whole = (
-            pa.concat_tables(each.documents()).drop_columns(["first_seen", "last_seen"]) for each in (index, expected)
+            pa.concat_tables(each.documents()).drop_columns(["first_seen", "last_seen"])
+            for each in (index, expected)
         )
         assert resumed.equals(whole)
         assert len(resumed) > (120 if update else 119)
@@ -446,8 +541,12 @@ def test_a_run_that_is_resumed_reads_what_it_has_decided_no_more(make, tmp_path,
     address, days = make(table("d", make_texts(5, 120))), two_days(tmp_path)
     interrupted(monkeypatch, days, address, tmp_path / "out", after=7, batch_rows=9)
     described, describe = [], OpenIndex.describe
-    monkeypatch.setattr(OpenIndex, "describe", lambda *args: described.append(len(args[1].texts)) or describe(*args))
-    neardup.dedup(days, against=address, output=tmp_path / "out", resume=True, batch_rows=9, on_error="skip")
+    monkeypatch.setattr(
+        OpenIndex, "describe", lambda *args: described.append(len(args[1].texts)) or describe(*args)
+    )
+    neardup.dedup(
+        days, against=address, output=tmp_path / "out", resume=True, batch_rows=9, on_error="skip"
+    )
     assert 40 < sum(described) <= 130 - 6 * 9
 
 
@@ -461,7 +560,9 @@ def test_a_run_whose_index_has_changed_since_begins_again(make, tmp_path, monkey
     found = neardup.dedup(days, against=address, output=tmp_path / "out", **options)
     assert "The index has changed since the run was interrupted" in found.report["warnings"][0]
     assert found.removed["kept_id"].to_pylist().count("other") >= 1
-    assert found.mask.tolist() == neardup.dedup(days, against=address, on_error="skip").mask.tolist()
+    assert (
+        found.mask.tolist() == neardup.dedup(days, against=address, on_error="skip").mask.tolist()
+    )
 
 
 GROWING = """
@@ -473,18 +574,25 @@ with open(sys.argv[3] + ".jsonl", "w") as file:
         file.write(json.dumps({"id": str(n), "text": random.Random(n).randbytes(1500).hex(" ", 4)}) + "\\n")
 result = neardup.dedup(file.name, against=sys.argv[1], update=True, output=sys.argv[3], write="removed", threads=1)
 print(result.report["source_bytes"], result.report["peak_memory_bytes"])
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
 def test_the_memory_of_a_run_does_not_grow_with_its_texts(tmp_path):
     peaks = []
-    for number, count in enumerate((20_000, 20_000, 100_000, 100_000)):  # the first may compile kernels
+    for number, count in enumerate(
+        (20_000, 20_000, 100_000, 100_000)
+    ):  # the first may compile kernels
         address, folder = str(tmp_path / f"{number}.index"), str(tmp_path / f"{number}")
         Index.create(address, storage="text").close()
         command = [sys.executable, "-c", GROWING, address, str(count), folder]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         peaks.append([int(word) for word in done.stdout.split()])
-    (few_bytes, few), (many_bytes, many) = min(peaks[:2]), min(peaks[2:])  # of alike runs, which differ by 50 MB
+    (few_bytes, few), (many_bytes, many) = (
+        min(peaks[:2]),
+        min(peaks[2:]),
+    )  # of alike runs, which differ by 50 MB
     assert many_bytes > few_bytes + (250 << 20)
-    assert many - few < (many_bytes - few_bytes) // 2, peaks  # in memory, each text takes more than itself
+    assert many - few < (many_bytes - few_bytes) // 2, (
+        peaks
+    )  # in memory, each text takes more than itself

@@ -1,4 +1,6 @@
-"""A job that updates an index each day: whatever it is repeated after, it writes the same output."""
+"""A job that updates an index each day: whatever it is repeated after, it writes the same
+output.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,13 @@ METHOD = MinHash(threshold=0.5, ngram=2)
 
 
 def day(seed: int, count: int = 60) -> list[dict]:
-    """Return the documents of a day: near-duplicates and copies of those of other days, some under their ids."""
+    """Return the documents of a day: near-duplicates and copies of those of other days, some under
+    their ids.
+    """
     draw = random.Random(seed)
     pages = {
-        f"page-{draw.randrange(90)}": text for text in draw.sample(make_texts(1, 150) + make_texts(seed, 50), count)
+        f"page-{draw.randrange(90)}": text
+        for text in draw.sample(make_texts(1, 150) + make_texts(seed, 50), count)
     }
     rows = [{"id": id, "text": text} for id, text in pages.items()]
     return [*rows, *draw.sample(rows, 5)]  # some are there twice
@@ -46,18 +51,26 @@ def output_of(folder: Path) -> tuple[bytes, list[dict]]:
 
 
 def contents_of(index: Index) -> list[tuple]:
-    return sorted((row["id"], row["kept"], row["kept_id"]) for part in index.documents() for row in part.to_pylist())
+    return sorted(
+        (row["id"], row["kept"], row["kept_id"])
+        for part in index.documents()
+        for row in part.to_pylist()
+    )
 
 
 def update(source: Path, index: Index | Path, folder: Path, **options) -> neardup.Deduplication:
     return neardup.dedup(source, against=index, update=True, output=folder, **options)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
+)
 def test_a_job_that_is_repeated_writes_the_same_output(seed, tmp_path):
     with Index.create("memory:", method=METHOD) as index:
         for number in range(4):  # the last one fills in a day that was left out
-            source = write(tmp_path / f"{number}.jsonl", day(10 * seed + (5 - number if number < 3 else 9)))
+            source = write(
+                tmp_path / f"{number}.jsonl", day(10 * seed + (5 - number if number < 3 else 9))
+            )
             first = update(source, index, tmp_path / f"{number}")
             expected, stored = output_of(tmp_path / f"{number}"), contents_of(index)
             assert first.report["counts"]["repeated"] >= 5
@@ -71,7 +84,10 @@ def test_a_job_that_is_repeated_writes_the_same_output(seed, tmp_path):
 
 def test_a_run_decides_as_its_documents_would_one_by_one_but_drops_what_it_has_twice(tmp_path):
     rows = day(3)
-    with Index.create("memory:", method=METHOD) as index, Index.create("memory:", method=METHOD) as twin:
+    with (
+        Index.create("memory:", method=METHOD) as index,
+        Index.create("memory:", method=METHOD) as twin,
+    ):
         for each in (index, twin):
             each.add_many(pa.Table.from_pylist(day(4)[:60]))
         result = update(write(tmp_path / "in.jsonl", rows), index, tmp_path / "out")
@@ -93,14 +109,20 @@ def test_documents_without_ids_cannot_update_an_index(tmp_path):
 
 
 def test_an_id_with_two_texts_cannot_update_an_index(tmp_path):
-    source = write(tmp_path / "in.jsonl", [{"id": "1", "text": text} for text in ("one two three", "four five six")])
+    source = write(
+        tmp_path / "in.jsonl",
+        [{"id": "1", "text": text} for text in ("one two three", "four five six")],
+    )
     with Index.create("memory:", method=METHOD) as index:
         index.add("seven eight nine", id="1")
         with pytest.raises(InputError, match="The id '1' belongs to two documents of the run"):
             update(source, index, tmp_path / "out")
         assert index.query("seven eight nine")
         assert not (tmp_path / "out").exists()
-        assert neardup.dedup(source, against=index).mask.tolist() == [True, True]  # without an update, both are read
+        assert neardup.dedup(source, against=index).mask.tolist() == [
+            True,
+            True,
+        ]  # without an update, both are read
 
 
 # What the report and the error of an update that fails promise.
@@ -116,7 +138,11 @@ def test_an_update_that_fails_leaves_a_complete_output_that_says_so(tmp_path, mo
         with monkeypatch.context() as patch:
             patch.setattr(index.opened.store, "_write_all", fail)
             with pytest.raises(
-                StoreError, match=r"out is complete, but the index was not updated\. The disk is full.*overwrite=True"
+                StoreError,
+                match=(
+                    r"out is complete, but the index was not updated\. The disk is "
+                    r"full.*overwrite=True"
+                ),
             ):
                 update(source, index, tmp_path / "out")
         assert json.loads((tmp_path / "out" / "report.json").read_text())["updated"] is False
@@ -153,7 +179,7 @@ EmbeddedStore._write_all = written
 sys.addaudithook(step)
 neardup.dedup(sys.argv[1], against=sys.argv[2], update=True, output=sys.argv[3], overwrite=True, threads=1)
 print(seen)
-"""
+"""  # noqa: E501
 
 
 def run(source: Path, index: Path, out: Path, kill_at: int) -> subprocess.CompletedProcess[str]:
@@ -162,7 +188,9 @@ def run(source: Path, index: Path, out: Path, kill_at: int) -> subprocess.Comple
 
 
 @pytest.mark.slow
-def test_a_job_that_is_killed_at_any_step_and_repeated_leaves_the_output_and_the_index_of_one_that_was_not(tmp_path):
+def test_a_job_that_is_killed_at_any_step_and_repeated_leaves_the_output_and_the_index_of_one_that_was_not(  # noqa: E501
+    tmp_path,
+):
     address, out = tmp_path / "news.index", tmp_path / "out"
     with Index.create(tmp_path / "old.index", method=METHOD) as index:
         update(write(tmp_path / "0.jsonl", day(0)), index, tmp_path / "0")

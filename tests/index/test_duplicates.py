@@ -16,7 +16,9 @@ from neardup import Index, MinHash, SimHash
 
 WORDS = "abcdefgh"
 METHODS = {
-    "minhash": MinHash(ngram=2, threshold=0.5, num_bands=64, rows_per_band=1),  # misses a pair in 2e-20
+    "minhash": MinHash(
+        ngram=2, threshold=0.5, num_bands=64, rows_per_band=1
+    ),  # misses a pair in 2e-20
     "simhash": SimHash(ngram=1, max_distance=12, confirm="hamming"),
 }
 FEW, MANY = range(6), range(6, 300)
@@ -26,11 +28,17 @@ def made_up(draw: random.Random) -> pa.Table:
     """Return documents whose texts often differ in a word or two, or in nothing."""
     texts: list[list[str]] = []
     for _ in range(draw.randint(1, 24)):
-        words = list(draw.choice(texts)) if texts and draw.random() < 0.8 else draw.choices(WORDS, k=draw.randint(0, 9))
+        words = (
+            list(draw.choice(texts))
+            if texts and draw.random() < 0.8
+            else draw.choices(WORDS, k=draw.randint(0, 9))
+        )
         for _ in range(draw.randint(0, 2) if words else 0):
             words[draw.randrange(len(words))] = draw.choice(WORDS)
         texts.append(words)
-    return pa.table({"id": [f"d{n}" for n in range(len(texts))], "text": [" ".join(words) for words in texts]})
+    return pa.table(
+        {"id": [f"d{n}" for n in range(len(texts))], "text": [" ".join(words) for words in texts]}
+    )
 
 
 def counts_of(index: Index) -> dict[str, int | None]:
@@ -82,12 +90,17 @@ def test_the_counts_are_those_of_annotated_files(make, tmp_path: Path) -> None:
     for begin in range(0, len(table), 5):
         index.add_many_if_new(table.slice(begin, 5))
     assert sum(count or 0 for count in annotated["duplicates"].to_pylist()) > 3
-    assert pa.concat_tables(index.documents()).select(["id", "duplicates"]).to_pylist() == annotated.to_pylist()
+    assert (
+        pa.concat_tables(index.documents()).select(["id", "duplicates"]).to_pylist()
+        == annotated.to_pylist()
+    )
     for suffix in ("parquet", "jsonl", "csv"):
         index.export(tmp_path / f"all.{suffix}")
     assert pq.read_table(tmp_path / "all.parquet")["duplicates"].equals(annotated["duplicates"])
     exported = [pa_csv.read_csv(tmp_path / "all.csv"), pa_json.read_json(tmp_path / "all.jsonl")]
-    assert all(rows["duplicates"].to_pylist() == annotated["duplicates"].to_pylist() for rows in exported)
+    assert all(
+        rows["duplicates"].to_pylist() == annotated["duplicates"].to_pylist() for rows in exported
+    )
 
 
 def test_forgotten_documents_no_longer_count(make) -> None:

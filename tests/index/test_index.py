@@ -1,4 +1,6 @@
-"""An index: what is added, answered and found, and which ids documents get; the same over every store."""
+"""An index: what is added, answered and found, and which ids documents get; the same over every
+store.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from reference.index_cases import BIGRAMS, FOX, NEAR_FOX, OTHER, table
 def test_an_answer_names_the_kept_document_its_similarity_times_and_payload(make, clock):
     index = make()
     first = index.add_if_new(FOX, id="fox", payload="https://example.org/fox")
-    assert (first.id, first.kept, first.kept_id, first.similarity, first.repeated) == ("fox", True, None, None, False)
+    assert (first.id, first.kept, first.kept_id, first.similarity, first.repeated) == (
+        "fox",
+        True,
+        None,
+        None,
+        False,
+    )
     clock(60)
     answer = index.add_if_new(NEAR_FOX, id="near")
     expected = neardup.compare(FOX, NEAR_FOX, method=BIGRAMS)
@@ -70,7 +78,9 @@ def test_simhash_answers_with_distances(make):
 
 def test_documents_without_features_are_kept_and_similar_to_nothing(make):
     index = make()
-    assert [index.add_if_new(text, id=text or "empty").kept for text in ("", "...", "!")] == [True] * 3
+    assert [index.add_if_new(text, id=text or "empty").kept for text in ("", "...", "!")] == [
+        True
+    ] * 3
     assert index.add_if_new("", id="empty").repeated
 
 
@@ -103,7 +113,9 @@ def test_a_stream_that_broke_off_can_be_sent_again(make):
     expected = whole.add_many_if_new(table(*rows))
     broken.add_many_if_new(table(*rows[:23]))
     found = broken.add_many_if_new(table(*rows))
-    assert found.select(["id", "kept", "kept_id"]).equals(expected.select(["id", "kept", "kept_id"]))
+    assert found.select(["id", "kept", "kept_id"]).equals(
+        expected.select(["id", "kept", "kept_id"])
+    )
     assert found["repeated"].to_pylist() == [True] * 23 + [False] * 17
 
 
@@ -136,7 +148,8 @@ def test_replacements_within_a_batch_are_those_of_documents_one_by_one(make, bat
     ]
     index = make()
     answers = pa.concat_tables(
-        index.add_many_if_new(table(*rows[start : start + batch_rows])) for start in range(0, len(rows), batch_rows)
+        index.add_many_if_new(table(*rows[start : start + batch_rows]))
+        for start in range(0, len(rows), batch_rows)
     )
     expected = make()
     one_by_one = [expected.add_if_new(text, id=id) for id, text in rows]
@@ -158,14 +171,19 @@ def ids_in(index: Index) -> list[str]:
 
 def test_documents_without_ids_get_ids_of_no_other_document(make):
     index = make()
-    ids = [*index.add_many_if_new([FOX, OTHER, FOX])["id"].to_pylist(), index.add("one more text of its own").id]
+    ids = [
+        *index.add_many_if_new([FOX, OTHER, FOX])["id"].to_pylist(),
+        index.add("one more text of its own").id,
+    ]
     assert all(map(GIVEN.fullmatch, ids))
     assert ids_in(index) == ids
     assert len(set(ids)) == 4
 
 
 def numbered_texts(begin: int, end: int) -> list[str]:
-    return [" ".join(f"text{number}word{place}" for place in range(9)) for number in range(begin, end)]
+    return [
+        " ".join(f"text{number}word{place}" for place in range(9)) for number in range(begin, end)
+    ]
 
 
 @pytest.mark.parametrize("taken", ["#0", "#1", "0", "1"])
@@ -212,19 +230,25 @@ def test_a_backup_that_grew_on_its_own_merges_with_the_index(tmp_path):
 
 def test_an_index_of_an_earlier_format_is_refused(make):
     index = make()
-    index.opened.store.settings.meta["format_version"] = 1  # its documents without ids have the numbers of rows
+    index.opened.store.settings.meta["format_version"] = (
+        1  # its documents without ids have the numbers of rows
+    )
     with pytest.raises(StoreError, match="format neardup-index 2: got neardup-index 1"):
         OpenIndex(index.opened.store)
 
 
 def test_columns_become_payloads(make):
     index = make()
-    documents = pa.table({"id": ["1"], "text": [FOX], "url": ["u"], "year": [2026], "payload": ["p"]})
+    documents = pa.table(
+        {"id": ["1"], "text": [FOX], "url": ["u"], "year": [2026], "payload": ["p"]}
+    )
     index.add_many(documents)
     index.add_many(documents.set_column(0, "id", pa.array(["2"])), payload_column="url")
     index.add_many(documents.set_column(0, "id", pa.array(["3"])), payload_column=["url", "year"])
     assert [index.get(id).payload for id in "123"] == ["p", "u", '{"url": "u", "year": 2026}']
-    with pytest.raises(ColumnError, match="has no column 'date': it has id, text, url, year, payload"):
+    with pytest.raises(
+        ColumnError, match="has no column 'date': it has id, text, url, year, payload"
+    ):
         index.add_many(documents, payload_column="date")
 
 
@@ -235,13 +259,18 @@ def test_files_are_read_and_payloads_taken_from_their_lines(make, tmp_path):
     index = make()
     answers = index.add_many_if_new(file, payload_column="url", import_name="monday")
     assert answers["id"].to_pylist() == ["a", "b"]
-    assert (index.get("a").payload, index.get("b").payload, index.get("a").import_name) == ("u", None, "monday")
+    assert (index.get("a").payload, index.get("b").payload, index.get("a").import_name) == (
+        "u",
+        None,
+        "monday",
+    )
 
 
 def test_web_pages_are_refused_by_an_index_of_texts(make, tmp_path):
     (tmp_path / "page.html").write_text("<p>one</p>")
     with pytest.raises(
-        InputError, match=r"contains web pages, and this index compares texts\. Create an index with method='co"
+        InputError,
+        match=r"contains web pages, and this index compares texts\. Create an index with method='co",  # noqa: E501
     ):
         make().add_many(tmp_path / "page.html")
 
@@ -254,7 +283,9 @@ def writes(monkeypatch) -> list[int]:
     def counted(write):
         def call(self, parts):
             changes = list(parts)
-            sizes.append(sum(0 if part.documents is None else len(part.documents) for part in changes))
+            sizes.append(
+                sum(0 if part.documents is None else len(part.documents) for part in changes)
+            )
             write(self, changes)
 
         return call
@@ -266,7 +297,9 @@ def writes(monkeypatch) -> list[int]:
 
 def test_small_files_are_added_with_one_change(make, tmp_path, writes):
     for number in range(40):
-        (tmp_path / f"{number:02}.html").write_text(f"<p>{' '.join(f'word{number}x{i}' for i in range(40))}</p>")
+        (tmp_path / f"{number:02}.html").write_text(
+            f"<p>{' '.join(f'word{number}x{i}' for i in range(40))}</p>"
+        )
     answers = make(method="content").add_many_if_new(tmp_path / "*.html")
     assert answers["kept"].to_pylist() == [True] * 40
     assert writes == [40]
@@ -286,9 +319,16 @@ def test_documents_before_one_that_cannot_be_read_are_stored(make, tmp_path, wri
 
 def test_batches_with_and_without_ids_are_not_joined(make):
     index = make()
-    table_of_ids, without_ids = table(("a", FOX), ("b", OTHER)), pa.table({"text": ["one two three four five six"]})
+    table_of_ids, without_ids = (
+        table(("a", FOX), ("b", OTHER)),
+        pa.table({"text": ["one two three four five six"]}),
+    )
     for batch in group_batches(
-        [batch for source in (table_of_ids, without_ids, table_of_ids) for batch in batches_of(source, BIGRAMS)],
+        [
+            batch
+            for source in (table_of_ids, without_ids, table_of_ids)
+            for batch in batches_of(source, BIGRAMS)
+        ],
         lambda batch: batch,
     ):
         index.opened.add(Batch.join(batch))

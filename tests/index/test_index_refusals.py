@@ -17,11 +17,26 @@ from reference.index_cases import BIGRAMS, FOX, OTHER
 
 def test_what_an_index_cannot_store_is_refused(make):
     for options, message in (
-        ({"storage": "fingerprints"}, "storage='fingerprints' requires SimHash\\(confirm='hamming'\\)"),
-        ({"method": MinHash(tokens=str.split)}, "An index stores its settings, and tokens is a Python function"),
-        ({"method": SimHash(weights="tfidf")}, r"the index needs the table of these counts: got none\. Count"),
-        ({"method": "minhash", "max_distance": 3}, "max_distance does not go with method='minhash'"),
-        ({"storage": "all"}, "storage must be one of 'fingerprints', 'features', 'text': got 'all'"),
+        (
+            {"storage": "fingerprints"},
+            "storage='fingerprints' requires SimHash\\(confirm='hamming'\\)",
+        ),
+        (
+            {"method": MinHash(tokens=str.split)},
+            "An index stores its settings, and tokens is a Python function",
+        ),
+        (
+            {"method": SimHash(weights="tfidf")},
+            r"the index needs the table of these counts: got none\. Count",
+        ),
+        (
+            {"method": "minhash", "max_distance": 3},
+            "max_distance does not go with method='minhash'",
+        ),
+        (
+            {"storage": "all"},
+            "storage must be one of 'fingerprints', 'features', 'text': got 'all'",
+        ),
         ({"max_bucket_size": 0}, "max_bucket_size must be a whole number of 1 or more"),
     ):
         with pytest.raises(SettingError, match=message):
@@ -56,15 +71,24 @@ def test_an_index_of_other_settings_is_refused_and_both_are_named(tmp_path):
         assert index.method.threshold == 0.6
     with pytest.raises(StoreError, match=r"none\.index"):
         Index.open(tmp_path / "none.index")
-    with Index.open(tmp_path / "a.index", read_only=True) as index, pytest.raises(StoreError, match="read"):
+    with (
+        Index.open(tmp_path / "a.index", read_only=True) as index,
+        pytest.raises(StoreError, match="read"),
+    ):
         index.add_if_new(FOX)
 
 
 def test_numbers_and_names_that_are_none_are_refused(make):
     index = make()
     for refused, what in (
-        (lambda: index.add_many([FOX], threads=0), r"threads must be a whole number of 1 or more: got 0\."),
-        (lambda: index.expire(max_documents=float("nan")), r"max_documents must be .* 0 or more: got nan"),
+        (
+            lambda: index.add_many([FOX], threads=0),
+            r"threads must be a whole number of 1 or more: got 0\.",
+        ),
+        (
+            lambda: index.expire(max_documents=float("nan")),
+            r"max_documents must be .* 0 or more: got nan",
+        ),
         (lambda: index.growth(points=-1), r"points must be a whole number of 1 or more: got -1\."),
     ):
         with pytest.raises(SettingError, match=what):
@@ -86,7 +110,11 @@ def test_document_frequencies_are_stored_with_the_index(tmp_path):
     with Index.open(tmp_path / "a.index") as index:
         assert index.method.idf.version == table_of.version
         told = index.info()["idf"]
-        assert (told["documents"], told["version"], told["scheme"]["ngram"]) == (21, table_of.version, 1)
+        assert (told["documents"], told["version"], told["scheme"]["ngram"]) == (
+            21,
+            table_of.version,
+            1,
+        )
         index.add_if_new(OTHER, id="o")
         assert index.query(OTHER)[0].id == "o"
 
@@ -103,15 +131,20 @@ WEIGHING = {
 def test_a_table_of_other_features_or_none_is_refused(make, method):
     pages = [f"<html><body><div><p class=c{i}>{FOX} {i}</p></div></body></html>" for i in range(20)]
     fitting = neardup.document_frequencies(pages, method=method)
-    empty = dataclasses.replace(fitting, num_documents=0, hashes=fitting.hashes[:0], counts=fitting.counts[:0])
-    options = f"--tokens {fitting.scheme['tokens']} --ngram {fitting.scheme['ngram']} -o idf.parquet"
+    empty = dataclasses.replace(
+        fitting, num_documents=0, hashes=fitting.hashes[:0], counts=fitting.counts[:0]
+    )
+    options = (
+        f"--tokens {fitting.scheme['tokens']} --ngram {fitting.scheme['ngram']} -o idf.parquet"
+    )
     for table, message in ((None, "got none"), (empty, r"got IdfTable\(0 documents, 0 features\)")):
         command = rf"`neardup document-frequencies INPUT\.\.\. {options}`"
         with pytest.raises(SettingError, match=rf"{message}\. Count documents by {command}"):
             make(method=method, idf=table)
     for other in (MinHash(ngram=7), MinHash(tokens="chars", ngram=2)):
         with pytest.raises(
-            SchemeError, match=r"counts other features: it has .*, the method .*neardup document-frequencies"
+            SchemeError,
+            match=r"counts other features: it has .*, the method .*neardup document-frequencies",
         ):
             make(method=method, idf=neardup.document_frequencies(pages, method=other))
     index = make(method=method, idf=fitting)
@@ -122,7 +155,9 @@ def test_a_table_of_other_features_or_none_is_refused(make, method):
 
 def test_a_table_that_the_method_does_not_use_is_refused(make):
     table = neardup.document_frequencies([FOX], method=BIGRAMS)
-    with pytest.raises(SettingError, match=r"got IdfTable\(1 documents, .* for MinHash, which weighs all alike"):
+    with pytest.raises(
+        SettingError, match=r"got IdfTable\(1 documents, .* for MinHash, which weighs all alike"
+    ):
         make(method=BIGRAMS, idf=table)
 
 
@@ -130,13 +165,17 @@ def test_indexes_with_two_tables_are_not_merged(make):
     method = WEIGHING["boost_rare"]
     tables = [neardup.document_frequencies([text], method=method) for text in (FOX, OTHER)]
     indexes = [make(method=method, idf=table) for table in tables]
-    with pytest.raises(SchemeError, match="weighs features by another table of document frequencies"):
+    with pytest.raises(
+        SchemeError, match="weighs features by another table of document frequencies"
+    ):
         indexes[0].merge(indexes[1])
 
 
 def test_settings_of_jieba_are_stored(tmp_path):
     pytest.importorskip("rjieba")
-    method = MinHash(tokens=neardup.Jieba(mode="search", words=("近似去重",)), ngram=1, threshold=0.5)
+    method = MinHash(
+        tokens=neardup.Jieba(mode="search", words=("近似去重",)), ngram=1, threshold=0.5
+    )
     Index.create(tmp_path / "a.index", method=method).close()
     with Index.open(tmp_path / "a.index", method=method) as index:
         assert index.method.tokens == method.tokens

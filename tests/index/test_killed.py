@@ -1,4 +1,6 @@
-"""An index in a folder is as before a call or as after it, at whatever moment the process is killed."""
+"""An index in a folder is as before a call or as after it, at whatever moment the process is
+killed.
+"""
 
 from __future__ import annotations
 

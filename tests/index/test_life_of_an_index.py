@@ -1,4 +1,6 @@
-"""What becomes of an index: it is rebuilt, merged, staged and forgets; the same over every store."""
+"""What becomes of an index: it is rebuilt, merged, staged and forgets; the same over every
+store.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from reference.index_cases import BIGRAMS, FOX, NEAR_FOX, OTHER, table
 def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypatch, after):
     monkeypatch.setattr("neardup.stores.documents._ROWS_A_SCAN", 20)
     with Index.create(tmp_path / "old.index", method=BIGRAMS) as index:
-        index.add_many_if_new([f"{FOX} {' '.join(f'w{number}x{i}' for i in range(20))}" for number in range(50)])
+        index.add_many_if_new(
+            [f"{FOX} {' '.join(f'w{number}x{i}' for i in range(20))}" for number in range(50)]
+        )
         write, written = EmbeddedStore._write_all, []
 
         def failing(self, parts):
@@ -40,7 +44,11 @@ def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypa
             assert [path.name for path in tmp_path.iterdir()] == ["old.index"]
             monkeypatch.setattr(EmbeddedStore, "_write_all", write)
         with index.rebuild(tmp_path / "new.index", method=index.method) as rebuilt:
-            assert (len(rebuilt), rebuilt.verify(), rebuilt.address) == (50, [], str(tmp_path / "new.index"))
+            assert (len(rebuilt), rebuilt.verify(), rebuilt.address) == (
+                50,
+                [],
+                str(tmp_path / "new.index"),
+            )
         assert sorted(path.name for path in tmp_path.iterdir()) == ["new.index", "old.index"]
         with pytest.raises(StoreError, match=r"There is something at .*new\.index already"):
             index.rebuild(tmp_path / "new.index", method=index.method)
@@ -49,7 +57,9 @@ def test_an_index_that_is_rebuilt_appears_when_it_is_complete(tmp_path, monkeypa
 def test_two_processes_do_not_make_the_same_index(tmp_path):
     index = Index.create("memory:", method=BIGRAMS)
     being_made = Index.create(tmp_path / "new.index.partial")
-    with pytest.raises(StoreError, match=r"new\.index\.partial is open for writing already, in process"):
+    with pytest.raises(
+        StoreError, match=r"new\.index\.partial is open for writing already, in process"
+    ):
         index.rebuild(tmp_path / "new.index", method=index.method)
     being_made.close()
 
@@ -105,12 +115,19 @@ def test_documents_expire_by_age_by_last_hit_and_by_number(make, clock):
     assert ["fox" in index, "other" in index] == [True, False]
     index.add_many(table(*((f"n{i}", f"text number {i} of many others") for i in range(10))))
     assert index.expire(max_documents=4) == 8
-    assert sorted(row for part in index.documents() for row in part["id"].to_pylist()) == ["n6", "n7", "n8", "n9"]
+    assert sorted(row for part in index.documents() for row in part["id"].to_pylist()) == [
+        "n6",
+        "n7",
+        "n8",
+        "n9",
+    ]
     clock(10)
     assert index.expire(older_than=5.0) == 4
     assert len(index) == 0
     for age in (-1, "day", True):
-        with pytest.raises(SettingError, match="An age is a timedelta, or a number of seconds of 0 or more: got"):
+        with pytest.raises(
+            SettingError, match="An age is a timedelta, or a number of seconds of 0 or more: got"
+        ):
             index.expire(older_than=age)
 
 
@@ -160,7 +177,10 @@ def test_documents_that_come_after_the_end_of_an_import_do_not_open_it_again(mak
         yield table(("c", OTHER + " again"))
 
     staging = (batch for rows in batches() for batch in batches_of(rows, index.method))
-    message = "There is no open import 'crawl': got none. It ended after 2 documents of this call were staged"
+    message = (
+        "There is no open import 'crawl': got none. It ended after 2 documents of this call were "
+        "staged"
+    )
     with pytest.raises(UnknownImportError, match=message):
         index.opened.stage("crawl", staging)
     assert index.imports() == []
@@ -187,7 +207,9 @@ def test_an_import_is_looked_up_in_the_change_that_ends_or_opens_it(make, monkey
             yield writer
 
     monkeypatch.setattr(index.opened.store, "writing", after_another_call)
-    with pytest.raises(InputError, match="There is no open import" if is_open else "is already open"):
+    with pytest.raises(
+        InputError, match="There is no open import" if is_open else "is already open"
+    ):
         getattr(index, call)("crawl")
 
 
@@ -202,7 +224,10 @@ def test_a_committed_import_decides_as_if_its_documents_had_just_come(make):
         staged.stage("r", table(*rows[start : start + 7]))
     staged.stage("r", table(*rows[5:8], ("d3", OTHER)))
     columns = ["id", "kept", "kept_id", "similarity", "repeated"]
-    assert staged.commit_import("r").select(columns).to_pylist() == expected.select(columns).to_pylist()
+    assert (
+        staged.commit_import("r").select(columns).to_pylist()
+        == expected.select(columns).to_pylist()
+    )
     assert staged.info()["documents"] == plain.info()["documents"]
     assert staged.verify() == []
 
@@ -225,7 +250,9 @@ def test_indexes_merge_by_the_sieve(make):
 
 
 def test_indexes_of_fingerprints_merge(make):
-    left, right = (make(method=SimHash(confirm="hamming"), storage="fingerprints") for _ in range(2))
+    left, right = (
+        make(method=SimHash(confirm="hamming"), storage="fingerprints") for _ in range(2)
+    )
     left.add_if_new(FOX, id="a")
     right.add_many_if_new(table(("b", FOX), ("c", OTHER), ("d", "")))
     assert left.merge(right)["kept"].to_pylist() == [False, True, True]
@@ -239,7 +266,9 @@ def test_an_index_is_rebuilt_with_other_bands_from_its_signatures(make):
     rows = [(f"d{i}", f"{FOX if i % 2 else OTHER} part {i % 11} of {i % 3}") for i in range(50)]
     index.add_many_if_new(table(*rows))
     index.remove("d1")
-    rebuilt = index.rebuild("memory:", method=MinHash(threshold=0.4, ngram=2, num_bands=64, rows_per_band=2))
+    rebuilt = index.rebuild(
+        "memory:", method=MinHash(threshold=0.4, ngram=2, num_bands=64, rows_per_band=2)
+    )
     with rebuilt:
         assert rebuilt.info()["documents"] == index.info()["documents"]
         assert rebuilt.verify() == []
@@ -247,9 +276,16 @@ def test_an_index_is_rebuilt_with_other_bands_from_its_signatures(make):
         assert kept
         assert all(any(hit.id == id for hit in rebuilt.query(text)) for id, text in kept)
         assert len(rebuilt.query(FOX)) >= len(index.query(FOX))
-    with pytest.raises(SchemeError, match=r"The bands take 400 hashes, and the index .* stored 256 of each document"):
-        index.rebuild("memory:", method=MinHash(threshold=0.6, ngram=2, num_bands=200, rows_per_band=2))
-    with pytest.raises(SchemeError, match=r"cannot be compared: the index .* has ngram=2; the method has ngram=3"):
+    with pytest.raises(
+        SchemeError,
+        match=r"The bands take 400 hashes, and the index .* stored 256 of each document",
+    ):
+        index.rebuild(
+            "memory:", method=MinHash(threshold=0.6, ngram=2, num_bands=200, rows_per_band=2)
+        )
+    with pytest.raises(
+        SchemeError, match=r"cannot be compared: the index .* has ngram=2; the method has ngram=3"
+    ):
         index.rebuild("memory:", method=MinHash(threshold=0.6, ngram=3))
 
 

@@ -1,4 +1,6 @@
-"""A batch is decided as its documents would be one by one, whatever it replaces, removes or repeats."""
+"""A batch is decided as its documents would be one by one, whatever it replaces, removes or
+repeats.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from reference.index import ReferenceIndex, Strength
 pytestmark = pytest.mark.slow
 
 WORDS = [f"word{number}" for number in range(20)]
-SETS = MinHash(threshold=0.6, ngram=1, num_bands=100, rows_per_band=1)  # misses a pair at 0.6 with 1e-40
+SETS = MinHash(
+    threshold=0.6, ngram=1, num_bands=100, rows_per_band=1
+)  # misses a pair at 0.6 with 1e-40
 PRINTS = SimHash(confirm="hamming", max_distance=12, ngram=1)
 CROWDED = MinHash(threshold=0.3, ngram=1)
 NUMBERS = count()
@@ -55,7 +59,10 @@ def strength_of(method: MinHash | SimHash, texts: list[str]) -> Strength:
 
 
 def told(answers: pa.Table) -> list[tuple]:
-    return [tuple(row.values()) for row in answers.select(["id", "kept", "repeated", "kept_id"]).to_pylist()]
+    return [
+        tuple(row.values())
+        for row in answers.select(["id", "kept", "repeated", "kept_id"]).to_pylist()
+    ]
 
 
 def table(documents: list[tuple[str, str]]) -> pa.Table:
@@ -72,7 +79,9 @@ B, C, D = A + " tail", " ".join(WORDS[5:15]), " ".join([*WORDS[5:14], "tail"])
 SIX = [("x", B), ("a", C), ("y", B), ("z", B), ("b", D), ("x", C)]
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 48))])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 48))]
+)
 def test_all_orders_of_documents_that_replace_others_and_of_their_copies(part):
     for order in list(permutations(SIX))[part::48]:
         with Index.create("memory:", method=SETS) as index:
@@ -82,11 +91,15 @@ def test_all_orders_of_documents_that_replace_others_and_of_their_copies(part):
                 reference.add_if_new(id, text)
             expected = [reference.add_if_new(*document) for document in order]
             assert told(index.add_many_if_new(table(order))) == expected, order
-            assert state_of(index) == {id: stored.kept_id for id, stored in reference.documents.items()}, order
+            assert state_of(index) == {
+                id: stored.kept_id for id, stored in reference.documents.items()
+            }, order
 
 
 def check_sequence(index: Index, method: MinHash | SimHash, draw: random.Random) -> None:
-    """Add documents in batches of any size to an empty index, remove some, and compare all that it answers."""
+    """Add documents in batches of any size to an empty index, remove some, and compare all that it
+    answers.
+    """
     texts, ids = make_texts(draw), list("abcdefgh")
     reference = ReferenceIndex(strength_of(method, texts))
     for number in range(draw.randrange(1, 5)):
@@ -109,16 +122,22 @@ def check_sequence(index: Index, method: MinHash | SimHash, draw: random.Random)
         assert told(answers) == expected, batch
     assert state_of(index) == {id: stored.kept_id for id, stored in reference.documents.items()}
     hits = index.query_many(texts[:-1], limit=100).to_pylist()
-    found = [{hit["id"] for hit in hits if hit["query"] == number} for number in range(len(texts) - 1)]
+    found = [
+        {hit["id"] for hit in hits if hit["query"] == number} for number in range(len(texts) - 1)
+    ]
     assert found == [set(reference.query(text)) for text in texts[:-1]]
     assert index.verify() == []
 
 
 def sequences(slow: int, quick: int = 3) -> list:
     """Return seeds in groups: one for the quick tests, and the others."""
-    groups = [range(quick), *(range(first, min(first + 250, slow)) for first in range(quick, slow, 250))]
+    groups = [
+        range(quick),
+        *(range(first, min(first + 250, slow)) for first in range(quick, slow, 250)),
+    ]
     return [
-        pytest.param(group, marks=pytest.mark.slow if group.start else (), id=f"from {group.start}") for group in groups
+        pytest.param(group, marks=pytest.mark.slow if group.start else (), id=f"from {group.start}")
+        for group in groups
     ]
 
 
@@ -132,12 +151,15 @@ def test_batches_in_memory_are_decided_as_one_by_one(method, seeds):
 
 
 @pytest.mark.parametrize(
-    "store", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "redis"))]
+    "store",
+    ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgres", "redis"))],
 )
 @pytest.mark.parametrize("seeds", sequences(60, 2))
 def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path, request):
     server = None if store == "folder" else request.getfixturevalue(f"{store}_server")
-    address = tmp_path / "a.index" if server is None else server.address(f"sequence-{next(NUMBERS)}")
+    address = (
+        tmp_path / "a.index" if server is None else server.address(f"sequence-{next(NUMBERS)}")
+    )
     with Index.create(address, method=SETS) as index:
         for seed in seeds:
             check_sequence(index, SETS, random.Random(seed))
@@ -150,13 +172,22 @@ def test_batches_in_every_store_are_decided_as_one_by_one(store, seeds, tmp_path
 @pytest.mark.parametrize("method", [CROWDED, PRINTS], ids=["sets", "fingerprints"])
 @pytest.mark.parametrize("seeds", sequences(50))
 def test_crowded_buckets_of_batches_are_those_of_documents_one_by_one(method, seeds):
-    options = {"method": method, "max_bucket_size": 2, "storage": "fingerprints" if method is PRINTS else "features"}
+    options = {
+        "method": method,
+        "max_bucket_size": 2,
+        "storage": "fingerprints" if method is PRINTS else "features",
+    }
     for seed in seeds:
         draw = random.Random(seed)
         texts, ids = make_texts(draw), list("abcdefghijkl")
-        with Index.create("memory:", **options) as batches, Index.create("memory:", **options) as singles:
+        with (
+            Index.create("memory:", **options) as batches,
+            Index.create("memory:", **options) as singles,
+        ):
             for _ in range(4):
-                batch = [(draw.choice(ids), draw.choice(texts)) for _ in range(draw.randrange(1, 20))]
+                batch = [
+                    (draw.choice(ids), draw.choice(texts)) for _ in range(draw.randrange(1, 20))
+                ]
                 answers = batches.add_many_if_new(table(batch))
                 expected = [singles.add_if_new(text, id=id) for id, text in batch]
                 names = ["id", "kept", "repeated", "kept_id", "truncated"]
@@ -171,7 +202,9 @@ def test_a_call_is_one_change_of_the_store_whatever_it_repeats_or_replaces(tmp_p
         index.add_many_if_new(table([("a", A), ("b", D)]))
         written = []
         write = index.opened.store._write_all
-        monkeypatch.setattr(index.opened.store, "_write_all", lambda parts: (written.append(parts), write(parts)))
+        monkeypatch.setattr(
+            index.opened.store, "_write_all", lambda parts: (written.append(parts), write(parts))
+        )
         index.add_many_if_new(table([*SIX, *SIX]))
         assert len(written) == 1
         index.open_import("monday")
@@ -183,7 +216,9 @@ def test_a_call_is_one_change_of_the_store_whatever_it_repeats_or_replaces(tmp_p
 
 def test_pages_that_changed_a_little_are_replaced_in_few_steps():
     draw = random.Random(1)
-    texts = [" ".join(draw.choices([f"w{number}" for number in range(5000)], k=40)) for _ in range(400)]
+    texts = [
+        " ".join(draw.choices([f"w{number}" for number in range(5000)], k=40)) for _ in range(400)
+    ]
     with Index.create("memory:") as index:
         index.add_many(table([(f"page-{number}", text) for number, text in enumerate(texts)]))
         steps = []

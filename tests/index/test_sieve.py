@@ -1,4 +1,6 @@
-"""An index decides as `dedup` does on the same documents, whatever the method, the store and the batches."""
+"""An index decides as `dedup` does on the same documents, whatever the method, the store and the
+batches.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,17 @@ def test_add_if_new_is_the_sieve(case, batch_rows, storage, address, tmp_path):
     expected = neardup.dedup(documents, method=method, **options)
     storage = "fingerprints" if getattr(method, "confirm", None) == "hamming" else storage
     address = "memory:" if address == "memory:" else tmp_path / "a.index"
-    with Index.create(address, method=method, storage=storage, idf=idf_for(method, documents), **options) as index:
+    with Index.create(
+        address, method=method, storage=storage, idf=idf_for(method, documents), **options
+    ) as index:
         answers = pa.concat_tables(
-            index.add_many_if_new(documents.slice(start, batch_rows)) for start in range(0, len(documents), batch_rows)
+            index.add_many_if_new(documents.slice(start, batch_rows))
+            for start in range(0, len(documents), batch_rows)
         )
     measures = [
-        name for name in ("similarity", "distance", "structure", "exact") if name in expected.removed.schema.names
+        name
+        for name in ("similarity", "distance", "structure", "exact")
+        if name in expected.removed.schema.names
     ]
     found = answers.filter(pa.compute.invert(answers["kept"]))
     assert removals(found, measures) == removals(expected.removed, measures)

@@ -16,7 +16,12 @@ from neardup.errors import StoreError
 pytestmark = pytest.mark.slow
 pytest.importorskip("datatrove", reason="no datatrove: pip install datatrove to test its filter")
 FOX = "the quick brown fox jumps over the lazy dog near the river bank"
-TEXTS = [FOX, FOX + ", again", "an entirely different sentence about databases and their journals", FOX.upper() + "!"]
+TEXTS = [
+    FOX,
+    FOX + ", again",
+    "an entirely different sentence about databases and their journals",
+    FOX.upper() + "!",
+]
 METHOD = MinHash(ngram=2, threshold=0.7)
 
 
@@ -24,7 +29,10 @@ METHOD = MinHash(ngram=2, threshold=0.7)
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "raw").mkdir()
     with open(tmp_path / "raw" / "a.jsonl", "w", encoding="utf-8") as file:
-        file.writelines(json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate(TEXTS))
+        file.writelines(
+            json.dumps({"id": f"d{number}", "text": text}) + "\n"
+            for number, text in enumerate(TEXTS)
+        )
     Index.create(tmp_path / "seen.index", method=METHOD).close()
     return tmp_path
 
@@ -53,24 +61,32 @@ def rows(folder: Path) -> list[dict]:
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 1000])
-def test_a_pipeline_keeps_what_dedup_keeps_and_says_why_the_others_go(folder: Path, batch_size: int) -> None:
+def test_a_pipeline_keeps_what_dedup_keeps_and_says_why_the_others_go(
+    folder: Path, batch_size: int
+) -> None:
     kept, removed = run(folder, "first", batch_size=batch_size)
     expected = neardup.dedup(pa.table({"text": TEXTS}), method=METHOD)
     assert [row["id"] for row in kept] == [
         f"d{row}" for row in range(4) if row not in expected.removed["row"].to_pylist()
     ]
-    assert [(row["id"], row["metadata"]["filter_reason"], row["metadata"]["kept_id"]) for row in removed] == [
+    assert [
+        (row["id"], row["metadata"]["filter_reason"], row["metadata"]["kept_id"]) for row in removed
+    ] == [
         ("d1", "near_duplicate", "d0"),
         ("d3", "exact_copy", "d0"),
     ]
-    assert [row["metadata"]["similarity"] for row in removed] == expected.removed["similarity"].to_pylist()
+    assert [row["metadata"]["similarity"] for row in removed] == expected.removed[
+        "similarity"
+    ].to_pylist()
 
 
 def test_a_task_that_runs_again_writes_the_same(folder: Path) -> None:
     assert run(folder, "first") == run(folder, "second")
 
 
-def test_documents_that_the_index_has_pass_again_unless_only_new_ones_are_wanted(folder: Path) -> None:
+def test_documents_that_the_index_has_pass_again_unless_only_new_ones_are_wanted(
+    folder: Path,
+) -> None:
     assert [row["id"] for row in run(folder, "first", only_new=True)[0]] == ["d0", "d2"]
     assert [row["id"] for row in run(folder, "again")[0]] == ["d0", "d2"]
     kept, removed = run(folder, "new", only_new=True)

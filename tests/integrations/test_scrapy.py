@@ -52,7 +52,7 @@ process.crawl(crawler)
 process.start()
 stats = crawler.stats.get_stats()
 print({name: count for name, count in sorted(stats.items()) if name.startswith("neardup/")})
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -149,7 +149,9 @@ def test_a_crawl_that_is_killed_before_its_items_are_exported_loses_none(site, i
 
 @pytest.mark.slow
 def test_an_item_that_comes_twice_in_a_crawl_passes_once(site, index, tmp_path):
-    again = SPIDER.replace("def parse(self, response):", "def parse(self, response):\n      for _ in range(2):")
+    again = SPIDER.replace(
+        "def parse(self, response):", "def parse(self, response):\n      for _ in range(2):"
+    )
     assert again != SPIDER
     items, _ = crawl(site, tmp_path, f"NEARDUP_INDEX={index}", spider=again)
     assert len({item["url"] for item in items}) == len(items) == 2
@@ -157,7 +159,9 @@ def test_an_item_that_comes_twice_in_a_crawl_passes_once(site, index, tmp_path):
 
 @pytest.mark.slow
 def test_a_crawl_tags_what_was_seen_before(site, index, tmp_path):
-    items, _ = crawl(site, tmp_path, f"NEARDUP_INDEX={index}", "NEARDUP_ACTION=tag", "NEARDUP_TAG=near")
+    items, _ = crawl(
+        site, tmp_path, f"NEARDUP_INDEX={index}", "NEARDUP_ACTION=tag", "NEARDUP_TAG=near"
+    )
     tags = [item["near"] for item in items if item["near"] is not None]
     assert len(items) == 3
     assert len(tags) == 1
@@ -174,15 +178,22 @@ def test_items_without_the_field_pass(site, index, tmp_path):
 
 
 def crawler(**settings: object) -> SimpleNamespace:
-    values = {"getlist": lambda name: settings.get(name, []), "getbool": lambda name: bool(settings.get(name))}
+    values = {
+        "getlist": lambda name: settings.get(name, []),
+        "getbool": lambda name: bool(settings.get(name)),
+    }
     return SimpleNamespace(
-        settings=SimpleNamespace(get=lambda name, default=None: settings.get(name, default), **values)
+        settings=SimpleNamespace(
+            get=lambda name, default=None: settings.get(name, default), **values
+        )
     )
 
 
 def test_the_module_is_imported_without_scrapy():
     code = "import sys; import neardup.integrations.scrapy; assert 'twisted' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(SOURCE)})
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(SOURCE)}
+    )
 
 
 def test_wrong_settings_are_refused(tmp_path):
@@ -191,7 +202,9 @@ def test_wrong_settings_are_refused(tmp_path):
     with pytest.raises(SettingError, match="NEARDUP_ACTION must be one of drop, tag: got 'keep'"):
         SeenBeforePipeline.from_crawler(crawler(NEARDUP_INDEX="a", NEARDUP_ACTION="keep"))
     with pytest.raises(StoreError, match="There is no index"):
-        SeenBeforePipeline.from_crawler(crawler(NEARDUP_INDEX=str(tmp_path / "none.index"))).open_spider()
+        SeenBeforePipeline.from_crawler(
+            crawler(NEARDUP_INDEX=str(tmp_path / "none.index"))
+        ).open_spider()
 
 
 @pytest.mark.slow

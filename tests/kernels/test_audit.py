@@ -17,22 +17,31 @@ DOCUMENTS = st.lists(st.tuples(SETS, st.integers(0, 1)), min_size=1, max_size=10
 
 @given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]), st.integers(1, 10))
 @example([({0}, 0), ({0}, 0), ({0}, 1)], None, 1.0, 10)
-def test_found_and_true_pairs_are_those_of_all_comparisons(documents, data, threshold, stretch_size):
+def test_found_and_true_pairs_are_those_of_all_comparisons(
+    documents, data, threshold, stretch_size
+):
     sets = [document for document, _ in documents]
     # The same set may be two contents (another order of its shingles), never the other way round.
     contents = [(hash(frozenset(one)) & 0xFFFF, variant) for one, variant in documents]
     keys = [[min(one, default=-1) & 0xFF, len(one)] for one in sets]
     featured = [i for i, one in enumerate(sets) if one]
-    sampled = featured if data is None else sorted(data.draw(st.sets(st.sampled_from(featured or [0]))))
+    sampled = (
+        featured if data is None else sorted(data.draw(st.sets(st.sampled_from(featured or [0]))))
+    )
     sampled = [number for number in sampled if sets[number]]
     counts = compare_all(sets, contents, keys, sampled, threshold, stretch_size)
     for place, number in enumerate(sampled):
         partners = [
             other
             for other in range(len(sets))
-            if contents[other] != contents[number] and jaccard(sets[number], sets[other]) >= threshold
+            if contents[other] != contents[number]
+            and jaccard(sets[number], sets[other]) >= threshold
         ]
-        shared = [other for other in partners if any(a == b for a, b in zip(keys[number], keys[other], strict=True))]
+        shared = [
+            other
+            for other in partners
+            if any(a == b for a, b in zip(keys[number], keys[other], strict=True))
+        ]
         assert counts.true[place] == len(partners)
         assert counts.found[place] == len(shared)
 
@@ -46,7 +55,9 @@ def compare_all(sets, contents, keys, sampled, threshold, stretch_size) -> kerne
     samples = np.array(sampled, np.int64)
     postings = make_postings(int(sizes[samples].sum()), int(sizes[samples].sum()))
     kernel.fill(postings, hashes, starts[samples], sizes[samples])
-    sample = kernel.Sample(samples, sizes[samples], content[samples], np.ascontiguousarray(columns[:, samples]))
+    sample = kernel.Sample(
+        samples, sizes[samples], content[samples], np.ascontiguousarray(columns[:, samples])
+    )
     counts = kernel.Counts(np.zeros(len(samples), np.int64), np.zeros(len(samples), np.int64))
     for first in range(0, len(sets), stretch_size):
         part = slice(first, first + stretch_size)

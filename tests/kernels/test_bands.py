@@ -34,26 +34,34 @@ def test_packed_keys_rise_and_hold_every_position_once(keys):
 @example([2**64 - 1] * 3, 1)
 @example([2**64 - 1] * 3, 2)
 @example([2**64 - 1] * 3, 3)
-def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(keys, max_bucket_size):
+def test_documents_that_share_a_key_share_a_bucket_of_the_earliest_and_one_more(
+    keys, max_bucket_size
+):
     positions = [position for position, key in enumerate(keys) if key is not None]
     packed, bits = (
         packed_keys([keys[place] for place in positions], positions, max(1, len(keys))),
         bits_for(max(1, len(keys))),
     )
     buckets = np.full(len(keys), kernel.NO_BUCKET, np.uint32)
-    groups = reference.groups([key if key is not None else f"none {i}" for i, key in enumerate(keys)])
+    groups = reference.groups(
+        [key if key is not None else f"none {i}" for i, key in enumerate(keys)]
+    )
     members = np.zeros(len(packed), np.uint32)
     count = kernel.list_members(packed, bits, max_bucket_size, buckets, members)
     assert count == sum(min(len(group), max_bucket_size + 1) for group in groups)
     members = members[:count]
     grouped = {position for group in groups for position in group}
-    assert {p for p in range(len(keys)) if buckets[p] == kernel.NO_BUCKET} == set(range(len(keys))) - grouped
+    assert {p for p in range(len(keys)) if buckets[p] == kernel.NO_BUCKET} == set(
+        range(len(keys))
+    ) - grouped
     taken = 0
     for group in groups:
         (first,) = {int(buckets[position]) for position in group}
         listed = members[first : first + min(len(group), max_bucket_size + 1)]
         assert (listed & ~kernel.LAST_MEMBER).tolist() == sorted(group)[: max_bucket_size + 1]
-        assert [bool(one & kernel.LAST_MEMBER) for one in listed] == [False] * (len(listed) - 1) + [True]
+        assert [bool(one & kernel.LAST_MEMBER) for one in listed] == [False] * (len(listed) - 1) + [
+            True
+        ]
         taken += len(listed)
     assert taken == count
 
@@ -71,7 +79,11 @@ def test_copies_find_the_first_of_equal_content(contents, randomness, data):
         positions = sorted(data.draw(st.sets(st.sampled_from(range(len(contents))))))
     content = np.array(contents, np.uint64)
     representative = np.arange(len(contents), dtype=np.uint32)
-    packed = packed_keys([contents[order[position]][0] for position in positions], positions, len(contents))
-    kernel.find_copies(packed, bits_for(len(contents)), content, np.array(order, np.uint32), representative)
+    packed = packed_keys(
+        [contents[order[position]][0] for position in positions], positions, len(contents)
+    )
+    kernel.find_copies(
+        packed, bits_for(len(contents)), content, np.array(order, np.uint32), representative
+    )
     known = [contents[order[p]] if p in positions else ("none", p) for p in range(len(contents))]
     assert representative.tolist() == reference.first_places(known)

@@ -1,4 +1,6 @@
-"""Every level of blocks finds every pair within the distance once, however little room there is for pairs."""
+"""Every level of blocks finds every pair within the distance once, however little room there is for
+pairs.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,17 @@ WIDTHS = (32, 64, 128, 256)
 
 
 def records_of(fingerprints: list[int], bits: int) -> kernel.Records:
-    words = np.array(reference.to_words(fingerprints, bits), np.uint64).reshape(len(fingerprints), num_words(bits))
+    words = np.array(reference.to_words(fingerprints, bits), np.uint64).reshape(
+        len(fingerprints), num_words(bits)
+    )
     return kernel.Records(words, np.arange(len(fingerprints), dtype=np.uint32))
 
 
 def scratch_for(count: int) -> kernel.Scratch:
     places, order, cells = (np.empty(count, np.uint32) for _ in range(3))
-    return kernel.Scratch(places, order, cells, np.empty(count, np.uint64), np.zeros(1 << 16, np.uint32))
+    return kernel.Scratch(
+        places, order, cells, np.empty(count, np.uint64), np.zeros(1 << 16, np.uint32)
+    )
 
 
 def join(records, nodes, level, max_distance, room) -> list[tuple[int, int, int]]:
@@ -49,7 +55,12 @@ def problems(draw):
     bases = draw(st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=3))
     flips = st.sets(st.integers(0, bits - 1), max_size=max_distance // 2 + 1)
     drawn = draw(st.lists(st.tuples(st.sampled_from(bases), flips), max_size=20))
-    return bits, max_distance, num_blocks, [base ^ sum(1 << bit for bit in flipped) for base, flipped in drawn]
+    return (
+        bits,
+        max_distance,
+        num_blocks,
+        [base ^ sum(1 << bit for bit in flipped) for base, flipped in drawn],
+    )
 
 
 @given(problems(), st.sampled_from([1, 3, 500]))
@@ -95,11 +106,17 @@ def test_large_groups_lose_no_pair_at_any_step(count):
     nodes = make_levels(64, 3, 5)
     for room in (1, 7, 10_000):
         pairs = join(records_of([2**64 - 1] * count, 64), nodes, 1, 3, room)
-        assert sorted(pairs) == [(left, right, 0) for left in range(count) for right in range(left + 1, count)]
+        assert sorted(pairs) == [
+            (left, right, 0) for left in range(count) for right in range(left + 1, count)
+        ]
 
 
 @pytest.mark.slow
-@given(st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=30), st.integers(0, 30), st.sampled_from([2, 8, 64]))
+@given(
+    st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=30),
+    st.integers(0, 30),
+    st.sampled_from([2, 8, 64]),
+)
 def test_a_part_holds_all_of_equal_keys_in_order(fingerprints, cut, num_parts):
     words = records_of(fingerprints, 128).fingerprints
     mask = np.array(to_words(cut_blocks(0, 128, 31)[1], 128), np.uint64)

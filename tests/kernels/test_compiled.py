@@ -1,4 +1,6 @@
-"""Compiled kernels are kept where nobody else can change them, and never run in the place of other ones."""
+"""Compiled kernels are kept where nobody else can change them, and never run in the place of other
+ones.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ SOURCE = Path(neardup.__file__).parent
 NOBODY = 65534
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 PRINT_MIXED = (
-    "import numpy as np; from neardup.kernels.compiled import cache_folder; from neardup.kernels.mixing import mix; "
+    "import numpy as np; from neardup.kernels.compiled import cache_folder; from "
+    "neardup.kernels.mixing import mix; "
     "print(mix(np.uint64(7)), cache_folder())"
 )
 
@@ -39,23 +42,46 @@ def room() -> Iterator[Path]:
 
 
 def run(room: Path, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh process that imports the copy, with no setting of Numba but those given."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
+    """Run code in a fresh process that imports the copy, with no setting of Numba but those
+    given.
+    """
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))
+    }
     kept |= {"PYTHONPATH": str(room), "PYTHONDONTWRITEBYTECODE": "1", **environment}
-    done = subprocess.run([sys.executable, "-c", code], env=kept, capture_output=True, text=True, cwd=room, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=kept,
+        capture_output=True,
+        text=True,
+        cwd=room,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done
 
 
-def run_as(user: dict[str, int], code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_as(
+    user: dict[str, int], code: str, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
     """Run code as another user; skip the test where that user may not even start this Python."""
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd="/", check=False, **user
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            cwd="/",
+            check=False,
+            **user,
         )
     except PermissionError:
         pytest.skip("this Python may be run by its owner only")
-    if done.returncode and "Permission" in done.stderr and str(Path(sys.executable).parent.parent) in done.stderr:
+    if (
+        done.returncode
+        and "Permission" in done.stderr
+        and str(Path(sys.executable).parent.parent) in done.stderr
+    ):
         pytest.skip("this Python may be read by its owner only")
     assert done.returncode == 0, done.stderr
     return done
@@ -68,9 +94,12 @@ def files_of(folder: Path) -> set[str]:
 @pytest.mark.slow
 def test_an_upgrade_of_a_helper_reaches_the_kernels_that_inline_it(room):
     code = (
-        "import collections; import numpy as np; from neardup.kernels.html_shingles import hash_elements; "
-        "make = collections.namedtuple('Elements', 'names depths'); hashes = np.zeros(1, np.uint64); "
-        "hash_elements(make(np.array([7], np.uint64), np.zeros(1, np.int64)), True, hashes); print(hashes[0])"
+        "import collections; import numpy as np; from neardup.kernels.html_shingles import "
+        "hash_elements; "
+        "make = collections.namedtuple('Elements', 'names depths'); hashes = np.zeros(1, "
+        "np.uint64); "
+        "hash_elements(make(np.array([7], np.uint64), np.zeros(1, np.int64)), True, hashes); "
+        "print(hashes[0])"
     )
     old = run(room, code).stdout
     assert run(room, code).stdout == old
@@ -96,7 +125,10 @@ def test_the_second_process_compiles_nothing(room):
 @pytest.mark.slow
 def test_the_first_run_compiles_in_two_processes_once(room):
     """What it compiles ahead is all that a run requires, and it is in no rate."""
-    texts = [f"{number} is the number of a document, and the rest is the same in each of them" for number in range(9)]
+    texts = [
+        f"{number} is the number of a document, and the rest is the same in each of them"
+        for number in range(9)
+    ]
     (room / "in.csv").write_text("id,text\n" + "".join(f'{text[0]},"{text}"\n' for text in texts))
     code = "import sys; sys.argv[1:] = {}; from neardup.cli.main import main; main()"
     run(room, code.format(["dedup", "in.csv", "-o", "first"]))
@@ -109,7 +141,10 @@ def test_the_first_run_compiles_in_two_processes_once(room):
     assert costs[1]["compile_seconds"] == 0
     for option in ("--quiet", "--progress=none"):
         (folder / "first-run").unlink()
-        assert run(room, code.format(["dedup", "in.csv", "-o", "quiet", "--overwrite", option])).stderr == ""
+        assert (
+            run(room, code.format(["dedup", "in.csv", "-o", "quiet", "--overwrite", option])).stderr
+            == ""
+        )
     assert {file: file.stat().st_mtime_ns for file in folder.glob("*.nbc")} == compiled_ahead
 
 
@@ -131,7 +166,9 @@ def script(path: Path, line: str) -> str:
 
 
 @pytest.mark.parametrize("fails", ["exits", "is not there", "never ends"])
-def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(tmp_path, monkeypatch, no_kernels, fails):
+def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(
+    tmp_path, monkeypatch, no_kernels, fails
+):
     program = str(tmp_path / "python3")
     if fails != "is not there":
         script(tmp_path / "python3", "exit 1" if fails == "exits" else "exec sleep 1000")
@@ -139,7 +176,11 @@ def test_a_second_process_that_fails_leaves_its_kernels_to_the_run(tmp_path, mon
     monkeypatch.setattr(first_run, "_LEAST_WAIT_S", 0.1)
     started = []
     popen = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **rest: started.append(command) or popen(command, **rest))
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda command, **rest: started.append(command) or popen(command, **rest),
+    )
     for _ in range(2):  # it is tried once
         first_run.compile_kernels()
     assert [command[0] for command in started] == [program]
@@ -164,7 +205,12 @@ def test_without_a_writable_home_it_runs(room, writable_tmp):
     tmp = room / "tmp"
     tmp.mkdir()
     tmp.chmod(0o1777 if writable_tmp else 0o555)
-    environment = {"HOME": "/nonexistent", "PATH": os.defpath, "PYTHONPATH": str(room), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "HOME": "/nonexistent",
+        "PATH": os.defpath,
+        "PYTHONPATH": str(room),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     code = f"import tempfile; tempfile.tempdir = {str(tmp)!r}; {PRINT_MIXED}"
     done = run_as(user, code, environment)
     if not AS_ROOT:
@@ -239,7 +285,10 @@ def test_two_signatures_never_share_a_file(tmp_path):
     assert second.load(("one signature",)) is None
     assert second.load(("another signature",)) == "another"
     first.save(("one signature",), "one")
-    assert (first.load(("one signature",)), first.load(("another signature",))) == ("one", "another")
+    assert (first.load(("one signature",)), first.load(("another signature",))) == (
+        "one",
+        "another",
+    )
 
 
 @pytest.mark.slow
@@ -275,11 +324,15 @@ PRIVATE_NAMES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRIVATE_NAMES)
 def test_without_a_private_name_of_numba_each_process_compiles_and_one_warning_says_so(room, name):
-    """A later Numba may drop any of them. What Numba itself needs is put back once neardup has looked."""
+    """A later Numba may drop any of them. What Numba itself needs is put back once neardup has
+    looked.
+    """
     owner, _, attribute = name.rpartition(".")
     code = (
-        f"import numba.core.event, numba.core.caching; owner = numba.{owner}; value = vars(owner)[{attribute!r}]; "
-        f"delattr(owner, {attribute!r}); import neardup.kernels.compiled; setattr(owner, {attribute!r}, value); "
+        f"import numba.core.event, numba.core.caching; owner = numba.{owner}; value = "
+        f"vars(owner)[{attribute!r}]; "
+        f"delattr(owner, {attribute!r}); import neardup.kernels.compiled; setattr(owner, "
+        f"{attribute!r}, value); "
         f"{PRINT_MIXED}; from neardup.kernels import first_run; print(first_run.compile_kernels())"
     )
     done = run(room, code)
@@ -290,7 +343,10 @@ def test_without_a_private_name_of_numba_each_process_compiles_and_one_warning_s
 
 @pytest.mark.slow
 def test_without_the_private_names_of_numba_a_run_has_the_same_result(room):
-    texts = [f"{number} is the number of a document, and the rest is the same in each of them" for number in range(9)]
+    texts = [
+        f"{number} is the number of a document, and the rest is the same in each of them"
+        for number in range(9)
+    ]
     code = f"import neardup; print(neardup.dedup({texts}).removed.to_pylist())"
     changed = run(room, f"import numba.core.caching as caching; del caching._CacheLocator; {code}")
     assert changed.stdout == run(room, code).stdout

@@ -45,7 +45,9 @@ def test_documents_are_counted_as_in_the_reference(documents, max_features, batc
 @given(DOCUMENTS, st.integers(1, 9))
 def test_a_count_lacks_at_most_the_undercount_and_memory_is_bounded(documents, max_features):
     counts = counted([" ".join(words) for words in documents], max_features)
-    truth, _ = reference.count_documents([reference.features_of(" ".join(one)) for one in documents], 10**9)
+    truth, _ = reference.count_documents(
+        [reference.features_of(" ".join(one)) for one in documents], 10**9
+    )
     table = counts.table(METHOD)
     found = table.document_counts(np.array(list(truth), np.uint64)).tolist()
     for count, true_count in zip(found, truth.values(), strict=True):
@@ -66,8 +68,12 @@ def test_a_table_grows_with_its_features():
 def test_counts_are_looked_up_by_hash_and_0_without_one(counts, data):
     hashes = np.array(sorted(counts), np.uint64)
     table = IdfTable(100, hashes, np.array([counts[one] for one in sorted(counts)], np.uint32))
-    wanted = data.draw(st.lists(st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, *counts])), max_size=20))
+    wanted = data.draw(
+        st.lists(st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, *counts])), max_size=20)
+    )
     found = table.document_counts(np.array(wanted, np.uint64))
     assert found.tolist() == [counts.get(one, 0) for one in wanted]
     expected = [reference.idf(count, 100) for count in found.tolist()]
-    assert table.lookup(np.array(wanted, np.uint64)).tolist() == pytest.approx(expected, abs=2.0**-31)
+    assert table.lookup(np.array(wanted, np.uint64)).tolist() == pytest.approx(
+        expected, abs=2.0**-31
+    )

@@ -42,7 +42,9 @@ MD5_VECTORS = [
         0x57EDF4A22BE3C955AC49DA2E2107B67A,
     ),
 ]
-TEXTS = st.lists(st.text(st.sampled_from("ab' \u0301é漢字İK½ﬁ\u200b:/.\n_ß"), max_size=25), max_size=5)
+TEXTS = st.lists(
+    st.text(st.sampled_from("ab' \u0301é漢字İK½ﬁ\u200b:/.\n_ß"), max_size=25), max_size=5
+)
 
 
 def packed(features: list[bytes]) -> Strings:
@@ -82,7 +84,9 @@ def test_fnv_gives_what_the_reference_gives(features):
     assert hashed(features, "fnv1a") == [reference.fnv(one, False) for one in features]
 
 
-@given(st.lists(st.sampled_from([b"", b"a", b"bc", b"\xff"]), max_size=8), st.sampled_from([1, 2, 4]))
+@given(
+    st.lists(st.sampled_from([b"", b"a", b"bc", b"\xff"]), max_size=8), st.sampled_from([1, 2, 4])
+)
 def test_a_callable_is_called_once_for_each_feature_and_its_lower_bits_count(features, num_words):
     calls = []
 
@@ -90,25 +94,35 @@ def test_a_callable_is_called_once_for_each_feature_and_its_lower_bits_count(fea
         calls.append(data)
         return int.from_bytes(hashlib.sha512(data).digest(), "big")
 
-    expected = [int.from_bytes(hashlib.sha512(one).digest(), "big") % 2 ** (64 * num_words) for one in features]
+    expected = [
+        int.from_bytes(hashlib.sha512(one).digest(), "big") % 2 ** (64 * num_words)
+        for one in features
+    ]
     assert hashed(features, function, num_words) == expected
     assert sorted(calls) == sorted(set(features))
 
 
 @pytest.mark.parametrize("value", [-1, 1.0, b"abcdefgh", None, True, "1"])
 def test_a_callable_must_return_an_integer_of_0_or_more(value):
-    with pytest.raises(InputError, match=r"must be an integer of 0 or more: got .* for the feature b'a'\. Return an"):
+    with pytest.raises(
+        InputError,
+        match=r"must be an integer of 0 or more: got .* for the feature b'a'\. Return an",
+    ):
         hashed([b"a"], lambda _: value)
 
 
 @given(TEXTS, st.sampled_from(["words", "chars", "whitespace"]), st.integers(1, 4), st.booleans())
 @example(["e\u0301te\u0301 a", "a b", "", "e\u0301"], "words", 2, True)
-def test_features_are_the_joined_tokens_that_their_hashes_stand_for(texts, tokens, ngram, normalised):
+def test_features_are_the_joined_tokens_that_their_hashes_stand_for(
+    texts, tokens, ngram, normalised
+):
     method = SimHash(tokens=tokens, ngram=ngram, nfkc=normalised, case_fold=normalised)
     array = pa.array(texts, pa.string())
     described = shingle_documents(array, method)
     features = distinct_features(described.hashes, described.offsets)
-    strings = strings_of(token_strings(array, method), method, features, described.offsets).to_list()
+    strings = strings_of(
+        token_strings(array, method), method, features, described.offsets
+    ).to_list()
     separator = "" if tokens == "chars" else " "
     for document, text in enumerate(texts):
         cut = shingles.tokens_of(text, tokens, normalised, normalised)

@@ -33,8 +33,13 @@ def words(texts: pa.Array) -> list[list[str]]:
 
 @pytest.mark.slow
 @settings(max_examples=400)
-@given(st.lists(st.one_of(st.none(), TEXTS), max_size=6), st.sampled_from([pa.string(), pa.large_string()]))
-@example(["http://.http:///''://'a://b'://c", "a://", "a:", "a:/", "a://'b", "a:///.é", "'"], pa.string())
+@given(
+    st.lists(st.one_of(st.none(), TEXTS), max_size=6),
+    st.sampled_from([pa.string(), pa.large_string()]),
+)
+@example(
+    ["http://.http:///''://'a://b'://c", "a://", "a:", "a:/", "a://'b", "a:///.é", "'"], pa.string()
+)
 @example(["ΑΣ ΑΣΑ", "\u0130", "İx\u212aelvin://\u212a\u0130", None], pa.string())
 def test_words_and_letters_are_those_of_the_regular_expressions(texts, kind):
     array = pa.array(texts, kind)
@@ -43,12 +48,16 @@ def test_words_and_letters_are_those_of_the_regular_expressions(texts, kind):
         reference.simhash_letters(text or "") for text in texts
     ]
     assert words(array[1:-1]) == words(array)[1:-1]
-    assert foreign_schemes.simhash_letters(array[1:-1]) == foreign_schemes.simhash_letters(array)[1:-1]
+    assert (
+        foreign_schemes.simhash_letters(array[1:-1]) == foreign_schemes.simhash_letters(array)[1:-1]
+    )
 
 
 @pytest.mark.slow
 def test_every_code_point_becomes_what_it_becomes_alone():
-    codes = [code for code in range(0, 0x110000, 97 if JIT_IS_OFF else 1) if not 0xD800 <= code < 0xE000]
+    codes = [
+        code for code in range(0, 0x110000, 97 if JIT_IS_OFF else 1) if not 0xD800 <= code < 0xE000
+    ]
     texts = pa.array([chr(code) for code in codes])
     assert words(texts) == [reference.mfonda_words(chr(code)) for code in codes]
     assert foreign_schemes.simhash_letters(texts).to_pylist() == [
@@ -56,7 +65,8 @@ def test_every_code_point_becomes_what_it_becomes_alone():
     ]
 
 
-# The words of Go's `[\w']+(?:\://[\w\./]+){0,1}` on bytes.ToLower: ASCII classes, one code point lower-cased at a time.
+# The words of Go's `[\w']+(?:\://[\w\./]+){0,1}` on bytes.ToLower: ASCII classes, one code point
+# lower-cased at a time.
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -94,7 +104,11 @@ def test_bytes_that_are_not_utf8_do_not_touch_their_neighbours(broken):
         (kernel.keep_letters, r"\w", b"leftside"),
     ):
         kept = Text(np.full(2 * len(text.data) + 64, 0x5A, np.uint8), np.empty_like(text.offsets))
-        keep(text, foreign_schemes._letters(pattern), Text(kept.data[: 2 * len(text.data)], kept.offsets))
+        keep(
+            text,
+            foreign_schemes._letters(pattern),
+            Text(kept.data[: 2 * len(text.data)], kept.offsets),
+        )
         assert (kept.data[2 * len(text.data) :] == 0x5A).all()
         for place in range(0, len(documents), 2):
             assert kept.data[kept.offsets[place] : kept.offsets[place + 1]].tobytes() == whole

@@ -54,16 +54,26 @@ def random_chunk(first: int, rng: random.Random) -> tuple[Chunk, dict[int, dict]
     documents = pa.table(columns, schema=SCHEMA).to_pylist()
     stored = {}
     for name, column in columns.items():
-        narrow = column.cast(NARROW[column.type]) if column.type in NARROW and rng.random() < 0.5 else column
+        narrow = (
+            column.cast(NARROW[column.type])
+            if column.type in NARROW and rng.random() < 0.5
+            else column
+        )
         begin = rng.randrange(9)
         padded = pa.concat_arrays([narrow.slice(0, 1)] * begin + [narrow, narrow.slice(0, 1)])
-        if column.null_count < len(column) or name in ("first_seen", "last_seen") or rng.random() < 0.5:
+        if (
+            column.null_count < len(column)
+            or name in ("first_seen", "last_seen")
+            or rng.random() < 0.5
+        ):
             stored[name] = padded.slice(begin, len(narrow))
     if unchanged:
         del stored["last_seen"]
     if len(rows) == rows[-1] + 1 - first and rng.random() < 0.5:
         del stored["row"]
-    return Chunk(first, rows[-1] + 1, pa.RecordBatch.from_pydict(stored)), dict(zip(rows, documents, strict=True))
+    return Chunk(first, rows[-1] + 1, pa.RecordBatch.from_pydict(stored)), dict(
+        zip(rows, documents, strict=True)
+    )
 
 
 def places_of(chunks: list[Chunk]) -> np.ndarray:
@@ -82,7 +92,9 @@ def test_rows_are_those_of_arrow(seed):
         first = chunk.stop
     rows = rng.choices(list(documents), k=rng.choice([0, 1, 5, 70, 200]))
     names = rng.sample(SCHEMA.names, rng.randrange(1, len(SCHEMA) + 1))
-    table = gather(np.array(rows, np.int64), chunks, places_of(chunks), selection_of(SCHEMA, names)).table()
+    table = gather(
+        np.array(rows, np.int64), chunks, places_of(chunks), selection_of(SCHEMA, names)
+    ).table()
     table.validate(full=True)
     assert table.schema.equals(pa.schema([SCHEMA.field(name) for name in names]))
     assert table.to_pylist() == [{name: documents[row][name] for name in names} for row in rows]
@@ -92,9 +104,13 @@ def test_rows_are_those_of_arrow(seed):
 @pytest.mark.parametrize("offsets", [[0, 9, 2], [0, 2**31 - 1, 2], [0, -1, 2]], ids=str)
 def test_offsets_that_lead_out_of_the_bytes_are_damage(kind, offsets):
     width = np.int32 if kind == pa.string() else np.int64
-    ids = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(np.array(offsets, width)), pa.py_buffer(b"ab")])
+    ids = pa.Array.from_buffers(
+        kind, 2, [None, pa.py_buffer(np.array(offsets, width)), pa.py_buffer(b"ab")]
+    )
     chunks = [Chunk(0, 2, pa.RecordBatch.from_arrays([ids], ["id"]), "documents-00000007.arrow")]
-    with pytest.raises(StoreError, match=r"The file documents-00000007\.arrow is damaged: .* from a backup"):
+    with pytest.raises(
+        StoreError, match=r"The file documents-00000007\.arrow is damaged: .* from a backup"
+    ):
         gather(np.array([0, 1]), chunks, places_of(chunks), selection_of(SCHEMA, ["id"]))
 
 

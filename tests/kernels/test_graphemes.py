@@ -73,8 +73,10 @@ def test_texts_are_divided_where_another_implementation_of_the_standard_divides_
         assert starts_by_kernel(text) == starts_of_clusters(text) == starts, ascii(text)
 
 
-def test_all_sequences_of_three_classes_are_divided_as_the_regular_expression_of_the_standard_does():
-    assert {name: class_of(character) for name, character in ONE_OF_EACH.items()} == {name: name for name in LETTERS}
+def test_all_sequences_of_three_classes_are_divided_as_the_regular_expression_of_the_standard_does():  # noqa: E501
+    assert {name: class_of(character) for name, character in ONE_OF_EACH.items()} == {
+        name: name for name in LETTERS
+    }
     for characters in itertools.product(ONE_OF_EACH.values(), repeat=3):
         text = "".join(characters)
         assert starts_by_kernel(text) == starts_of_clusters(text), ascii(text)
@@ -120,7 +122,9 @@ def test_of_more_than_64_marks_and_of_more_than_64_flag_letters_the_last_64_coun
 
 def test_no_mark_begins_a_character():
     classes = grapheme_classes()
-    marks = [code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"]
+    marks = [
+        code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"
+    ]
     assert len(marks) > 2000
     assert np.isin(classes[marks], range(graphemes.EXTEND, graphemes.SPACING + 1)).all()
 

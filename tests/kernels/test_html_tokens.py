@@ -1,4 +1,6 @@
-"""The tags of a page are those of the HTML standard, in time linear in its bytes, whatever they are."""
+"""The tags of a page are those of the HTML standard, in time linear in its bytes, whatever they
+are.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.kernels import html_tags
-from neardup.kernels.html_tokens import AFTER_TEXT, END, MAX_ATTRIBUTES, SELF_CLOSING, START, tags_of
+from neardup.kernels.html_tokens import (
+    AFTER_TEXT,
+    END,
+    MAX_ATTRIBUTES,
+    SELF_CLOSING,
+    START,
+    tags_of,
+)
 from reference import html as reference
 
 JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 TAG_NAMES = ("a", "b", "div", "p", "script", "title", "textarea")
 PIECES = (
-    b"< > / = \" ' - ! ? a b p div i1 22 <p <div </p> </div> <br/> <a> id class= rel=x name='b 2' <!-- --> --!> <!--> "
-    b"<script> </script> </script <title> </TITLE > <plaintext> <!doctype\t <?xml ?> </ \x00 \xc3\xa9 \xff x<y"
+    b"< > / = \" ' - ! ? a b p div i1 22 <p <div </p> </div> <br/> <a> id class= rel=x "
+    b"name='b 2' <!-- --> --!> <!--> "
+    b"<script> </script> </script <title> </TITLE > <plaintext> <!doctype\t <?xml ?> </ \x00 "
+    b"\xc3\xa9 \xff x<y"
 ).split(b" ")
 PAGES = st.lists(st.sampled_from([*PIECES, b" ", b"\n", b"\x0b"]), max_size=40).map(b"".join)
 
@@ -28,10 +39,18 @@ def read(*pages: bytes):
 
 
 def rows(tags, page: int, first: int = 0) -> list[tuple[int, ...]]:
-    """Return name, token (0 of an end tag), kind, start and end of the tags of a page that begins at byte `first`."""
+    """Return name, token (0 of an end tag), kind, start and end of the tags of a page that begins
+    at byte `first`.
+    """
     rows = slice(tags.offsets[page], tags.offsets[page + 1])
     tokens = np.where(tags.kinds[rows] & START, tags.tokens[rows], 0)
-    columns = tags.names[rows], tokens, tags.kinds[rows], tags.starts[rows] - first, tags.ends[rows] - first
+    columns = (
+        tags.names[rows],
+        tokens,
+        tags.kinds[rows],
+        tags.starts[rows] - first,
+        tags.ends[rows] - first,
+    )
     return [tuple(map(int, row)) for row in zip(*columns, strict=True)]
 
 
@@ -40,7 +59,9 @@ def expected(page: bytes) -> list[tuple[int, ...]]:
         (
             reference.hash_bytes(tag.name),
             0 if tag.is_end else reference.token_of(tag),
-            (END if tag.is_end else START) | SELF_CLOSING * tag.self_closing | AFTER_TEXT * tag.after_text,
+            (END if tag.is_end else START)
+            | SELF_CLOSING * tag.self_closing
+            | AFTER_TEXT * tag.after_text,
             tag.start,
             tag.end,
         )
@@ -60,11 +81,25 @@ def token(tag: bytes) -> int:
 
 @given(st.lists(PAGES, max_size=4))
 @example([b"<!--!><p>", b"<!---!><p>--><b>", b"<!----!><p>", b"<!---><p>", b"<!--->--><p>"])
-@example([b"<p/ >", b"<p / id>", b"<p a=b/>", b"<p =a>", b"<p a==b>", b"<p a='x'b>", b"<p a=>", b"<p a"])
 @example(
-    [b"</>", b"</ p>", b"<", b"</", b"<p", b"a<p>", b"<TiTle></titl></title><p>", b"<p a='>", b"<title></a</title><p>"]
+    [b"<p/ >", b"<p / id>", b"<p a=b/>", b"<p =a>", b"<p a==b>", b"<p a='x'b>", b"<p a=>", b"<p a"]
 )
-@example([b"<p class='a  b' CLASS=c>", b"<p class=post-12>", b"<p id=1a2>", b"<p b=1 name=1 type=2>"])
+@example(
+    [
+        b"</>",
+        b"</ p>",
+        b"<",
+        b"</",
+        b"<p",
+        b"a<p>",
+        b"<TiTle></titl></title><p>",
+        b"<p a='>",
+        b"<title></a</title><p>",
+    ]
+)
+@example(
+    [b"<p class='a  b' CLASS=c>", b"<p class=post-12>", b"<p id=1a2>", b"<p b=1 name=1 type=2>"]
+)
 def test_the_tags_are_those_of_the_reference(pages):
     tags = read(*pages)
     first = 0
@@ -74,7 +109,9 @@ def test_the_tags_are_those_of_the_reference(pages):
 
 
 def test_tags_in_comments_scripts_and_attributes_are_none():
-    assert names(b"<!-- <p> --><script>'<p>'</script><a title='<p>'><textarea><p></textarea></a>") == [
+    assert names(
+        b"<!-- <p> --><script>'<p>'</script><a title='<p>'><textarea><p></textarea></a>"
+    ) == [
         "script",
         "/script",
         "a",
@@ -125,11 +162,24 @@ def test_attributes_past_the_limit_are_not_looked_at():
         (b"<p ", b"<p a='", 1_000_000, 0),
         (b"", b"\0", 5_000_000, 0),
     ],
-    ids=["nested", "siblings", "value", "attributes", "brackets", "comments", "scripts", "titles", "quotes", "zeros"],
+    ids=[
+        "nested",
+        "siblings",
+        "value",
+        "attributes",
+        "brackets",
+        "comments",
+        "scripts",
+        "titles",
+        "quotes",
+        "zeros",
+    ],
 )
 def test_pages_made_to_take_long_do_not(first, repeated, count, num_tags):
     share = 1000 if JIT_IS_OFF else 1
-    assert read(first + repeated * (count // share)).offsets[1] == (num_tags if num_tags < 2 else num_tags // share)
+    assert read(first + repeated * (count // share)).offsets[1] == (
+        num_tags if num_tags < 2 else num_tags // share
+    )
 
 
 def test_two_hundred_thousand_attributes_are_one_tag():
@@ -138,7 +188,11 @@ def test_two_hundred_thousand_attributes_are_one_tag():
 
 
 def test_known_names_have_their_bits():
-    slots = {int(key): int(flags) for key, flags in zip(html_tags.KEYS, html_tags.FLAGS, strict=True) if key}
+    slots = {
+        int(key): int(flags)
+        for key, flags in zip(html_tags.KEYS, html_tags.FLAGS, strict=True)
+        if key
+    }
     assert slots[reference.hash_bytes(b"script")] & html_tags.RAW_TEXT
     assert slots[reference.hash_bytes(b"br")] & html_tags.VOID
     assert {key for key, flags in slots.items() if flags & html_tags.RAW_TEXT} == set(

@@ -59,8 +59,12 @@ NAMES = [
     "frameset",
     "x-y",
 ]
-NAME_OF = {reference.hash_bytes(name.encode()): name for name in [*NAMES, "meta", "circle", "i", "html"]}
-PIECES = [f"<{slash}{name}{end}>" for name in NAMES for slash, end in (("", ""), ("/", ""), ("", "/"))]
+NAME_OF = {
+    reference.hash_bytes(name.encode()): name for name in [*NAMES, "meta", "circle", "i", "html"]
+}
+PIECES = [
+    f"<{slash}{name}{end}>" for name in NAMES for slash, end in (("", ""), ("/", ""), ("", "/"))
+]
 PAGES = st.lists(st.sampled_from([*PIECES, "x", " ", "<!doctype html>"]), max_size=60).map("".join)
 
 
@@ -74,11 +78,13 @@ def outline(elements, page: int = 0) -> str:
     """Return the names of the elements of a page, each with its depth."""
     rows = slice(elements.offsets[page], elements.offsets[page + 1])
     return " ".join(
-        f"{NAME_OF[int(name)]}{depth}" for name, depth in zip(elements.names[rows], elements.depths[rows], strict=True)
+        f"{NAME_OF[int(name)]}{depth}"
+        for name, depth in zip(elements.names[rows], elements.depths[rows], strict=True)
     )
 
 
-# What the parser lexbor (selectolax 1.0.2) makes of these pages; html, head and body come first in all.
+# What the parser lexbor (selectolax 1.0.2) makes of these pages; html, head and body come first in
+# all.
 @pytest.mark.parametrize(
     ("page", "inside"),
     [
@@ -86,11 +92,17 @@ def outline(elements, page: int = 0) -> str:
         ("<ul><li>a<li>b<ul><li>c</ul><li>d</ul>", "ul2 li3 li3 ul4 li5 li3"),
         ("<dl><dt>a<dd>b<dt>c</dl>", "dl2 dt3 dd3 dt3"),
         ("<table><tr><td>a<td>b<tr><th>c</table>", "table2 tbody3 tr4 td5 td5 tr4 th5"),
-        ("<table><td><table><tr><td>x</table></table><p>", "table2 tbody3 tr4 td5 table6 tbody7 tr8 td9 p2"),
+        (
+            "<table><td><table><tr><td>x</table></table><p>",
+            "table2 tbody3 tr4 td5 table6 tbody7 tr8 td9 p2",
+        ),
         ("<table><col><tr><td></table>", "table2 colgroup3 col4 tbody3 tr4 td5"),
         ("<table><form><tr><td></form><p></table>", "table2 form3 tbody3 tr4 td5 p6"),
         ("<tr><td><p>", "p2"),
-        ("<select><option>a<option>b<optgroup><option>c</select>", "select2 option3 option3 optgroup3 option4"),
+        (
+            "<select><option>a<option>b<optgroup><option>c</select>",
+            "select2 option3 option3 optgroup3 option4",
+        ),
         ("<h1>a<h2>b</h1><p>", "h12 h22 p2"),
         ("<form><form><input></form><p></form>", "form2 input3 p2"),
         ("<button><p>a<button>b", "button2 p3 button2"),
@@ -152,12 +164,25 @@ def test_pages_are_trees_whatever_their_tags(pages):
 @given(st.lists(PAGES, min_size=1, max_size=4))
 def test_a_page_has_the_same_elements_alone_and_among_others(pages):
     together = read(*pages)
-    assert [outline(together, page) for page in range(len(pages))] == [outline(read(page)) for page in pages]
+    assert [outline(together, page) for page in range(len(pages))] == [
+        outline(read(page)) for page in pages
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "repeated", ["<div>", "<b>", "<a><p>", "<p>x", "<table><tr><td>", "</div>", "<b></p>", "<svg>", "<a><b><i></a>"]
+    "repeated",
+    [
+        "<div>",
+        "<b>",
+        "<a><p>",
+        "<p>x",
+        "<table><tr><td>",
+        "</div>",
+        "<b></p>",
+        "<svg>",
+        "<a><b><i></a>",
+    ],
 )
 def test_pages_made_to_take_long_do_not(repeated):
     elements = read("<div>" * 600 + repeated * (200 if JIT_IS_OFF else 200_000))

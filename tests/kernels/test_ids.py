@@ -21,7 +21,9 @@ def test_ids_are_found_as_in_a_dictionary(data, kind):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_LEAST_SLOTS", 4)
         table, rows, all_ids = IdTable(), {}, []
-        for remove, values in data.draw(st.lists(st.tuples(st.booleans(), st.lists(drawn, max_size=5)), max_size=20)):
+        for remove, values in data.draw(
+            st.lists(st.tuples(st.booleans(), st.lists(drawn, max_size=5)), max_size=20)
+        ):
             if remove:
                 there = sorted(set(values) & set(rows))
                 table.remove(pa.array(there, arrow))
@@ -35,7 +37,11 @@ def test_ids_are_found_as_in_a_dictionary(data, kind):
                 rows |= {value: len(all_ids) + place for place, value in enumerate(values)}
                 all_ids += values
             asked = data.draw(st.lists(drawn, max_size=4))
-            assert table.find(pa.array(asked, arrow)).tolist() == [rows.get(value, -1) for value in asked]
+            assert table.find(pa.array(asked, arrow)).tolist() == [
+                rows.get(value, -1) for value in asked
+            ]
             assert (table.num_rows, table.num_alive) == (len(all_ids), len(rows))
         chosen = sorted(rows.values())
-        assert table.take(module.np.array(chosen, "int64")).to_pylist() == [all_ids[row] for row in chosen]
+        assert table.take(module.np.array(chosen, "int64")).to_pylist() == [
+            all_ids[row] for row in chosen
+        ]

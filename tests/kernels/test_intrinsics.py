@@ -100,7 +100,11 @@ def test_bytes_that_are_filled_are_bits(values, data):
 @example(0, 5)
 def test_the_halves_of_a_wide_product_are_folded(x, y):
     expected = (x * y) % 2**64 ^ (x * y) >> 64
-    assert int(compiled_fold(np.uint64(x), np.uint64(y))) == int(fold_product(np.uint64(x), np.uint64(y))) == expected
+    assert (
+        int(compiled_fold(np.uint64(x), np.uint64(y)))
+        == int(fold_product(np.uint64(x), np.uint64(y)))
+        == expected
+    )
 
 
 @given(st.integers(0, 63), st.integers(0, 2**64 - 1))

@@ -22,7 +22,11 @@ def signed(documents: list[list[int]], num_hashes: int, seed: int) -> np.ndarray
     return sign(hashes, offsets, num_hashes, seed)
 
 
-@given(DOCUMENTS, st.one_of(st.integers(1, 20), st.sampled_from([64, 65, 128, 129, 300])), st.integers(0, 2**32 - 1))
+@given(
+    DOCUMENTS,
+    st.one_of(st.integers(1, 20), st.sampled_from([64, 65, 128, 129, 300])),
+    st.integers(0, 2**32 - 1),
+)
 @example([[], [0], [2**64 - 1, 0]], 7, 0)
 def test_signatures_are_those_of_the_reference(documents, num_hashes, seed):
     drawn = draw_permutations(num_hashes, seed)
@@ -54,7 +58,9 @@ def test_order_and_repeats_of_shingles_do_not_matter(hashes, randomness):
 
 
 def test_what_permutes_takes_every_value_once():
-    """All of 2^32 are too many: each half is permuted by itself, so all of its values with one of the other do."""
+    """All of 2^32 are too many: each half is permuted by itself, so all of its values with one of
+    the other do.
+    """
     for multiplier in draw_permutations(3, 7).multipliers[:3].tolist():
         upper = {reference.permute(x << 16 | 5, multiplier) for x in range(2**16)}
         lower = {reference.permute(5 << 16 | x, multiplier) for x in range(2**16)}
@@ -74,12 +80,16 @@ def test_the_first_permutations_are_the_same_however_many_are_drawn():
 def test_no_two_blocks_or_seeds_have_the_same_permutations():
     drawn = [draw_permutations(1000, seed) for seed in range(20)]
     assert len({factor for one in drawn for factor in one.factors.tolist()}) == 160
-    blocks = [block.tobytes() for one in drawn for block in one.multipliers.reshape(-1, reference.BLOCK)]
+    blocks = [
+        block.tobytes() for one in drawn for block in one.multipliers.reshape(-1, reference.BLOCK)
+    ]
     assert len(set(blocks)) == 160
 
 
 @pytest.mark.parametrize(("num_bands", "rows_per_band"), [(1, 1), (1, 6), (6, 1), (3, 2)])
-@given(rows=st.lists(st.lists(st.sampled_from([0, 1, 2**32 - 1]), min_size=6, max_size=6), max_size=8))
+@given(
+    rows=st.lists(st.lists(st.sampled_from([0, 1, 2**32 - 1]), min_size=6, max_size=6), max_size=8)
+)
 def test_two_keys_of_a_band_are_equal_where_all_its_rows_are(num_bands, rows_per_band, rows):
     signatures = np.array(rows, np.uint32).reshape(-1, 6)[:, : num_bands * rows_per_band]
     keys = band_keys(np.ascontiguousarray(signatures), num_bands)
@@ -94,20 +104,33 @@ def test_two_keys_of_a_band_are_equal_where_all_its_rows_are(num_bands, rows_per
 VALUES = st.sampled_from([0, 1, 2**32 - 1])
 
 
-@pytest.mark.parametrize(("num_left", "num_right"), [(4, 4), (1, 4), (4, 1), (1, 1), (0, 1), (0, 0)])
+@pytest.mark.parametrize(
+    ("num_left", "num_right"), [(4, 4), (1, 4), (4, 1), (1, 1), (0, 1), (0, 0)]
+)
 @given(data=st.data(), num_hashes=st.integers(1, 20))
-def test_equal_places_are_counted_row_by_row_or_one_with_many(num_left, num_right, data, num_hashes):
+def test_equal_places_are_counted_row_by_row_or_one_with_many(
+    num_left, num_right, data, num_hashes
+):
     rows = st.lists(VALUES, min_size=num_hashes, max_size=num_hashes)
-    left, right = (data.draw(st.lists(rows, min_size=count, max_size=count)) for count in (num_left, num_right))
+    left, right = (
+        data.draw(st.lists(rows, min_size=count, max_size=count)) for count in (num_left, num_right)
+    )
     num_pairs = num_left if num_right == 1 else num_right
-    pairs = [(left[i if num_left > 1 else 0], right[i if num_right > 1 else 0]) for i in range(num_pairs)]
+    pairs = [
+        (left[i if num_left > 1 else 0], right[i if num_right > 1 else 0]) for i in range(num_pairs)
+    ]
     same = [[a == b for a, b in zip(*pair, strict=True)] for pair in pairs]
     counts = np.empty(num_pairs, np.int64)
     arrays = [np.array(one, np.uint32).reshape(-1, num_hashes) for one in (left, right)]
     kernel.count_equal(*arrays, counts)
     nothing = [2**32 - 1] * num_hashes
-    assert counts.tolist() == [0 if nothing in pair else sum(one) for pair, one in zip(pairs, same, strict=True)]
+    assert counts.tolist() == [
+        0 if nothing in pair else sum(one) for pair, one in zip(pairs, same, strict=True)
+    ]
     # The two lowest bits say which of the three values it is.
-    planes = [np.packbits(np.stack([one & 1, one >> 1 & 1], axis=1), axis=2, bitorder="little") for one in arrays]
+    planes = [
+        np.packbits(np.stack([one & 1, one >> 1 & 1], axis=1), axis=2, bitorder="little")
+        for one in arrays
+    ]
     kernel.count_equal_packed(*planes, num_hashes, counts)
     assert counts.tolist() == [sum(one) for one in same]

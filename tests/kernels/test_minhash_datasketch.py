@@ -12,7 +12,9 @@ from neardup.kernels import minhash_datasketch as kernel
 from reference import minhash_datasketch as reference
 
 WORDS_32 = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 2**31, 2**32 - 1]))
-WORDS_64 = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**61 - 2, 2**61 - 1, 2**61, 2**64 - 1]))
+WORDS_64 = st.one_of(
+    st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**61 - 2, 2**61 - 1, 2**61, 2**64 - 1])
+)
 
 
 @given(st.lists(WORDS_32, max_size=20))
@@ -45,5 +47,7 @@ def test_signatures_are_those_of_the_reference(scheme, data):
 @example(2**64 - 1)
 def test_the_remainder_by_the_prime_is_right_around_its_multiples(x):
     signature = np.empty(1, np.uint64)
-    kernel.sign_mersenne(np.array([x], np.uint64), np.ones(1, np.uint64), np.zeros(1, np.uint64), signature)
+    kernel.sign_mersenne(
+        np.array([x], np.uint64), np.ones(1, np.uint64), np.zeros(1, np.uint64), signature
+    )
     assert signature[0] == x % (2**61 - 1) % 2**32

@@ -1,4 +1,6 @@
-"""The kernel tests pass with bounds checked, and without the compiler, where coverage sees every line."""
+"""The kernel tests pass with bounds checked, and without the compiler, where coverage sees every
+line.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,34 @@ import pytest
 
 from reference.places import TESTS
 
-KERNEL_TESTS = [str(file) for file in sorted((TESTS / "kernels").glob("test_*.py")) if file.name != Path(__file__).name]
+KERNEL_TESTS = [
+    str(file)
+    for file in sorted((TESTS / "kernels").glob("test_*.py"))
+    if file.name != Path(__file__).name
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_kernel_tests_pass_with(mode):
-    environment = os.environ | {mode: "1", "PYTHONPATH": os.pathsep.join([str(TESTS.parent / "src"), *sys.path])}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--examples", "5", *KERNEL_TESTS]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=TESTS.parent, check=False)
+    environment = os.environ | {
+        mode: "1",
+        "PYTHONPATH": os.pathsep.join([str(TESTS.parent / "src"), *sys.path]),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--examples",
+        "5",
+        *KERNEL_TESTS,
+    ]
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, cwd=TESTS.parent, check=False
+    )
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
 
 
@@ -34,6 +55,11 @@ def test_checked_bounds_are_checked_also_when_the_unchecked_code_is_cached():
     )
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTHONPATH": str(TESTS.parent / "src")}
     run = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=TESTS.parent, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=TESTS.parent,
+        check=True,
     )
     assert run.stdout.strip() == "checked"

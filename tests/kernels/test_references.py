@@ -1,7 +1,7 @@
 """Numba counts the references to arrays in the kernels that make or return some, and in no other.
 
-Where it does not, a kernel that makes an array does not compile; but one that returned an array, or was given one by a
-kernel that it calls, would free it too early, or never.
+Where it does not, a kernel that makes an array does not compile; but one that returned an array, or
+was given one by a kernel that it calls, would free it too early, or never.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from neardup.kernels import compiled
 from reference.checks import for_every
 
 MODULES = [
-    importlib.import_module(f"{kernels.__name__}.{found.name}") for found in pkgutil.iter_modules(kernels.__path__)
+    importlib.import_module(f"{kernels.__name__}.{found.name}")
+    for found in pkgutil.iter_modules(kernels.__path__)
 ]
 KERNELS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
@@ -31,7 +32,9 @@ KERNELS = {
     if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__
 }
 MAKERS = {"empty", "empty_like", "zeros", "ones", "full", "copy", "astype", "sort"}
-pytestmark = pytest.mark.skipif(bool(compiled.config.DISABLE_JIT), reason="kernels are not compiled")
+pytestmark = pytest.mark.skipif(
+    bool(compiled.config.DISABLE_JIT), reason="kernels are not compiled"
+)
 
 
 def is_counted(kernel: Any) -> bool:
@@ -58,9 +61,15 @@ def writes_tuple(node: ast.AST) -> bool:
 @for_every(KERNELS)
 def test_references_are_counted_where_arrays_are_made(name):
     kernel = KERNELS[name]
-    makes = any(isinstance(called, ast.Attribute) and called.attr in MAKERS for called in calls(kernel))
+    makes = any(
+        isinstance(called, ast.Attribute) and called.attr in MAKERS for called in calls(kernel)
+    )
     makes = makes or any(map(writes_tuple, ast.walk(tree_of(kernel))))
-    named = [kernel.py_func.__globals__.get(called.id) for called in calls(kernel) if isinstance(called, ast.Name)]
+    named = [
+        kernel.py_func.__globals__.get(called.id)
+        for called in calls(kernel)
+        if isinstance(called, ast.Name)
+    ]
     makes = makes or any(is_counted(each) for each in named if isinstance(each, Dispatcher))
     assert is_counted(kernel) == makes
 
@@ -69,13 +78,18 @@ def test_references_are_counted_where_arrays_are_made(name):
 def test_where_they_are_not_counted_no_array_is_returned(name):
     tree = tree_of(KERNELS[name])
     arrays = {
-        node.value.id for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+        node.value.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Return) and node.value is not None:
             returned = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             assert not any(isinstance(each, ast.Name) and each.id in arrays for each in returned)
-            assert not any(isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice) for each in returned)
+            assert not any(
+                isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice)
+                for each in returned
+            )
 
 
 def test_all_kernels_are_looked_at():

@@ -47,7 +47,9 @@ def arrays_of_sets(sets: list[frozenset]) -> set_kernel.Sets:
     hashes = np.array([value for one in sets for value in one], np.uint64)
     written = np.empty(2 * len(hashes) + len(sets) + 1, np.uint64)
     set_starts, sizes = np.empty(len(sets), np.int64), np.empty(len(sets), np.uint32)
-    set_kernel.write_sets(hashes, starts, starts + lengths, np.ones(len(sets), np.bool_), written, set_starts, sizes)
+    set_kernel.write_sets(
+        hashes, starts, starts + lengths, np.ones(len(sets), np.bool_), written, set_starts, sizes
+    )
     return set_kernel.Sets(written, set_starts, sizes)
 
 
@@ -59,27 +61,43 @@ def order_of_texts(texts: list) -> kernel.Order:
     representative = first_places(texts)
     count = len(texts)
     return kernel.Order(
-        np.arange(count, dtype=np.uint32), np.array(representative, np.uint32), np.zeros(count, np.uint8)
+        np.arange(count, dtype=np.uint32),
+        np.array(representative, np.uint32),
+        np.zeros(count, np.uint8),
     )
 
 
 def buckets_of(
-    documents: list[reference.Document], order: kernel.Order, max_bucket_size: int, copies_are_members: bool
+    documents: list[reference.Document],
+    order: kernel.Order,
+    max_bucket_size: int,
+    copies_are_members: bool,
 ) -> kernel.Buckets:
     count = len(documents)
     original = order.representative == np.arange(count)
-    members = [i for i in range(count) if documents[i].shingles and (copies_are_members or original[i])]
+    members = [
+        i for i in range(count) if documents[i].shingles and (copies_are_members or original[i])
+    ]
     first, listed, starts = [], [], []
     for band in range(NUM_BANDS):
-        keys = np.array([documents[i].asks[band][1] * 0x9E3779B97F4A7C15 % 2**64 for i in members], np.uint64)
-        packed, bits = pack_keys(keys, np.array(members, np.uint32), max(1, count)), bits_for(max(1, count))
+        keys = np.array(
+            [documents[i].asks[band][1] * 0x9E3779B97F4A7C15 % 2**64 for i in members], np.uint64
+        )
+        packed, bits = (
+            pack_keys(keys, np.array(members, np.uint32), max(1, count)),
+            bits_for(max(1, count)),
+        )
         column = np.full(count, bands.NO_BUCKET, np.uint32)
         own = np.empty(len(packed), np.uint32)
         own = own[: bands.list_members(packed, bits, max_bucket_size, column, own)]
         first.append(column if copies_are_members else column[order.representative])
         starts.append(sum(len(one) for one in listed))
         listed.append(own)
-    return kernel.Buckets(np.array(first).reshape(NUM_BANDS, count), np.concatenate(listed), np.array(starts, np.int64))
+    return kernel.Buckets(
+        np.array(first).reshape(NUM_BANDS, count),
+        np.concatenate(listed),
+        np.array(starts, np.int64),
+    )
 
 
 def empty_found(capacity: int) -> kernel.Found:
@@ -88,12 +106,16 @@ def empty_found(capacity: int) -> kernel.Found:
 
 
 def decisions_of(order: kernel.Order, found: kernel.Found) -> tuple[list[bool], np.ndarray]:
-    """Return which positions are kept, and the counters, with the number of positions that buckets left out between."""
+    """Return which positions are kept, and the counters, with the number of positions that buckets
+    left out between.
+    """
     return (order.kept > 0).tolist(), np.insert(found.counters, 2, np.count_nonzero(order.kept > 1))
 
 
 def drain(found: kernel.Found) -> list[tuple[reference.Pair, bool]]:
-    """Take out the pairs found so far, in their order, each with whether it removed its right document."""
+    """Take out the pairs found so far, in their order, each with whether it removed its right
+    document.
+    """
     count = int(found.counters[0])
     found.counters[0] = 0
     columns = (found.left, found.right, found.similarity, found.exact, found.best)
@@ -110,8 +132,10 @@ def by_place(pairs: list[tuple[reference.Pair, bool]]) -> list[tuple[reference.P
 
 
 class Schedule(NamedTuple):
-    """How the sieve passes: `step` positions at a time, each stretch measured `lead` stretches before its turn (0: not
-    at all) with the least room that a stretch may have and `room` more pairs."""
+    """How the sieve passes: `step` positions at a time, each stretch measured `lead` stretches
+    before its turn (0: not at all) with the least room that a stretch may have and `room` more
+    pairs.
+    """
 
     step: int
     lead: int = 0
@@ -123,8 +147,13 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, schedule: Sche
     order, sets = order_of(documents), sets_of(documents)
     order.kept[:] = all_pairs
     buckets = buckets_of(documents, order, rules.max_bucket_size, all_pairs)
-    kernel_rules = kernel.Rules(rules.threshold, JACCARD, rules.max_bucket_size, rules.num_against, all_pairs)
-    passed, least = (order, kernel.Compared(sets, sets), buckets, kernel_rules), NUM_BANDS * rules.max_bucket_size + 2
+    kernel_rules = kernel.Rules(
+        rules.threshold, JACCARD, rules.max_bucket_size, rules.num_against, all_pairs
+    )
+    passed, least = (
+        (order, kernel.Compared(sets, sets), buckets, kernel_rules),
+        NUM_BANDS * rules.max_bucket_size + 2,
+    )
     found, pairs, measured = empty_found(least), [], []
     begins = range(0, len(documents), schedule.step)
     for number, begin in enumerate(begins):
@@ -132,9 +161,13 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, schedule: Sche
         for early in begins[len(measured) : number + max(1, schedule.lead)]:
             state, ends = np.zeros(schedule.step, np.uint8), np.empty(schedule.step, np.int64)
             floor = len(documents) if all_pairs else begin
-            measured.append(kernel.Ahead(early, floor, state, ends, empty_found(least - 1 + schedule.room)))
+            measured.append(
+                kernel.Ahead(early, floor, state, ends, empty_found(least - 1 + schedule.room))
+            )
             if schedule.lead:
-                kernel.measure_ahead(min(len(documents), early + schedule.step), *passed, measured[-1])
+                kernel.measure_ahead(
+                    min(len(documents), early + schedule.step), *passed, measured[-1]
+                )
         while begin < stop:
             reached = kernel.sieve(begin, stop, *passed, measured[number], found)
             assert begin < reached <= stop
@@ -144,18 +177,37 @@ def run_sieve(documents, rules: reference.Rules, all_pairs: bool, schedule: Sche
     return pairs, *decisions_of(order, found)
 
 
-def run_contained(documents, rules: reference.Rules, all_pairs: bool, num_samples: int, needed: list[int], step: int):
+def run_contained(
+    documents,
+    rules: reference.Rules,
+    all_pairs: bool,
+    num_samples: int,
+    needed: list[int],
+    step: int,
+):
     """Run the kernel for containment, its postings grown as it asks."""
     order, sets = order_of(documents), sets_of(documents)
-    kernel_rules = kernel.Rules(rules.threshold, CONTAINMENT, rules.max_bucket_size, rules.num_against, all_pairs)
+    kernel_rules = kernel.Rules(
+        rules.threshold, CONTAINMENT, rules.max_bucket_size, rules.num_against, all_pairs
+    )
     postings = kernel.make_postings(len(documents) * num_samples, 8)
     kernel.enter_samples(postings, sets, np.arange(len(documents), dtype=np.uint32), num_samples)
-    found, hits = empty_found(num_samples * rules.max_bucket_size + 4), np.zeros(len(documents), np.int32)
+    found, hits = (
+        empty_found(num_samples * rules.max_bucket_size + 4),
+        np.zeros(len(documents), np.int32),
+    )
     pairs, begin = [], 0
     while begin < len(documents):
         span = (begin, min(len(documents), begin + step))
         reached = kernel.sieve_contained(
-            span, order, kernel.Compared(sets, sets), postings, np.array(needed, np.int64), hits, kernel_rules, found
+            span,
+            order,
+            kernel.Compared(sets, sets),
+            postings,
+            np.array(needed, np.int64),
+            hits,
+            kernel_rules,
+            found,
         )
         assert not hits.any()
         pairs += drain(found)
@@ -176,8 +228,12 @@ SCHEDULES = st.builds(Schedule, st.integers(1, 15), st.integers(0, 4), st.sample
 
 
 @given(DOCUMENTS, THRESHOLDS, st.sampled_from([1, 2, 3, 20]), st.integers(0, 4), SCHEDULES)
-@example([(0, {1}), (1, {1}), (0, {1})], 1.0, 20, 2, Schedule(15))  # a copy of an earlier one that resembles another
-def test_the_sieve_decides_as_the_oracle(documents, threshold, max_bucket_size, num_against, schedule):
+@example(
+    [(0, {1}), (1, {1}), (0, {1})], 1.0, 20, 2, Schedule(15)
+)  # a copy of an earlier one that resembles another
+def test_the_sieve_decides_as_the_oracle(
+    documents, threshold, max_bucket_size, num_against, schedule
+):
     documents = made_up(documents)
     rules = reference.Rules(threshold, "jaccard", max_bucket_size, min(num_against, len(documents)))
     pairs, kept, counters = run_sieve(documents, rules, False, schedule)
@@ -195,8 +251,12 @@ def test_all_pairs_are_those_of_the_oracle(documents, threshold, max_bucket_size
     assert all(kept)
 
 
-FEW = st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 6), min_size=2)), min_size=2, max_size=20)
-MANY = FEW.flatmap(lambda few: st.lists(st.sampled_from(few), min_size=20, max_size=60))  # most of them copies
+FEW = st.lists(
+    st.tuples(st.integers(0, 2), st.sets(st.integers(0, 6), min_size=2)), min_size=2, max_size=20
+)
+MANY = FEW.flatmap(
+    lambda few: st.lists(st.sampled_from(few), min_size=20, max_size=60)
+)  # most of them copies
 
 
 @given(MANY, THRESHOLDS, st.sampled_from([1, 3, 20]), st.integers(0, 30), SCHEDULES, st.booleans())
@@ -205,10 +265,16 @@ def test_what_is_measured_ahead_changes_neither_pairs_nor_their_order_nor_what_i
     documents, threshold, max_bucket_size, num_against, schedule, all_pairs
 ):
     documents = made_up(documents)
-    rules = reference.Rules(threshold, "jaccard", max_bucket_size, 0 if all_pairs else min(num_against, len(documents)))
+    rules = reference.Rules(
+        threshold, "jaccard", max_bucket_size, 0 if all_pairs else min(num_against, len(documents))
+    )
     pairs, kept, counters = run_sieve(documents, rules, all_pairs, schedule)
     one_by_one = run_sieve(documents, rules, all_pairs, Schedule(len(documents)))
-    assert (pairs, kept, counters.tolist()) == (one_by_one[0], one_by_one[1], one_by_one[2].tolist())
+    assert (pairs, kept, counters.tolist()) == (
+        one_by_one[0],
+        one_by_one[1],
+        one_by_one[2].tolist(),
+    )
 
 
 @given(
@@ -256,7 +322,11 @@ CODES = {"jaccard": JACCARD, "containment": CONTAINMENT, "cosine": COSINE}
 
 
 @pytest.mark.parametrize(
-    "threshold", [0.8, *(pytest.param(t, marks=pytest.mark.slow) for t in (1 / 3, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0))]
+    "threshold",
+    [
+        0.8,
+        *(pytest.param(t, marks=pytest.mark.slow) for t in (1 / 3, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)),
+    ],
 )
 def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_threshold(threshold):
     """All sizes up to 40 with every overlap: more steps than the 32 between two checks."""
@@ -267,29 +337,42 @@ def test_the_shortcuts_of_the_comparison_lose_no_pair_that_just_reaches_the_thre
                     set(range(shared)) | {100 + i for i in range(left - shared)},
                     set(range(shared)) | {200 + i for i in range(right - shared)},
                 ]
-                documents = [reference.Document((str(i),), frozenset(one), (), ()) for i, one in enumerate(sets)]
+                documents = [
+                    reference.Document((str(i),), frozenset(one), (), ())
+                    for i, one in enumerate(sets)
+                ]
                 for measure, code in CODES.items():
-                    exact = reference.measure(documents[1], documents[0], reference.Rules(threshold, measure))
+                    exact = reference.measure(
+                        documents[1], documents[0], reference.Rules(threshold, measure)
+                    )
                     measured = measured_by_kernel(sets_of(documents), code, threshold)
                     assert (measured >= threshold) == (exact >= threshold)
                     assert measured == exact or exact < threshold
 
 
 def test_a_bound_that_is_met_is_counted_and_still_sound():
-    """Ten unrelated documents in one bucket that lists two: those that come later meet the bound."""
+    """Ten unrelated documents in one bucket that lists two: those that come later meet the
+    bound.
+    """
     key = ((0, 0), (1, 0), (2, 0))
-    documents = [reference.Document((str(i),), frozenset({10 * i, 10 * i + 1}), key, key) for i in range(10)]
+    documents = [
+        reference.Document((str(i),), frozenset({10 * i, 10 * i + 1}), key, key) for i in range(10)
+    ]
     documents.append(documents[0]._replace(tokens=("copy of the set",)))
     documents.append(documents[9]._replace(tokens=("copy of a set that is not listed",)))
-    pairs, kept, counters = run_sieve(documents, reference.Rules(0.8, "jaccard", 2), False, Schedule(20))
+    pairs, kept, counters = run_sieve(
+        documents, reference.Rules(0.8, "jaccard", 2), False, Schedule(20)
+    )
     assert [pair for pair, _ in pairs] == [reference.Pair(0, 10, 1.0, False)]
     assert kept == [1] * 10 + [0, 1]
     assert counters[2] == 8  # the fourth to the tenth, and the last one
 
 
-# Fingerprints: a text number, a set, and a fingerprint of three bits, of which many are equal or near.
+# Fingerprints: a text number, a set, and a fingerprint of three bits, of which many are equal or
+# near.
 FINGERPRINTED = st.lists(
-    st.tuples(st.integers(0, 2), st.sets(st.integers(0, 4), max_size=3), st.integers(0, 7)), max_size=14
+    st.tuples(st.integers(0, 2), st.sets(st.integers(0, 4), max_size=3), st.integers(0, 7)),
+    max_size=14,
 )
 
 
@@ -312,18 +395,25 @@ def neighbours_of(documents: list[near_reference.Document], max_distance: int) -
     distances = [distance(values[i], values[j]) for i, others in enumerate(near) for j in others]
     starts = np.concatenate([[0], np.cumsum([len(others) for others in near])]).astype(np.int64)
     others = np.array([j for others in near for j in others], np.uint32)
-    return kernel.Neighbours(np.array(node, np.uint32), starts, others, np.array(distances, np.uint8))
+    return kernel.Neighbours(
+        np.array(node, np.uint32), starts, others, np.array(distances, np.uint8)
+    )
 
 
 def empty_lists(num_nodes: int, num_positions: int) -> kernel.Listed:
-    first, last, after = (np.full(size, kernel.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions))
+    first, last, after = (
+        np.full(size, kernel.NONE, np.int64) for size in (num_nodes, num_nodes, num_positions)
+    )
     return kernel.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
 
 def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int):
     """Run the kernel `step` positions at a time in the least room, doubled when it gets nowhere."""
     order = order_of_texts([one.tokens if one.features else i for i, one in enumerate(documents)])
-    sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, rules.max_distance)
+    sets, near = (
+        arrays_of_sets([one.features for one in documents]),
+        neighbours_of(documents, rules.max_distance),
+    )
     measure = HAMMING if rules.threshold is None else JACCARD
     kernel_rules = kernel.Rules(
         rules.threshold or 0.0, measure, rules.max_bucket_size, rules.num_against, all_pairs, 64
@@ -347,7 +437,9 @@ def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int)
                 removals[pair.right] = pair
         found.counters[0] = 0
         if reached == begin:
-            assert len(found.left) < 2 * (len(documents) + 2), "room for all documents is enough for one of them"
+            assert len(found.left) < 2 * (len(documents) + 2), (
+                "room for all documents is enough for one of them"
+            )
             found = empty_found(2 * len(found.left))._replace(counters=found.counters)
         begin = reached
     return pairs, removals, *decisions_of(order, found)
@@ -361,14 +453,20 @@ def run_near(documents, rules: near_reference.Rules, all_pairs: bool, step: int)
     st.integers(0, 4),
     st.integers(1, 15),
 )
-@example([(0, {1}, 0), (1, {1}, 0), (0, {1}, 0)], 0, 1.0, 20, 2, 15)  # a copy of an earlier document
-@example([(i, {i}, 0) for i in range(12)], 0, 0.5, 20, 0, 15)  # one list of all documents, none of them alike
+@example(
+    [(0, {1}, 0), (1, {1}, 0), (0, {1}, 0)], 0, 1.0, 20, 2, 15
+)  # a copy of an earlier document
+@example(
+    [(i, {i}, 0) for i in range(12)], 0, 0.5, 20, 0, 15
+)  # one list of all documents, none of them alike
 @example([(i, {i}, 0) for i in range(12)], 0, 0.5, 3, 0, 15)  # and one that is full
 def test_near_fingerprints_are_decided_as_the_oracle_does(
     documents, reach, threshold, max_bucket_size, num_against, step
 ):
     documents = with_fingerprints(documents)
-    rules = near_reference.Rules(reach, threshold, max_bucket_size, min(num_against, len(documents)))
+    rules = near_reference.Rules(
+        reach, threshold, max_bucket_size, min(num_against, len(documents))
+    )
     pairs, removals, kept, counters = run_near(documents, rules, False, step)
     expected = near_reference.sieve(documents, rules)
     assert sorted(pairs) == sorted(expected.pairs)
@@ -378,10 +476,16 @@ def test_near_fingerprints_are_decided_as_the_oracle_does(
 
 
 @given(
-    FINGERPRINTED, st.integers(0, 3), st.sampled_from([None, 0.3, 1.0]), st.sampled_from([1, 2, 20]), st.integers(1, 15)
+    FINGERPRINTED,
+    st.integers(0, 3),
+    st.sampled_from([None, 0.3, 1.0]),
+    st.sampled_from([1, 2, 20]),
+    st.integers(1, 15),
 )
 @example([(0, {1}, 0)] * 13, 3, None, 20, 15)  # the last finds twelve
-def test_all_pairs_of_near_fingerprints_are_those_of_the_oracle(documents, reach, threshold, max_bucket_size, step):
+def test_all_pairs_of_near_fingerprints_are_those_of_the_oracle(
+    documents, reach, threshold, max_bucket_size, step
+):
     documents = with_fingerprints(documents)
     rules = near_reference.Rules(reach, threshold, max_bucket_size)
     pairs, removals, kept, _ = run_near(documents, rules, True, step)
@@ -397,5 +501,8 @@ def test_documents_that_a_full_list_leaves_out_ask_for_no_room():
     sets, near = arrays_of_sets([one.features for one in documents]), neighbours_of(documents, 0)
     rules, found = kernel.Rules(0.5, JACCARD, 2, 0, False, 64), empty_found(4)
     span = (0, len(documents))
-    assert kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found) == 1000
+    assert (
+        kernel.sieve_near(span, order, sets, near, empty_lists(1, len(documents)), rules, found)
+        == 1000
+    )
     assert decisions_of(order, found)[1].tolist() == [0, 1 + 2 * 998, 997, 1 + 2 * 998]

@@ -10,8 +10,12 @@ from numba import njit
 from neardup.kernels.simd import LANES, load, raise_lanes, store
 from reference.minhash import permute
 
-VALUES = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**64 - 1]))
-ROWS = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).integers(0, 2**32, LANES + 3, np.uint32))
+VALUES = st.one_of(
+    st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**64 - 1])
+)
+ROWS = st.integers(0, 2**32 - 1).map(
+    lambda seed: np.random.default_rng(seed).integers(0, 2**32, LANES + 3, np.uint32)
+)
 
 
 def raise_all(most, a, x, first):

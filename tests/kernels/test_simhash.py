@@ -43,11 +43,16 @@ def test_votes_are_counted_as_in_the_reference(documents, bits, tie):
 @pytest.mark.parametrize("count", [15, 16, 17, 31, 32, 255, 256, 1023, 1024, 1025])
 def test_carries_reach_the_planes_above(count):
     """All features have bit 0, all but one bit 1, half of them bit 2, one less bit 3."""
-    values = [1 | (i > 0) << 1 | (2 * i < count) << 2 | (2 * i < count - 2) << 3 for i in range(count)]
+    values = [
+        1 | (i > 0) << 1 | (2 * i < count) << 2 | (2 * i < count - 2) << 3 for i in range(count)
+    ]
     assert to_integers(summarise(*flat([values]), 64)) == [voted(values, 64, 1)]
 
 
-@given(st.lists(st.lists(st.tuples(HASHES, st.one_of(WHOLE, FRACTIONS)), max_size=20), max_size=4), BITS)
+@given(
+    st.lists(st.lists(st.tuples(HASHES, st.one_of(WHOLE, FRACTIONS)), max_size=20), max_size=4),
+    BITS,
+)
 def test_weights_are_summed_as_in_the_reference(documents, bits):
     hashes, offsets = flat([[value for value, _ in one] for one in documents])
     weights = np.array([weight for one in documents for _, weight in one], np.float64)
@@ -57,7 +62,10 @@ def test_weights_are_summed_as_in_the_reference(documents, bits):
             reference.sums([(reference.extend(value, bits), weight) for value, weight in one], bits)
             for one in documents
         ]
-        expected = [reference.reduce(total, tie) if one else 0 for one, total in zip(documents, totals, strict=True)]
+        expected = [
+            reference.reduce(total, tie) if one else 0
+            for one, total in zip(documents, totals, strict=True)
+        ]
         assert to_integers(result.fingerprints) == expected
         if documents:
             assert result.last_sums[:bits][::-1].tolist() == totals[-1]
@@ -67,7 +75,9 @@ def test_weights_are_summed_as_in_the_reference(documents, bits):
 def test_counting_votes_and_summing_weights_agree(hashes, bits):
     values, offsets = flat([hashes])
     distinct, counts = np.unique(values, return_counts=True)
-    weighed = summarise_weighted(extend(distinct, bits), counts.astype(np.float64), np.array([0, len(distinct)]), bits)
+    weighed = summarise_weighted(
+        extend(distinct, bits), counts.astype(np.float64), np.array([0, len(distinct)]), bits
+    )
     assert to_integers(summarise(values, offsets, bits)) == to_integers(weighed.fingerprints)
 
 
@@ -89,9 +99,12 @@ def test_the_order_of_features_does_not_matter(hashes, randomness):
 def probability_of_difference(num_common: int, num_own: int) -> float:
     """Return the probability that a bit differs between two documents, exactly.
 
-    Each feature votes +1 or -1 with equal chance: so many in both, so many in each alone. Even votes are a one.
+    Each feature votes +1 or -1 with equal chance: so many in both, so many in each alone. Even
+    votes are a one.
     """
-    common, own = (np.array([math.comb(n, i) / 2**n for i in range(n + 1)]) for n in (num_common, num_own))
+    common, own = (
+        np.array([math.comb(n, i) / 2**n for i in range(n + 1)]) for n in (num_common, num_own)
+    )
     sums = 2 * np.arange(num_common + 1) - num_common
     # At least (own - sum) / 2 of a document's own features must vote for a one.
     least = np.clip(-((sums - num_own) // 2), 0, num_own + 1)
@@ -100,10 +113,15 @@ def probability_of_difference(num_common: int, num_own: int) -> float:
 
 
 def test_the_probability_that_a_bit_differs_tends_to_the_angle_by_pi():
-    """Charikar (2002), section 3. Two sets that share the part s of their features are at the angle arccos(s)."""
+    """Charikar (2002), section 3. Two sets that share the part s of their features are at the angle
+    arccos(s).
+    """
     for share in (0.5, 0.75, 0.9):
         errors = [
-            abs(probability_of_difference(round(n * share), round(n * (1 - share))) - np.arccos(share) / np.pi)
+            abs(
+                probability_of_difference(round(n * share), round(n * (1 - share)))
+                - np.arccos(share) / np.pi
+            )
             for n in (20, 80, 320, 960)
         ]
         assert errors == sorted(errors, reverse=True)
@@ -113,14 +131,18 @@ def test_the_probability_that_a_bit_differs_tends_to_the_angle_by_pi():
 @pytest.mark.parametrize("bits", [64, 128, 256])
 @pytest.mark.parametrize("num_common", [100, 180, 195])
 def test_fingerprints_differ_in_as_many_bits_as_theory_says(bits, num_common):
-    """The mean of 300 distances lies within 5 standard errors of a binomial's; a false alarm has probability 6e-7."""
+    """The mean of 300 distances lies within 5 standard errors of a binomial's; a false alarm has
+    probability 6e-7.
+    """
     generator = random.Random(bits)
     trials, pairs = 300, []
     for _ in range(trials):
         fresh = [generator.getrandbits(64) for _ in range(400 - num_common)]
         pairs += [fresh[:200], fresh[200 - num_common :]]
     fingerprints = to_integers(summarise(*flat(pairs), bits))
-    distances = [(a ^ b).bit_count() for a, b in zip(fingerprints[::2], fingerprints[1::2], strict=True)]
+    distances = [
+        (a ^ b).bit_count() for a, b in zip(fingerprints[::2], fingerprints[1::2], strict=True)
+    ]
     probability = probability_of_difference(num_common, 200 - num_common)
     error = 5 * (probability * (1 - probability) / (bits * trials)) ** 0.5
     assert abs(np.mean(distances) / bits - probability) < error

@@ -11,7 +11,10 @@ from neardup.kernels import sorted_sets as kernel
 from reference import sets as reference
 
 HASHES = st.one_of(
-    st.integers(0, 2**64 - 1), st.integers(0, 8), st.integers(2**63 - 3, 2**63 + 3), st.integers(2**64 - 4, 2**64 - 1)
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 8),
+    st.integers(2**63 - 3, 2**63 + 3),
+    st.integers(2**64 - 4, 2**64 - 1),
 )
 DOCUMENTS = st.lists(st.lists(HASHES, max_size=40), max_size=6)
 
@@ -23,14 +26,20 @@ def laid_out(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.nda
     return hashes, offsets[:-1].copy(), offsets[1:].copy()
 
 
-def written_sets(documents: list[list[int]], wanted: list[bool] | None = None) -> tuple[np.ndarray, ...]:
+def written_sets(
+    documents: list[list[int]], wanted: list[bool] | None = None
+) -> tuple[np.ndarray, ...]:
     """Return the sets, starts and sizes that the kernel writes, in the room it asks for."""
     hashes, starts, stops = laid_out(documents)
     wanted = [True] * len(documents) if wanted is None else wanted
     lengths = [len(one) for one, chosen in zip(documents, wanted, strict=True) if chosen]
-    sets = np.empty(sum(lengths) + sum(kernel.sketch_words(length) for length in lengths), np.uint64)
+    sets = np.empty(
+        sum(lengths) + sum(kernel.sketch_words(length) for length in lengths), np.uint64
+    )
     set_starts, sizes = np.empty(len(documents), np.int64), np.empty(len(documents), np.uint32)
-    used = kernel.write_sets(hashes, starts, stops, np.array(wanted, np.bool_), sets, set_starts, sizes)
+    used = kernel.write_sets(
+        hashes, starts, stops, np.array(wanted, np.bool_), sets, set_starts, sizes
+    )
     assert hashes.tolist() == laid_out(documents)[0].tolist()
     assert used == sum(int(size) + kernel.sketch_words(int(size)) for size in sizes if size)
     return sets, set_starts, sizes
@@ -86,8 +95,12 @@ def test_two_sets_share_no_more_than_their_sketches_allow(documents):
 
 
 def test_the_sketches_of_unrelated_sets_tell_them_apart():
-    """Of 100 elements in 1,024 bits, some 95 bits are set; another set's element falls on one with p = 0.09."""
-    left, right = (np.random.default_rng(seed).integers(0, 2**64, 100, np.uint64).tolist() for seed in (1, 2))
+    """Of 100 elements in 1,024 bits, some 95 bits are set; another set's element falls on one with
+    p = 0.09.
+    """
+    left, right = (
+        np.random.default_rng(seed).integers(0, 2**64, 100, np.uint64).tolist() for seed in (1, 2)
+    )
     sets, starts, _ = written_sets([left, right])
     assert kernel.most_shared(sets, starts[0], 100, starts[1], 100) < 35
 

@@ -45,12 +45,17 @@ METHODS = st.builds(
 
 
 def tokens_of(text: str | None, method: MinHash) -> tuple[str, ...]:
-    return reference.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
+    return reference.tokens_of(
+        text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese
+    )
 
 
 def rows(result) -> list[list[int]]:
     """Return the shingle hashes of each document."""
-    return [result.hashes[start:stop].tolist() for start, stop in zip(result.offsets, result.offsets[1:], strict=False)]
+    return [
+        result.hashes[start:stop].tolist()
+        for start, stop in zip(result.offsets, result.offsets[1:], strict=False)
+    ]
 
 
 def shingled(texts, method: MinHash = MinHash(), kind: pa.DataType = pa.large_string()):  # noqa: B008
@@ -63,8 +68,12 @@ def shingled(texts, method: MinHash = MinHash(), kind: pa.DataType = pa.large_st
 def test_shingles_and_content_are_those_of_the_reference(texts, method):
     result = shingled(texts, method)
     tokens = [tokens_of(text, method) for text in texts]
-    assert rows(result) == [reference.shingle_hashes(one, method.ngram, method.tokens) for one in tokens]
-    expected = [reference.hash_content(reference.token_hashes(one, method.tokens)) for one in tokens]
+    assert rows(result) == [
+        reference.shingle_hashes(one, method.ngram, method.tokens) for one in tokens
+    ]
+    expected = [
+        reference.hash_content(reference.token_hashes(one, method.tokens)) for one in tokens
+    ]
     assert [tuple(row) for row in result.content.tolist()] == expected
 
 
@@ -75,9 +84,15 @@ def test_contents_are_equal_when_the_tokens_are_and_only_then(left, right, metho
     assert (content[0] == content[1]) == (tokens_of(left, method) == tokens_of(right, method))
 
 
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12), st.integers(1, 5))
+@given(
+    st.lists(st.sampled_from("abc"), max_size=12),
+    st.lists(st.sampled_from("abc"), max_size=12),
+    st.integers(1, 5),
+)
 def test_the_jaccard_of_the_hashes_is_that_of_the_ngrams(left, right, ngram):
-    hashes = [set(row) for row in rows(shingled([" ".join(left), " ".join(right)], MinHash(ngram=ngram)))]
+    hashes = [
+        set(row) for row in rows(shingled([" ".join(left), " ".join(right)], MinHash(ngram=ngram)))
+    ]
     ngrams = [set(reference.ngrams(words, ngram)) for words in (left, right)]
     assert [len(one) for one in hashes] == [len(one) for one in ngrams]
     assert jaccard(*hashes) == jaccard(*ngrams)
@@ -85,12 +100,22 @@ def test_the_jaccard_of_the_hashes_is_that_of_the_ngrams(left, right, ngram):
 
 @pytest.mark.parametrize("kind", sorted(reference.TOKENISERS))
 @pytest.mark.parametrize(
-    "name", ["en_licenses", "zh_ts", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zh_laws", "zh_poetry"))]
+    "name",
+    [
+        "en_licenses",
+        "zh_ts",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("zh_laws", "zh_poetry")),
+    ],
 )
 def test_real_texts_have_the_shingles_of_the_reference(name, kind, real_texts):
     texts = real_texts(name, 4_000 if JIT_IS_OFF else 60_000)
-    for method in (MinHash(tokens=kind), MinHash(tokens=kind, ngram=3, nfkc=False, case_fold=False, fold_chinese=True)):
-        expected = [reference.shingle_hashes(tokens_of(text, method), method.ngram, kind) for text in texts]
+    for method in (
+        MinHash(tokens=kind),
+        MinHash(tokens=kind, ngram=3, nfkc=False, case_fold=False, fold_chinese=True),
+    ):
+        expected = [
+            reference.shingle_hashes(tokens_of(text, method), method.ngram, kind) for text in texts
+        ]
         assert rows(shingled(texts, method)) == expected
 
 
@@ -107,14 +132,19 @@ def test_tokens_of_1_to_70_bytes_are_told_apart_wherever_they_lie():
 def test_every_byte_of_a_token_counts(size):
     original = "a" * size
     changed = [original[:place] + "b" + original[place + 1 :] for place in range(size)]
-    assert len({tuple(row) for row in rows(shingled([original, *changed], MinHash(ngram=1)))}) == size + 1
+    assert (
+        len({tuple(row) for row in rows(shingled([original, *changed], MinHash(ngram=1)))})
+        == size + 1
+    )
 
 
 @pytest.mark.parametrize("before", [*range(55, 75), *range(120, 135)])
 def test_words_are_found_across_the_blocks_of_64_bytes(before):
     for first in ("a" * before, " " * before, "a " * (before // 2)):
         text = first + "bc d " + "e" * 64 + " f"
-        assert rows(shingled([text], MinHash(ngram=1)))[0] == reference.shingle_hashes(text.split(), 1)
+        assert rows(shingled([text], MinHash(ngram=1)))[0] == reference.shingle_hashes(
+            text.split(), 1
+        )
 
 
 @given(st.lists(st.one_of(st.none(), TEXTS), max_size=8), st.integers(0, 8), st.integers(0, 8))
@@ -123,9 +153,13 @@ def test_slices_nulls_and_string_types_change_nothing(texts, start, stop):
     method = MinHash(ngram=2)
     expected = [reference.shingle_hashes(tokens_of(text, method), 2) for text in texts[start:stop]]
     for kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
-        whole = pa.array([None if text is None else text.encode() for text in texts], pa.binary()).cast(kind)
+        whole = pa.array(
+            [None if text is None else text.encode() for text in texts], pa.binary()
+        ).cast(kind)
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            assume(not shingled(texts, method).flagged.any())  # flagged texts are normalised as strings
+            assume(
+                not shingled(texts, method).flagged.any()
+            )  # flagged texts are normalised as strings
         assert rows(shingle_documents(whole[start:stop], method)) == expected
 
 
@@ -140,12 +174,18 @@ def test_one_batch_or_several_make_no_difference(texts, data):
 
 def test_a_workspace_that_held_a_longer_batch_changes_nothing():
     workspace = Workspace()
-    shingle_documents(pa.array(["a b c d e f g h i j"] * 9, pa.large_string()), MinHash(), workspace)
+    shingle_documents(
+        pa.array(["a b c d e f g h i j"] * 9, pa.large_string()), MinHash(), workspace
+    )
     result = shingle_documents(pa.array(["x y", "漢 語"], pa.large_string()), MinHash(), workspace)
     assert rows(result) == rows(shingled(["x y", "漢 語"]))
 
 
-@given(st.lists(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=40), max_size=5))
+@given(
+    st.lists(
+        st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=40), max_size=5
+    )
+)
 def test_repeats_are_left_out_in_each_document_anew_and_nothing_else(documents):
     seen = np.zeros(kernel.SEEN, np.uint64)
     for number, one in enumerate(documents):
@@ -154,7 +194,9 @@ def test_repeats_are_left_out_in_each_document_anew_and_nothing_else(documents):
         kept = hashes[1:end].tolist()
         assert hashes[0] == 7
         assert set(kept) == set(one)
-        if not any(a != b and (a ^ b) % kernel.SEEN == 0 for a in one for b in one):  # each has a place of its own
+        if not any(
+            a != b and (a ^ b) % kernel.SEEN == 0 for a in one for b in one
+        ):  # each has a place of its own
             assert sorted(kept) == sorted(set(one))
 
 
@@ -184,22 +226,29 @@ def test_bytes_that_are_not_utf8_neither_crash_nor_touch_their_neighbours(broken
     first, second = (run_guarded(text, tables, mode) for _ in range(2))
     assert first == second
     known = reference.shingle_hashes(tokens_of("left side", MinHash(tokens=kind)), 2, kind)
-    assert [row for row, document in zip(first, documents, strict=True) if document == b"left side"] == [known] * len(
-        broken
-    )
+    assert [
+        row for row, document in zip(first, documents, strict=True) if document == b"left side"
+    ] == [known] * len(broken)
 
 
 def run_guarded(text: Text, tables, mode: int, ngram: int = 2) -> list[list[int]]:
-    """Run the kernel in buffers of just the size promised, and see that it wrote nothing behind them."""
+    """Run the kernel in buffers of just the size promised, and see that it wrote nothing behind
+    them.
+    """
     count = len(text.offsets) - 1
     sizes = [len(buffer) for buffer in make_buffers(int(np.diff(text.offsets).max(initial=0)))]
     sizes.append(3 * len(text.data) + count)
     guard = 64
     dtypes = (np.uint8, np.int32, np.uint64, np.uint64)
-    guarded = [np.full(size + guard, 0x5A, dtype) for size, dtype in zip(sizes, dtypes, strict=True)]
+    guarded = [
+        np.full(size + guard, 0x5A, dtype) for size, dtype in zip(sizes, dtypes, strict=True)
+    ]
     views = [array[:size] for array, size in zip(guarded, sizes, strict=True)]
     shingles = Shingles(
-        views[3], np.empty(count + 1, np.int64), np.empty((count, 2), np.uint64), np.zeros(count, np.bool_)
+        views[3],
+        np.empty(count + 1, np.int64),
+        np.empty((count, 2), np.uint64),
+        np.zeros(count, np.bool_),
     )
     kernel.shingle_text(text, tables, mode, ngram, Buffers(*views[:3]), shingles)
     for array in guarded:
@@ -235,7 +284,14 @@ def test_combining_marks_of_any_two_classes_are_put_in_order():
 @example([["", "a"], [], ["a\0b", "a"]], 1)
 def test_token_lists_hash_as_words_do(lists, ngram):
     names = {str(index): tokens for index, tokens in enumerate(lists)}
-    assume(not any("\ud800" <= character <= "\udfff" for tokens in lists for token in tokens for character in token))
+    assume(
+        not any(
+            "\ud800" <= character <= "\udfff"
+            for tokens in lists
+            for token in tokens
+            for character in token
+        )
+    )
     result = shingled(list(names), MinHash(tokens=names.__getitem__, ngram=ngram))
     tokens = [[token for token in one if token] for one in lists]
     assert rows(result) == [reference.shingle_hashes(one, ngram) for one in tokens]
@@ -264,7 +320,8 @@ def test_random_shingles_of_a_large_vocabulary_never_collide():
     count = 2_000 if JIT_IS_OFF else 200_000
     words = [f"{random.Random(1).getrandbits(1)}w{i}" for i in range(count)]
     hashes = rows(shingled([" ".join(words)], MinHash(ngram=2)))[0]
-    # Two of 200,000 uniform 64-bit hashes are equal with a probability of 200,000^2 / 2^65 = 1.1e-9.
+    # Two of 200,000 uniform 64-bit hashes are equal with a probability of 200,000^2 / 2^65 =
+    # 1.1e-9.
     assert len(set(hashes)) == count - 1
 
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from neardup.fingerprints.minhash import sign_weighted
 from reference import weighted_minhash as reference
 
-WEIGHTS = st.one_of(st.just(0.0), st.sampled_from([0.5, 1.0, 2.0, 1e-100, 1e100]), st.floats(0.01, 100))
+WEIGHTS = st.one_of(
+    st.just(0.0), st.sampled_from([0.5, 1.0, 2.0, 1e-100, 1e100]), st.floats(0.01, 100)
+)
 SETS = st.lists(st.dictionaries(st.integers(0, 2**64 - 1), WEIGHTS, max_size=4), max_size=3)
 
 

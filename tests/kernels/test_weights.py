@@ -6,7 +6,13 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.features.described import choose, distinct_features, line_frequencies, replicate_rare_features, sum_weights
+from neardup.features.described import (
+    choose,
+    distinct_features,
+    line_frequencies,
+    replicate_rare_features,
+    sum_weights,
+)
 from reference import simhash as reference
 
 HASHES = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2, 2**63, 2**64 - 1]))
@@ -32,7 +38,11 @@ def test_distinct_features_come_by_rising_hash_with_counts_and_first_places(docu
         assert found.firsts[span].tolist() == places
 
 
-@given(st.lists(st.dictionaries(HASHES, WEIGHTS, max_size=30), max_size=5), st.integers(0, 31), st.booleans())
+@given(
+    st.lists(st.dictionaries(HASHES, WEIGHTS, max_size=30), max_size=5),
+    st.integers(0, 31),
+    st.booleans(),
+)
 @example([{1: 1.0, 2: 1.0, 3: 1.0}, {}], 2, True)
 def test_the_weightiest_features_stay_and_get_levels_as_in_the_reference(documents, top, levels):
     weights = np.array([one[key] for one in documents for key in sorted(one)], np.float64)
@@ -53,11 +63,28 @@ def test_the_weightiest_features_stay_and_get_levels_as_in_the_reference(documen
 
 def test_levels_are_the_fifths_of_the_features_that_weigh_less():
     weights = np.array([10.0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
-    assert choose(weights, np.array([0, 10]), top=0, levels=True).weights.tolist() == [5, 1, 1, 2, 2, 3, 3, 4, 4, 5]
-    assert choose(np.full(3, 7.0), np.array([0, 3]), top=0, levels=True).weights.tolist() == [1, 1, 1]
+    assert choose(weights, np.array([0, 10]), top=0, levels=True).weights.tolist() == [
+        5,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+        4,
+        5,
+    ]
+    assert choose(np.full(3, 7.0), np.array([0, 3]), top=0, levels=True).weights.tolist() == [
+        1,
+        1,
+        1,
+    ]
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), max_size=12), max_size=4))
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), max_size=12), max_size=4)
+)
 def test_own_weights_of_a_repeated_feature_add_up(documents):
     hashes, offsets = flat([[value for value, _ in one] for one in documents])
     weights = np.array([weight for one in documents for _, weight in one], np.float64)
@@ -74,13 +101,19 @@ def test_own_weights_add_up_to_the_same_in_any_order(weights, randomness):
     shuffled = list(weights)
     randomness.shuffle(shuffled)
     hashes, offsets = np.full(len(weights), 7, np.uint64), np.array([0, len(weights)])
-    first, second = (sum_weights(np.array(one, np.float64), hashes, offsets) for one in (weights, shuffled))
+    first, second = (
+        sum_weights(np.array(one, np.float64), hashes, offsets) for one in (weights, shuffled)
+    )
     assert first.tolist() == second.tolist()
 
 
-@given(st.lists(st.lists(st.lists(st.integers(0, 6), max_size=6), min_size=1, max_size=5), max_size=4))
+@given(
+    st.lists(st.lists(st.lists(st.integers(0, 6), max_size=6), min_size=1, max_size=5), max_size=4)
+)
 def test_lines_with_a_feature_are_counted_within_each_document(documents):
-    features = distinct_features(*flat([[one for line in lines for one in line] for lines in documents]))
+    features = distinct_features(
+        *flat([[one for line in lines for one in line] for lines in documents])
+    )
     lines = distinct_features(*flat([line for one in documents for line in one]))
     limits = np.concatenate([[0], np.cumsum([len(one) for one in documents])]).astype(np.int64)
     found, num_lines = line_frequencies(features, lines, limits)

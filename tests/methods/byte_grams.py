@@ -1,4 +1,6 @@
-"""A method in one module: Jaccard similarity of runs of seven bytes. It touches no other file of neardup."""
+"""A method in one module: Jaccard similarity of runs of seven bytes. It touches no other file of
+neardup.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class ByteGrams(MethodSettings):
     sketch_options: ClassVar[tuple[str, ...]] = ("width",)
 
     width: int = parameter(7, Constraint("Bytes in a run.", int, low=1, high=8))
-    threshold: float = parameter(0.5, Constraint("The similarity of duplicates.", exclusive_min=0.0, high=1.0))
+    threshold: float = parameter(
+        0.5, Constraint("The similarity of duplicates.", exclusive_min=0.0, high=1.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,11 @@ class ByteGramsMethod(Method):
         return Keys(keys.T, features.content, features.sets.sizes > 0)
 
     def measure(
-        self, left: Described, right: Described, left_rows: npt.NDArray[np.integer], right_rows: npt.NDArray[np.integer]
+        self,
+        left: Described,
+        right: Described,
+        left_rows: npt.NDArray[np.integer],
+        right_rows: npt.NDArray[np.integer],
     ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sets = left.features.sets, right.features.sets

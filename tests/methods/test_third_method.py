@@ -29,7 +29,9 @@ from spark_session import IGNORED, frame_of, removed_by_spark, removed_locally, 
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent
-NAMED = METHODS.pop("bytes")  # its name is known to the tests that ask for it: others list the names
+NAMED = METHODS.pop(
+    "bytes"
+)  # its name is known to the tests that ask for it: others list the names
 
 
 @pytest.fixture
@@ -37,7 +39,15 @@ def named(monkeypatch):
     monkeypatch.setitem(METHODS, "bytes", NAMED)
 
 
-TEXTS = ["the same text", "the same text", "the same texts", "another one", "the sane text", "", None]
+TEXTS = [
+    "the same text",
+    "the same text",
+    "the same texts",
+    "another one",
+    "the sane text",
+    "",
+    None,
+]
 
 
 def runs_of(text: str, width: int = 7) -> frozenset[bytes]:
@@ -55,7 +65,10 @@ def jaccard(left: str, right: str) -> float:
 def test_it_removes_what_the_sieve_by_hand_removes(texts):
     method = ByteGrams(threshold=0.3)
     found = neardup.find_pairs(pa.table({"text": pa.array(texts, pa.string())}), method=method)
-    pairs = {(int(row["left_id"]), int(row["right_id"])): row["similarity"] for row in found.pairs.to_pylist()}
+    pairs = {
+        (int(row["left_id"]), int(row["right_id"])): row["similarity"]
+        for row in found.pairs.to_pylist()
+    }
     for (left, right), similarity in pairs.items():
         assert similarity == jaccard(texts[left], texts[right]) >= 0.3
     kept: list[int] = []
@@ -78,7 +91,9 @@ def test_dedup_writes_its_report_and_resumes_by_its_settings(tmp_path):
     assert result.report["scheme"]["name"] == "ByteGrams"
     assert result.report["scheme"]["width"] == 3
     assert result.report["settings"]["threshold"] == 0.6
-    assert sum(result.report["similarities"]["counts"]) == result.report["counts"]["removed_near"] > 0
+    assert (
+        sum(result.report["similarities"]["counts"]) == result.report["counts"]["removed_near"] > 0
+    )
     assert result.report["counts"]["without_features"] == 2
     page = (tmp_path / "out" / "report.html").read_text()
     assert "the same texts" in page
@@ -111,16 +126,22 @@ def test_settings_without_a_method_are_refused():
     class Nothing(MethodSettings):
         pass
 
-    with pytest.raises(neardup.SettingError, match=r"method must be .*ByteGrams or .*SimHash or Vectors: got "):
+    with pytest.raises(
+        neardup.SettingError, match=r"method must be .*ByteGrams or .*SimHash or Vectors: got "
+    ):
         neardup.dedup(TEXTS, method=Nothing())
 
 
 def test_its_name_goes_wherever_a_method_is_named(named):
     expected = neardup.dedup(TEXTS, method=ByteGrams(threshold=0.6)).removed
     assert neardup.dedup(TEXTS, method="bytes", threshold=0.6).removed == expected
-    with pytest.raises(SettingError, match=r"method must be one of .*, bytes, .*got 'byts'. Did you mean 'bytes'"):
+    with pytest.raises(
+        SettingError, match=r"method must be one of .*, bytes, .*got 'byts'. Did you mean 'bytes'"
+    ):
         neardup.dedup(TEXTS, method="byts")
-    with pytest.raises(SettingError, match="The name 'minhash' belongs to MinHash: got it for ByteGrams"):
+    with pytest.raises(
+        SettingError, match="The name 'minhash' belongs to MinHash: got it for ByteGrams"
+    ):
         register(ByteGrams, type(method_of(ByteGrams())), {"minhash": ByteGrams()})
 
 
@@ -147,12 +168,19 @@ def answers_of(index: neardup.Index, texts: list[str]) -> list[tuple[Any, ...]]:
 def test_an_index_decides_as_dedup_does(tmp_path, address, storage):
     texts = [text or "" for text in TEXTS]
     place = str(tmp_path / "index") if address == "folder" else address
-    removed = {row["id"]: row for row in neardup.dedup(texts, method=ByteGrams(threshold=0.6)).removed.to_pylist()}
+    removed = {
+        row["id"]: row
+        for row in neardup.dedup(texts, method=ByteGrams(threshold=0.6)).removed.to_pylist()
+    }
     with neardup.Index.create(place, method=ByteGrams(threshold=0.6), storage=storage) as index:
         answers = answers_of(index, texts)
     for number, (kept, kept_id, similarity) in enumerate(answers):
         row = removed.get(str(number), {"kept_id": None, "similarity": None})
-        assert (kept, kept_id, similarity) == (str(number) not in removed, row["kept_id"], row["similarity"])
+        assert (kept, kept_id, similarity) == (
+            str(number) not in removed,
+            row["kept_id"],
+            row["similarity"],
+        )
     if address == "folder":
         with neardup.Index.open(place) as index:
             assert [hit.id for hit in index.query("the same text")] == ["0"]
@@ -164,7 +192,11 @@ def test_an_index_decides_as_dedup_does(tmp_path, address, storage):
 def registered(monkeypatch):
     """Processes find the method as those of a user do."""
     monkeypatch.setenv("NEARDUP_METHODS", "byte_grams")
-    paths = [str(FOLDER), str(Path(neardup.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    paths = [
+        str(FOLDER),
+        str(Path(neardup.__file__).parent.parent),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
 
 
@@ -173,10 +205,22 @@ def test_the_service_answers_by_it(tmp_path, registered):
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     neardup.Index.create(tmp_path / "index", method=ByteGrams(threshold=0.6)).close()
     with RunningService(tmp_path / "index") as service:
-        documents = [{"id": str(number), "text": text or ""} for number, text in enumerate(TEXTS[:5])]
-        response = service.request("POST", "/v1/documents", {"documents": documents, "mode": "add-if-new"})
-        assert [answer["kept_id"] for answer in response.json["answers"]] == [None, "0", "0", None, None]
-        assert response.json["answers"][2]["similarity"] == jaccard("the same text", "the same texts")
+        documents = [
+            {"id": str(number), "text": text or ""} for number, text in enumerate(TEXTS[:5])
+        ]
+        response = service.request(
+            "POST", "/v1/documents", {"documents": documents, "mode": "add-if-new"}
+        )
+        assert [answer["kept_id"] for answer in response.json["answers"]] == [
+            None,
+            "0",
+            "0",
+            None,
+            None,
+        ]
+        assert response.json["answers"][2]["similarity"] == jaccard(
+            "the same text", "the same texts"
+        )
 
 
 @pytest.mark.slow
@@ -192,8 +236,13 @@ def test_spark_removes_and_signs_the_same(spark):
     pairs = neardup.spark.find_pairs(frame, id_column="id", method=method).toArrow()
     local = neardup.find_pairs(table, method=method, id_column="id").pairs
     assert sorted(pairs["similarity"].to_pylist()) == sorted(local["similarity"].to_pylist())
-    signed = {row["id"]: row["values"] for row in neardup.spark.sign(frame, id_column="id", method=method).collect()}
-    assert [signed[number] for number in range(len(TEXTS))] == neardup.sign(TEXTS, method=method).values.tolist()
+    signed = {
+        row["id"]: row["values"]
+        for row in neardup.spark.sign(frame, id_column="id", method=method).collect()
+    }
+    assert [signed[number] for number in range(len(TEXTS))] == neardup.sign(
+        TEXTS, method=method
+    ).values.tolist()
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -208,7 +257,9 @@ def test_the_command_line_has_its_name_and_its_options(tmp_path, registered):
     done = run(tmp_path, "dedup", "in.parquet", "-o", "out", *options, "--json")
     assert json.loads(done.stdout)["scheme"]["width"] == 6, done.stderr
     assert pq.read_table(tmp_path / "out" / "removed.parquet")["id"].to_pylist() == ["1", "2"]
-    done = run(tmp_path, "dedup", "in.parquet", "-o", "again", "--config", "out/report.json", "--json")
+    done = run(
+        tmp_path, "dedup", "in.parquet", "-o", "again", "--config", "out/report.json", "--json"
+    )
     assert json.loads(done.stdout)["scheme"]["width"] == 6, done.stderr
     done = run(tmp_path, "dedup", "in.parquet", "-o", "other", "--width", "6")
     assert "--width belongs to --method bytes: got it with MinHash" in done.stderr
@@ -225,7 +276,16 @@ def test_every_command_takes_it(tmp_path, registered):
         ("cluster", "in.parquet", "-o", "clusters", *method),
         ("sign", "in.parquet", "-o", "signed.parquet", *method, "--width", "5"),
         ("evaluate", "in.parquet", "--label", "cluster", *method),
-        ("evaluate", "in.parquet", "--label", "cluster", "--compare-methods", "minhash", "--compare-methods", "bytes"),
+        (
+            "evaluate",
+            "in.parquet",
+            "--label",
+            "cluster",
+            "--compare-methods",
+            "minhash",
+            "--compare-methods",
+            "bytes",
+        ),
         ("index", "create", "texts.index", *method),
         ("index", "add-if-new", "texts.index", "in.parquet"),
         ("dedup", "in.parquet", "--against", "texts.index", "-o", "out"),

@@ -1,4 +1,6 @@
-"""The cosine of vectors, found by random hyperplanes: equal to brute force, wherever methods of texts work."""
+"""The cosine of vectors, found by random hyperplanes: equal to brute force, wherever methods of
+texts work.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from neardup.methods.registry import method_of
 from reference.service import RunningService
 from spark_session import IGNORED, removed_by_spark, removed_locally, require_spark
 
-# Of some 30 pairs at the threshold or above, brute force finds one more in 30,000 runs: the seed is fixed.
+# Of some 30 pairs at the threshold or above, brute force finds one more in 30,000 runs: the seed is
+# fixed.
 METHOD = Vectors(threshold=0.95, recall=0.999999)
 INDEXED = Vectors(threshold=0.95, recall=0.999999, dimensions=5)
 
@@ -64,7 +67,9 @@ def removed_by_hand(table: np.ndarray, threshold: float) -> dict[int, int]:
     kept: list[int] = []
     removed = {}
     for number in range(len(table)):
-        similar = [(-table[other, number], other) for other in kept if table[other, number] >= threshold]
+        similar = [
+            (-table[other, number], other) for other in kept if table[other, number] >= threshold
+        ]
         if similar:
             removed[number] = min(similar)[1]
         else:
@@ -80,16 +85,22 @@ def test_a_result_answers_at_a_higher_threshold_without_a_new_run(threshold):
     table = pa.table({"embedding": pa.array(LISTS)})
     sure = {"planes": 1, "recall": 0.999999}
     run = Vectors(threshold=0.8, **sure)
-    result = neardup.dedup(table, method=run, text_column="embedding", rethreshold=True).rethreshold(threshold)
+    result = neardup.dedup(
+        table, method=run, text_column="embedding", rethreshold=True
+    ).rethreshold(threshold)
     removed = {int(row["id"]): int(row["kept_id"]) for row in result.removed.to_pylist()}
     assert removed == removed_by_hand(COSINES, threshold)
-    fresh = neardup.dedup(table, method=Vectors(threshold=threshold, **sure), text_column="embedding")
+    fresh = neardup.dedup(
+        table, method=Vectors(threshold=threshold, **sure), text_column="embedding"
+    )
     assert result.removed.equals(fresh.removed)
     assert result.pairs.equals(fresh.pairs)
 
 
 def table_of(kind: pa.DataType, **columns: Any) -> pa.Table:
-    return pa.table({"vector": pa.array(LISTS, pa.list_(pa.float64())).cast(kind, safe=False), **columns})
+    return pa.table(
+        {"vector": pa.array(LISTS, pa.list_(pa.float64())).cast(kind, safe=False), **columns}
+    )
 
 
 def removed_of(result: Any) -> dict[int, int]:
@@ -97,7 +108,9 @@ def removed_of(result: Any) -> dict[int, int]:
 
 
 def found_of(pairs: pa.Table) -> dict[tuple[int, int], float]:
-    return {(int(row["left_id"]), int(row["right_id"])): row["similarity"] for row in pairs.to_pylist()}
+    return {
+        (int(row["left_id"]), int(row["right_id"])): row["similarity"] for row in pairs.to_pylist()
+    }
 
 
 KINDS = [
@@ -113,7 +126,9 @@ KINDS = [
 def test_all_columns_of_lists_of_numbers_are_vectors(kind):
     found = found_of(neardup.find_pairs(table_of(kind), method=METHOD).pairs)
     assert found.keys() == pairs_by_hand(COSINES, 0.95)
-    assert all(similarity == pytest.approx(COSINES[pair], abs=1e-6) for pair, similarity in found.items())
+    assert all(
+        similarity == pytest.approx(COSINES[pair], abs=1e-6) for pair, similarity in found.items()
+    )
     assert len(REMOVED) > 20
     assert removed_of(neardup.dedup(table_of(kind), method=METHOD)) == REMOVED
 
@@ -135,7 +150,10 @@ def test_lists_arrays_and_slices_are_read_alike():
         assert removed_of(neardup.dedup(source, method=METHOD)) == REMOVED
     padded = pa.concat_tables([table_of(KINDS[0]).slice(3, 4), table_of(KINDS[0])])
     for batch_rows in (1, 7):
-        assert removed_of(neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows)) == REMOVED
+        assert (
+            removed_of(neardup.dedup(padded.slice(4), method=METHOD, batch_rows=batch_rows))
+            == REMOVED
+        )
 
 
 @pytest.mark.slow
@@ -144,7 +162,9 @@ def test_copies_are_exact_and_every_pair_is_one_of_the_naive_twin(rows):
     table = cosines(rows)
     found = neardup.find_pairs(pa.table({"vector": rows}), method=Vectors(threshold=0.8)).pairs
     assert found_of(found).keys() <= pairs_by_hand(table, 0.8 - 1e-9)
-    exact = {(int(row["left_id"]), int(row["right_id"])) for row in found.to_pylist() if row["exact"]}
+    exact = {
+        (int(row["left_id"]), int(row["right_id"])) for row in found.to_pylist() if row["exact"]
+    }
     assert exact == pairs_by_hand(table, 1 - 1e-9)  # of equal direction, whatever the length
 
 
@@ -154,7 +174,9 @@ def test_files_keep_their_format_and_their_vectors(tmp_path):
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     kept = [number for number in range(len(LISTS)) if number not in REMOVED]
     for name in ("in.parquet", "in.jsonl"):
-        result = neardup.dedup(tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}", max_unreadable=1)
+        result = neardup.dedup(
+            tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}", max_unreadable=1
+        )
         assert removed_of(result) == REMOVED
         assert result.report["counts"]["without_features"] == 1
         assert result.report["scheme"] == {
@@ -166,8 +188,15 @@ def test_files_keep_their_format_and_their_vectors(tmp_path):
         }
         page = (tmp_path / f"of-{name}" / "report.html").read_text()
         assert json.dumps(LISTS[0])[:6] in page
-    assert pq.read_table(tmp_path / "of-in.parquet" / "kept" / "in.parquet").schema.field("vector").type == KINDS[3]
-    assert (tmp_path / "of-in.jsonl" / "kept" / "in.jsonl").read_text().splitlines() == [lines[row] for row in kept]
+    assert (
+        pq.read_table(tmp_path / "of-in.parquet" / "kept" / "in.parquet")
+        .schema.field("vector")
+        .type
+        == KINDS[3]
+    )
+    assert (tmp_path / "of-in.jsonl" / "kept" / "in.jsonl").read_text().splitlines() == [
+        lines[row] for row in kept
+    ]
 
 
 def test_the_report_shows_the_first_numbers_of_a_long_vector(tmp_path):
@@ -181,15 +210,30 @@ def test_the_report_shows_the_first_numbers_of_a_long_vector(tmp_path):
 
 
 def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):
-    rows = [[1.0, 2.0], [1.0], [float("nan"), 1.0], None, [], [1.0, None], [1e300, 1.0], [0.0, 0.0], [2.0, 4.0]]
+    rows = [
+        [1.0, 2.0],
+        [1.0],
+        [float("nan"), 1.0],
+        None,
+        [],
+        [1.0, None],
+        [1e300, 1.0],
+        [0.0, 0.0],
+        [2.0, 4.0],
+    ]
     pq.write_table(pa.table({"vector": rows}), tmp_path / "in.parquet")
     lines = [json.dumps({"vector": row}) for row in rows] + ['{"vector": [1, "a"]}']
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     for name in ("in.parquet", "in.jsonl"):
-        result = neardup.dedup(tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}", max_unreadable=1)
+        result = neardup.dedup(
+            tmp_path / name, method=METHOD, output=tmp_path / f"of-{name}", max_unreadable=1
+        )
         assert result.removed["row"].to_pylist() == [8]
         assert result.report["counts"]["without_features"] == 3
-        rejected = [json.loads(line) for line in (tmp_path / f"of-{name}" / "rejected.jsonl").read_text().splitlines()]
+        rejected = [
+            json.loads(line)
+            for line in (tmp_path / f"of-{name}" / "rejected.jsonl").read_text().splitlines()
+        ]
         reasons = {row["row"]: row["reason"] for row in rejected}
         assert list(reasons)[:4] == [1, 2, 5, 6]
         assert "the vector has 1 numbers, and others have 2" in reasons[1]
@@ -200,26 +244,48 @@ def test_rows_that_cannot_be_compared_are_rejected_with_the_reason(tmp_path):
 
 
 def test_lengths_are_those_of_the_first_vector_or_of_the_settings():
-    known, new = pa.table({"vector": [[1.0, 0.0]]}), pa.table({"vector": [[1.0, 0.0, 0.0], [2.0, 0.0]]})
+    known, new = (
+        pa.table({"vector": [[1.0, 0.0]]}),
+        pa.table({"vector": [[1.0, 0.0, 0.0], [2.0, 0.0]]}),
+    )
     result = neardup.dedup(new, method=METHOD, against=known, max_unreadable=1)
     assert (result.mask.tolist(), result.report["counts"]["rejected"]) == ([False, False], 1)
-    assert neardup.dedup(new, method=Vectors(dimensions=3), max_unreadable=1).report["counts"]["rejected"] == 1
-    with pytest.raises(InputError, match=r"Vectors of different lengths cannot be compared: got \[2, 3\]"):
+    assert (
+        neardup.dedup(new, method=Vectors(dimensions=3), max_unreadable=1).report["counts"][
+            "rejected"
+        ]
+        == 1
+    )
+    with pytest.raises(
+        InputError, match=r"Vectors of different lengths cannot be compared: got \[2, 3\]"
+    ):
         neardup.compare([1, 0], [1, 0, 0], method=METHOD)
 
 
 def test_other_columns_are_refused():
     texts = pa.table({"text": ["a"], "tags": [["a", "b"]], "embedding": [[0.5]]})
     assert neardup.dedup(texts, method=METHOD).kept.num_rows == 1  # the column embedding
-    with pytest.raises(ColumnError, match=r"'text' in source holds string, which cannot be a vector. Columns of lists"):
+    with pytest.raises(
+        ColumnError,
+        match=r"'text' in source holds string, which cannot be a vector. Columns of lists",
+    ):
         neardup.dedup(texts, method=METHOD, text_column="text")
-    with pytest.raises(ColumnError, match=r"'tags' in source holds list<.*string>, which cannot be a vector"):
+    with pytest.raises(
+        ColumnError, match=r"'tags' in source holds list<.*string>, which cannot be a vector"
+    ):
         neardup.dedup(texts, method=METHOD, text_column="tags")
-    with pytest.raises(ColumnError, match=r"No column of vectors in source: it has 'text'. Looked for vector, embedd"):
+    with pytest.raises(
+        ColumnError,
+        match=r"No column of vectors in source: it has 'text'. Looked for vector, embedd",
+    ):
         neardup.dedup(["a text"], method=METHOD)
-    with pytest.raises(ColumnError, match=r"A vector is in one column: got 'embedding', 'embedding'"):
+    with pytest.raises(
+        ColumnError, match=r"A vector is in one column: got 'embedding', 'embedding'"
+    ):
         neardup.dedup(texts, method=METHOD, text_column=["embedding", "embedding"])
-    with pytest.raises(ColumnError, match=r"'embedding' in source holds list<.*double>, which cannot be text"):
+    with pytest.raises(
+        ColumnError, match=r"'embedding' in source holds list<.*double>, which cannot be text"
+    ):
         neardup.dedup(texts, text_column="embedding")
 
 
@@ -228,7 +294,9 @@ def test_lines_of_text_and_pages_are_no_vectors(tmp_path, name):
     (tmp_path / name).write_text("[1, 2]\n[2, 4, 6]\n")
     (tmp_path / "b.jsonl").write_text('{"vector": [1, 2]}\n')
     for inputs in ([tmp_path / name], [tmp_path / "b.jsonl", tmp_path / name]):
-        with pytest.raises(ColumnError, match=rf"No column of vectors in .*{name}, which is text or a page"):
+        with pytest.raises(
+            ColumnError, match=rf"No column of vectors in .*{name}, which is text or a page"
+        ):
             neardup.dedup(inputs, method=METHOD, batch_rows=1)
 
 
@@ -252,7 +320,9 @@ def test_groups_are_kept_apart():
 def test_evaluate_scores_it(tmp_path):
     labels = list(range(40)) + list(range(20)) + [5, 6, 7, 99]
     result = neardup.evaluate(
-        table_of(KINDS[0], cluster=list(map(str, labels))), method=METHOD, errors=tmp_path / "e.html"
+        table_of(KINDS[0], cluster=list(map(str, labels))),
+        method=METHOD,
+        errors=tmp_path / "e.html",
     )
     assert result.at_threshold.limit == 0.95
     assert result.at_threshold.recall > 0.8
@@ -284,29 +354,45 @@ def test_sign_returns_the_sides_of_hyperplanes(tmp_path):
 def test_an_index_decides_as_dedup_does(tmp_path, address, storage):
     place = str(tmp_path / "index") if address == "folder" else address
     with neardup.Index.create(place, method=INDEXED, storage=storage) as index:
-        answers = [index.add_if_new(vector, id=str(number)) for number, vector in enumerate(LISTS[:30])]
-        answers += [neardup.Answer(**{**_times(row)}) for row in index.add_many_if_new(rest()).to_pylist()]
+        answers = [
+            index.add_if_new(vector, id=str(number)) for number, vector in enumerate(LISTS[:30])
+        ]
+        answers += [
+            neardup.Answer(**{**_times(row)}) for row in index.add_many_if_new(rest()).to_pylist()
+        ]
         removed = {int(answer.id): int(answer.kept_id) for answer in answers if not answer.kept}
         assert removed == REMOVED
         assert [hit.id for hit in index.query(VECTORS[0], limit=1)] == ["0"]
         assert index.query_many([LISTS[1], LISTS[2]], limit=1)["id"].to_pylist() == ["1", "2"]
         shown = index.get("3").text
-        assert shown is None if storage == "features" else np.float32(json.loads(shown)).tolist() == LISTS[3]
+        assert (
+            shown is None
+            if storage == "features"
+            else np.float32(json.loads(shown)).tolist() == LISTS[3]
+        )
         with pytest.raises(InputError, match="the vector has 2 numbers, and others have 5"):
             index.query([1.0, 2.0])
-        with pytest.raises(InputError, match="the vector has a number that is null, NaN or infinite"):
+        with pytest.raises(
+            InputError, match="the vector has a number that is null, NaN or infinite"
+        ):
             index.add([1.0, 2.0, 3.0, 4.0, float("inf")])
         index.open_import("later")
         index.stage("later", pa.table({"id": ["x"], "vector": [LISTS[4]]}))
         assert index.commit_import("later")["kept_id"].to_pylist() == ["4"]
-        lines = [json.dumps({"id": "y", "vector": LISTS[1]}), json.dumps({"id": "z", "vector": [1]}), '{"id": "q"}']
+        lines = [
+            json.dumps({"id": "y", "vector": LISTS[1]}),
+            json.dumps({"id": "z", "vector": [1]}),
+            '{"id": "q"}',
+        ]
         [found] = index.answer_lines([[line.encode() for line in lines]])
         assert found[0][1]["kept_id"] == "1"
         assert "the vector has 1 numbers" in found[1][1]["error"]
     if address == "folder":
         with neardup.Index.open(place, read_only=True) as index:
             assert index.verify() == []
-        result = neardup.dedup([LISTS[0], [9.0, -9.0, 1.0, 1.0, 1.0]], against=place, output=tmp_path / "out")
+        result = neardup.dedup(
+            [LISTS[0], [9.0, -9.0, 1.0, 1.0, 1.0]], against=place, output=tmp_path / "out"
+        )
         assert result.mask.tolist() == [False, True]
 
 
@@ -324,12 +410,17 @@ def test_an_index_of_a_run_takes_the_length_of_its_vectors(tmp_path):
     with neardup.Index.from_run("memory:", tmp_path / "out") as index:
         assert index.method.dimensions == len(LISTS[0])
         assert len(index) == result.kept.num_rows
-        with pytest.raises(InputError, match=r"the vector has 2 numbers, and others have 5\. Correct the document"):
+        with pytest.raises(
+            InputError, match=r"the vector has 2 numbers, and others have 5\. Correct the document"
+        ):
             index.add_many([[1.0, 2.0]])
 
 
 def test_an_index_needs_the_length_of_its_vectors():
-    with pytest.raises(SettingError, match=r"An index needs the length of its vectors: got dimensions=None. Set dim"):
+    with pytest.raises(
+        SettingError,
+        match=r"An index needs the length of its vectors: got dimensions=None. Set dim",
+    ):
         neardup.Index.create("memory:", method=METHOD)
 
 
@@ -339,10 +430,16 @@ def test_the_service_answers_by_it(tmp_path):
     neardup.Index.create(tmp_path / "index", method=INDEXED).close()
     with RunningService(tmp_path / "index") as service:
         documents = [{"id": str(number), "text": vector} for number, vector in enumerate(LISTS)]
-        response = service.request("POST", "/v1/documents", {"documents": documents, "mode": "add-if-new"})
+        response = service.request(
+            "POST", "/v1/documents", {"documents": documents, "mode": "add-if-new"}
+        )
         answers = response.json["answers"]
-        assert {int(answer["id"]): int(answer["kept_id"]) for answer in answers if not answer["kept"]} == REMOVED
-        response = service.request("POST", "/v1/query", {"texts": [LISTS[2], json.dumps(LISTS[3])], "limit": 1})
+        assert {
+            int(answer["id"]): int(answer["kept_id"]) for answer in answers if not answer["kept"]
+        } == REMOVED
+        response = service.request(
+            "POST", "/v1/query", {"texts": [LISTS[2], json.dumps(LISTS[3])], "limit": 1}
+        )
         assert [hits[0]["id"] for hits in response.json["results"]] == ["2", "3"]
         response = service.request("POST", "/v1/query", {"texts": [[1.0]]})
         assert response.status == 422
@@ -356,16 +453,22 @@ def test_the_service_answers_by_it(tmp_path):
 def test_spark_removes_and_signs_the_same(spark, tmp_path):
     require_spark()
     table = table_of(KINDS[1], id=range(len(LISTS)))
-    frame = spark.createDataFrame(list(enumerate(LISTS)), "id long, vector array<float>").repartition(3)
+    frame = spark.createDataFrame(
+        list(enumerate(LISTS)), "id long, vector array<float>"
+    ).repartition(3)
     columns = {"id_column": "id", "text_column": "vector", "method": METHOD}
     found, expected = neardup.spark.dedup(frame, **columns), neardup.dedup(table, **columns)
     assert removed_by_spark(found, METHOD) == removed_locally(expected, METHOD) != []
     pairs = neardup.spark.find_pairs(frame, **columns).toArrow()
     assert found_of(pairs).keys() == pairs_by_hand(COSINES, 0.95)
     signed = {row["id"]: row["values"] for row in neardup.spark.sign(frame, **columns).collect()}
-    assert [signed[number] for number in range(len(LISTS))] == neardup.sign(LISTS, method=METHOD).values.tolist()
+    assert [signed[number] for number in range(len(LISTS))] == neardup.sign(
+        LISTS, method=METHOD
+    ).values.tolist()
     pq.write_table(table, tmp_path / "in.parquet")
-    result = neardup.dedup(tmp_path / "in.parquet", method=METHOD, engine="spark", output=tmp_path / "out")
+    result = neardup.dedup(
+        tmp_path / "in.parquet", method=METHOD, engine="spark", output=tmp_path / "out"
+    )
     assert removed_of(result) == REMOVED
     files = {"output": tmp_path / "files", "tables": False}
     report = neardup.dedup(tmp_path / "in.parquet", method=METHOD, engine="spark", **files).report
@@ -379,7 +482,10 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_every_command_takes_it(tmp_path):
-    pq.write_table(table_of(KINDS[3], cluster=[number % 40 for number in range(len(LISTS))]), tmp_path / "in.parquet")
+    pq.write_table(
+        table_of(KINDS[3], cluster=[number % 40 for number in range(len(LISTS))]),
+        tmp_path / "in.parquet",
+    )
     (tmp_path / "a.json").write_text("[1, 2, 3]")
     (tmp_path / "b.json").write_text("[1, 2, 3.5]")
     method = ("--method", "vectors")
@@ -398,8 +504,12 @@ def test_every_command_takes_it(tmp_path):
         done = run(tmp_path, *command)
         assert done.returncode == 0, done.stderr
     for folder in ("out", "again"):
-        assert pq.read_table(tmp_path / folder / "removed.parquet")["row"].to_pylist() == list(REMOVED)
-    assert pq.read_table(tmp_path / "new" / "removed.parquet").num_rows == len(LISTS) - 1  # all but the zeros
+        assert pq.read_table(tmp_path / folder / "removed.parquet")["row"].to_pylist() == list(
+            REMOVED
+        )
+    assert (
+        pq.read_table(tmp_path / "new" / "removed.parquet").num_rows == len(LISTS) - 1
+    )  # all but the zeros
     done = run(tmp_path, "dedup", "in.parquet", "-o", "other", *method, "--ngram", "3")
     assert "--ngram belongs to --method minhash: got it with Vectors" in done.stderr
 
@@ -418,7 +528,10 @@ def test_bands_are_the_cheapest_that_reach_the_recall():
             assert method.hit_probability(np.array([threshold]))[0] >= recall - 1e-9
             fewer = method.bands._replace(num_bands=method.bands.num_bands - 1)
             assert threshold == 1.0 or candidate_probability(same_side(threshold), fewer) < recall
-    with pytest.raises(SettingError, match=r"recall=0.99 at threshold=0.5 needs more than 512 bands of 20 hyperplanes"):
+    with pytest.raises(
+        SettingError,
+        match=r"recall=0.99 at threshold=0.5 needs more than 512 bands of 20 hyperplanes",
+    ):
         neardup.dedup(LISTS, method=Vectors(threshold=0.5, planes=20))
 
 
@@ -428,9 +541,14 @@ def test_the_estimated_recall_is_that_of_the_angles():
     bands = method_of(Vectors(threshold=0.95, recall=0.5)).bands
     found = 1 - (1 - (1 - np.arccos(near) / np.pi) ** bands.rows_per_band) ** bands.num_bands
     assert result.report["recall"]["estimated"] == pytest.approx(len(near) / np.sum(1 / found))
-    with pytest.raises(SettingError, match="audit_sample measures the recall of Jaccard similarity only"):
+    with pytest.raises(
+        SettingError, match="audit_sample measures the recall of Jaccard similarity only"
+    ):
         neardup.dedup(LISTS, method="vectors", audit_sample=3)
-    with pytest.raises(SettingError, match="passages are cut from texts: got passages=50 with Vectors, which compares"):
+    with pytest.raises(
+        SettingError,
+        match="passages are cut from texts: got passages=50 with Vectors, which compares",
+    ):
         neardup.dedup(LISTS, method="vectors", passages=50)
 
 

@@ -34,7 +34,9 @@ def table_of(rows: list[list[str]]) -> pa.Table:
 
 
 def columns_of(table: pa.Table) -> list[list[str]]:
-    return [list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+    return [
+        list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+    ]
 
 
 def write(path: Path) -> Path:
@@ -57,7 +59,11 @@ def read(path: Path) -> list[list[str]]:
         table = pa.ipc.open_file(path.read_bytes()).read_all()
     else:
         text = path.read_bytes().decode()
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix == ".tsv" else ","))
+        rows = list(
+            csv.reader(
+                io.StringIO(text, newline=""), delimiter="\t" if path.suffix == ".tsv" else ","
+            )
+        )
         assert rows.pop(0) == HEADER
         return rows
     assert table.schema.names == HEADER
@@ -99,9 +105,17 @@ def test_blank_lines_before_the_header_are_no_rows(tmp_path: Path) -> None:
     data = b'\r\n\n"id\n1",text,text2\r\n\r\n1,a b c,x\r\n1,2\r\n2,a b d,y\n'
     for mark in (b"", MARK):
         (tmp_path / "in.csv").write_bytes(mark + data)
-        result = neardup.dedup(tmp_path / "in.csv", output=tmp_path / "out", overwrite=True, max_unreadable=1)
-        assert result.kept.to_pydict() == {"id\n1": ["1", "2"], "text": ["a b c", "a b d"], "text2": ["x", "y"]}
-        (rejected,) = map(json.loads, (tmp_path / "out" / "rejected.jsonl").read_text().split("\n")[:-1])
+        result = neardup.dedup(
+            tmp_path / "in.csv", output=tmp_path / "out", overwrite=True, max_unreadable=1
+        )
+        assert result.kept.to_pydict() == {
+            "id\n1": ["1", "2"],
+            "text": ["a b c", "a b d"],
+            "text2": ["x", "y"],
+        }
+        (rejected,) = map(
+            json.loads, (tmp_path / "out" / "rejected.jsonl").read_text().split("\n")[:-1]
+        )
         assert rejected["row"] == 1
         assert rejected["reason"] == "expected 3 columns, got 2"
 
@@ -113,7 +127,13 @@ def test_a_byte_order_mark_stays(tmp_path: Path, suffix: str) -> None:
     codec = {".csv": None, ".gz": "gzip", ".zst": "zstd", ".xz": "xz"}[path.suffix]
     for mark in (MARK, b""):
         with open_as(path, codec, "w") as file:
-            file.write(mark + between.join([b"id", b"text"]) + b"\n" + between.join([b"1", "é a b".encode()]) + b"\n")
+            file.write(
+                mark
+                + between.join([b"id", b"text"])
+                + b"\n"
+                + between.join([b"1", "é a b".encode()])
+                + b"\n"
+            )
         neardup.dedup(path, output=tmp_path / "out", overwrite=True)
         with open_as(tmp_path / "out" / "kept" / path.name, codec, "r") as file:
             assert bytes(file.read()).startswith(mark + b'"id"')
@@ -129,7 +149,11 @@ def open_as(path: Path, codec: str | None, mode: str):
 
 def test_kept_rows_of_types_that_no_table_can_have_are_refused_by_name(tmp_path: Path) -> None:
     for number, value in enumerate(("1", Decimal("1.5"))):
-        pq.write_table(pa.table({"text": ["one two"], "rank": [value]}), tmp_path / f"{number}.parquet")
+        pq.write_table(
+            pa.table({"text": ["one two"], "rank": [value]}), tmp_path / f"{number}.parquet"
+        )
     result = neardup.dedup([tmp_path / "0.parquet", tmp_path / "1.parquet"])
-    with pytest.raises(ColumnError, match=r"columns that cannot be in one table.*Read them from the files"):
+    with pytest.raises(
+        ColumnError, match=r"columns that cannot be in one table.*Read them from the files"
+    ):
         _ = result.kept

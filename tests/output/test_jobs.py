@@ -1,4 +1,6 @@
-"""Every command that writes a folder keeps one contract: whole or absent, resumed, locked, on remote storage too."""
+"""Every command that writes a folder keeps one contract: whole or absent, resumed, locked, on
+remote storage too.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from neardup.runs.scratch import Scratch
 from reference.made_up import texts
 
 ITEM = "Which planet of the solar system has the shortest year of all eight?"
-NOTICE = "We use cookies to give you the best experience on our site. By going on you accept them all. "
+NOTICE = (
+    "We use cookies to give you the best experience on our site. By going on you accept them all. "
+)
 TEXTS = [*texts(40), f"{NOTICE}One. {ITEM}", f"{NOTICE}Two.", f"{NOTICE}Three. {ITEM}"]
 FILES = {
     "dedup": {"kept", "removed.parquet"},
@@ -77,14 +81,22 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def write_source(lines: list[str]) -> Path:
     path = Path("in.jsonl")
-    path.write_text("".join(json.dumps({"id": f"doc-{row}", "text": text}) + "\n" for row, text in enumerate(lines)))
+    path.write_text(
+        "".join(
+            json.dumps({"id": f"doc-{row}", "text": text}) + "\n" for row, text in enumerate(lines)
+        )
+    )
     return path
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """Return the contents of an output but for its reports, which have times."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in files.items() if not name.startswith("report.")}
+    files = {
+        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+    }
+    return {
+        name: path.read_bytes() for name, path in files.items() if not name.startswith("report.")
+    }
 
 
 def fail_to_write(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -129,7 +141,9 @@ def test_an_error_while_it_is_written_leaves_no_output_and_a_run_to_resume(
 
 
 @every_command
-def test_a_run_that_is_resumed_does_not_read_again(name: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_resumed_does_not_read_again(
+    name: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored = []
     checkpoint = Scratch.checkpoint
 
@@ -177,7 +191,9 @@ def test_a_second_run_is_refused_while_the_first_writes(name: str, source: Path)
         """Starts another run with the same output in each stage."""
 
         def begin(self, stage: str, total_documents: int | None) -> None:
-            with pytest.raises(OutputError, match="The output out is being written by another run, in process"):
+            with pytest.raises(
+                OutputError, match="The output out is being written by another run, in process"
+            ):
                 COMMANDS[name](source, output="out", overwrite=True)
             stages.append(stage)
 
@@ -212,7 +228,9 @@ def test_an_output_on_remote_storage_is_complete_with_its_report(
     assert memory.exists("/bucket/out/incomplete.txt")
     assert perform(resume=True).output == "memory://bucket/out"
     files = {path.removeprefix("/bucket/out/"): memory.cat(path) for path in memory.store}
-    assert {file: data for file, data in files.items() if not file.startswith("report.")} == expected
+    assert {
+        file: data for file, data in files.items() if not file.startswith("report.")
+    } == expected
     assert files.keys() - expected.keys() == {"report.json", "report.html"}
     assert os.listdir("fast") == []
     with pytest.raises(OutputError, match="remote storage is never overwritten"):
@@ -222,7 +240,9 @@ def test_an_output_on_remote_storage_is_complete_with_its_report(
 @every_command
 @pytest.mark.parametrize("output", ["out", "memory://bucket/out", None])
 @pytest.mark.usefixtures("memory")
-def test_temporary_files_are_in_the_scratch_folder(name: str, output: str | None, source: Path) -> None:
+def test_temporary_files_are_in_the_scratch_folder(
+    name: str, output: str | None, source: Path
+) -> None:
     seen = set[str]()
 
     class Watch:
@@ -244,7 +264,10 @@ def test_a_scratch_folder_that_does_not_exist_is_refused_before_anything_is_writ
     name: str, scratch: Any, source: Path
 ) -> None:
     for output in ("out", None):
-        with pytest.raises(SettingError, match=rf"scratch must be an existing folder: got {scratch}\. Create it, or"):
+        with pytest.raises(
+            SettingError,
+            match=rf"scratch must be an existing folder: got {scratch}\. Create it, or",
+        ):
             COMMANDS[name](source, output=output, scratch=scratch)
     assert sorted(os.listdir()) == ["fast", "in.jsonl"]
 
@@ -265,20 +288,30 @@ def test_tables_that_are_not_wanted_are_in_the_files_alone(name: str, source: Pa
         written = pq.read_table(f"out/{file}.parquet")
         assert written.num_rows > 0 or table == "boilerplate"
         assert written.equals(getattr(filled, table))
-        with pytest.raises(SettingError, match=rf"^{table} is not in the result: got tables=False\. Read it from out"):
+        with pytest.raises(
+            SettingError,
+            match=rf"^{table} is not in the result: got tables=False\. Read it from out",
+        ):
             getattr(result, table)
-        with pytest.raises(SettingError, match=rf"^{table} is not in the result: got tables=False\. Use tables=True"):
+        with pytest.raises(
+            SettingError,
+            match=rf"^{table} is not in the result: got tables=False\. Use tables=True",
+        ):
             getattr(without, table)
 
 
 @every_command
-def test_the_command_line_has_the_same_options(name: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_has_the_same_options(
+    name: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("items.jsonl").write_text(json.dumps({"question": ITEM}) + "\n")
     inputs = ["items.jsonl", "--corpus", str(source)] if name == "contamination" else [str(source)]
     command = [name, *inputs, "-o", "out", "--batch-rows", "1", "--quiet", "--scratch"]
     missing = CliRunner().invoke(cli, [*command, "none"])
     assert missing.exit_code == 2
-    assert missing.stderr.endswith("scratch must be an existing folder: got none. Create it, or change --scratch.\n")
+    assert missing.stderr.endswith(
+        "scratch must be an existing folder: got none. Create it, or change --scratch.\n"
+    )
     command.append("fast")
     with monkeypatch.context() as patch:
         fail_to_write(patch, KeyboardInterrupt())
@@ -291,13 +324,18 @@ def test_the_command_line_has_the_same_options(name: str, source: Path, monkeypa
         fail_to_write(patch, KeyboardInterrupt())
         CliRunner().invoke(cli, [*command, "--overwrite"])
     again = CliRunner().invoke(cli, [*command, "--overwrite"])
-    assert f"discarding the interrupted run in out.partial, which had read {len(TEXTS)} documents" in again.output
+    assert (
+        f"discarding the interrupted run in out.partial, which had read {len(TEXTS)} documents"
+        in again.output
+    )
     assert again.exit_code == 0
     assert os.listdir("fast") == []
 
 
 @every_command
-@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()], ids=["an error", "an interruption"])
+@pytest.mark.parametrize(
+    "error", [OSError("gone"), KeyboardInterrupt()], ids=["an error", "an interruption"]
+)
 def test_an_output_stays_if_the_new_one_cannot_take_its_place(
     name: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,9 +355,15 @@ def test_an_output_stays_if_the_new_one_cannot_take_its_place(
 
 
 @every_command
-def test_an_error_after_the_output_is_complete_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scratch, "close", fail_once(OSError(errno.EIO, "Input/output error", "a column")))
-    with pytest.raises(OutputError, match=r"a column\. The output out is complete, but the run failed"):
+def test_an_error_after_the_output_is_complete_says_so(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Scratch, "close", fail_once(OSError(errno.EIO, "Input/output error", "a column"))
+    )
+    with pytest.raises(
+        OutputError, match=r"a column\. The output out is complete, but the run failed"
+    ):
         COMMANDS[name]("in.jsonl", output="out")
     assert Path("out/report.json").exists()
 
@@ -337,7 +381,9 @@ def fail_once(error: OSError) -> Callable[[Scratch], None]:
     return closing
 
 
-def test_standard_output_leaves_nothing_in_the_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_output_leaves_nothing_in_the_folder_for_temporary_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("neardup.output.write.write_kept", interrupt)
     result = CliRunner().invoke(cli, ["dedup", "in.jsonl", "-o", "-", "--scratch", "fast"])
     assert result.exit_code

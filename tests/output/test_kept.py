@@ -57,8 +57,16 @@ def keep(path: Path, out: Path, every: int = 2) -> list[Path]:
 
 
 @pytest.mark.parametrize("every", [0, 1, 2])
-def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(tmp_path: Path, every: int) -> None:
-    codecs = {"id": "gzip", "text": "zstd", "lang": "snappy", "tags.list.element": "none", "when": "lz4"}
+def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(
+    tmp_path: Path, every: int
+) -> None:
+    codecs = {
+        "id": "gzip",
+        "text": "zstd",
+        "lang": "snappy",
+        "tags.list.element": "none",
+        "when": "lz4",
+    }
     pq.write_table(
         table(),
         tmp_path / "in.parquet",
@@ -77,14 +85,23 @@ def test_parquet_keeps_columns_schema_codecs_dictionaries_and_row_groups(tmp_pat
         assert metadata.row_group(0).num_rows == 200
         assert metadata.num_row_groups == 5 // every + 5 % every
         for index in range(5):
-            for attribute in ("path_in_schema", "compression", "has_dictionary_page", "is_stats_set"):
-                before, after = (getattr(one.row_group(0).column(index), attribute) for one in (source, metadata))
+            for attribute in (
+                "path_in_schema",
+                "compression",
+                "has_dictionary_page",
+                "is_stats_set",
+            ):
+                before, after = (
+                    getattr(one.row_group(0).column(index), attribute) for one in (source, metadata)
+                )
                 assert before == after
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "values"), [(10, 1024), (10_000, 52), (10_000_000, 16)])
-def test_pages_are_looked_at_the_more_often_the_longer_the_texts(tmp_path: Path, length: int, values: int) -> None:
+def test_pages_are_looked_at_the_more_often_the_longer_the_texts(
+    tmp_path: Path, length: int, values: int
+) -> None:
     texts = pa.table({"text": ["x" * length] * 3})
     pq.write_table(texts, tmp_path / "in.parquet", use_dictionary=False)
     (part,) = list_inputs([str(tmp_path / "in.parquet")])
@@ -94,7 +111,9 @@ def test_pages_are_looked_at_the_more_often_the_longer_the_texts(tmp_path: Path,
 
 
 def test_a_column_that_gave_up_its_dictionary_is_written_without(tmp_path: Path) -> None:
-    unique = pa.table({"text": [f"{i} " * 400 for i in range(3000)], "lang": ["en", "fr", "de"] * 1000})
+    unique = pa.table(
+        {"text": [f"{i} " * 400 for i in range(3000)], "lang": ["en", "fr", "de"] * 1000}
+    )
     pq.write_table(unique, tmp_path / "in.parquet")
     assert pq.read_metadata(tmp_path / "in.parquet").row_group(0).column(0).has_dictionary_page
     (path,) = keep(tmp_path / "in.parquet", tmp_path / "kept")
@@ -105,7 +124,9 @@ def test_a_column_that_gave_up_its_dictionary_is_written_without(tmp_path: Path)
 @pytest.mark.parametrize("every", [0, 1, 2])
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_arrow_stays_file_or_stream_with_its_codec(tmp_path: Path, every: int, codec: str | None, stream: bool) -> None:
+def test_arrow_stays_file_or_stream_with_its_codec(
+    tmp_path: Path, every: int, codec: str | None, stream: bool
+) -> None:
     make = pa.ipc.new_stream if stream else pa.ipc.new_file
     options = pa.ipc.IpcWriteOptions(compression=codec)
     with make(str(tmp_path / "in.arrow"), SCHEMA, options=options) as writer:
@@ -121,7 +142,12 @@ def test_arrow_stays_file_or_stream_with_its_codec(tmp_path: Path, every: int, c
 
 
 def test_json_lines_stay_as_they_stood(tmp_path: Path) -> None:
-    lines = [b'{"text" : "a", "n":1.0}\r\n', b'{"text":"b"}\n', b'{ "x":[null], "text":"\\u0063"}\n', b'{"text":"d"}']
+    lines = [
+        b'{"text" : "a", "n":1.0}\r\n',
+        b'{"text":"b"}\n',
+        b'{ "x":[null], "text":"\\u0063"}\n',
+        b'{"text":"d"}',
+    ]
     (tmp_path / "in.jsonl").write_bytes(b"".join(lines))
     (path,) = keep(tmp_path / "in.jsonl", tmp_path / "kept")
     assert path == tmp_path / "kept/in.jsonl"
@@ -131,8 +157,12 @@ def test_json_lines_stay_as_they_stood(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".xz"])
 def test_compressed_lines_are_written_compressed(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "plain").mkdir()
-    (tmp_path / "plain/in.jsonl").write_bytes(b"".join(b'{"text": "%d"}\n' % i for i in range(5000)))
-    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress((tmp_path / "plain/in.jsonl").read_bytes()))
+    (tmp_path / "plain/in.jsonl").write_bytes(
+        b"".join(b'{"text": "%d"}\n' % i for i in range(5000))
+    )
+    (tmp_path / "in.jsonl.gz").write_bytes(
+        gzip.compress((tmp_path / "plain/in.jsonl").read_bytes())
+    )
     (first,) = keep(tmp_path / "in.jsonl.gz", tmp_path / "kept")
     assert gzip.decompress(first.read_bytes()).count(b"\n") == 2500
     if suffix != ".gz":
@@ -150,7 +180,9 @@ def test_compressed_lines_are_written_compressed(tmp_path: Path, suffix: str) ->
 
 @pytest.mark.parametrize("name", ["in.csv", "in.tsv"])
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_header_without_rows_stays_with_or_without_a_line_end(tmp_path: Path, name: str, end: str) -> None:
+def test_a_header_without_rows_stays_with_or_without_a_line_end(
+    tmp_path: Path, name: str, end: str
+) -> None:
     header = ("id,text" if name == "in.csv" else "id\ttext") + end
     (tmp_path / name).write_bytes(header.encode())
     (path,) = keep(tmp_path / name, tmp_path / "kept")
@@ -210,14 +242,21 @@ def test_a_table_in_memory_is_kept_as_parquet(tmp_path: Path) -> None:
     with KeptWriter(part, tmp_path / "kept") as writer:
         for batch in part.read(Columns("text"), pytest.fail, with_payload=True):
             writer.write(batch.payload, np.array([True, False, True]))
-    assert pq.read_table(tmp_path / "kept" / "table.parquet").to_pydict() == {"text": ["one", "three"], "n": [1, 3]}
+    assert pq.read_table(tmp_path / "kept" / "table.parquet").to_pydict() == {
+        "text": ["one", "three"],
+        "n": [1, 3],
+    }
 
 
 @pytest.mark.parametrize("compression", ["zstd", "none"])
-def test_row_groups_encoded_on_threads_are_the_bytes_that_arrow_writes_on_one(tmp_path: Path, compression: str) -> None:
+def test_row_groups_encoded_on_threads_are_the_bytes_that_arrow_writes_on_one(
+    tmp_path: Path, compression: str
+) -> None:
     rows = table(2000)
     source, expected = tmp_path / "in.parquet", tmp_path / "expected.parquet"
-    pq.write_table(rows, source, row_group_size=90, compression=compression, use_dictionary=["lang"])
+    pq.write_table(
+        rows, source, row_group_size=90, compression=compression, use_dictionary=["lang"]
+    )
     [part] = list_inputs([str(source)])
     layout = parquet_layout(part)
     with pq.ParquetWriter(

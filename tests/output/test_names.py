@@ -1,4 +1,6 @@
-"""Files may have any name: with colons, with line separators, or not UTF-8; the locale makes no difference."""
+"""Files may have any name: with colons, with line separators, or not UTF-8; the locale makes no
+difference.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ import pytest
 
 import neardup
 
-ROWS = [{"id": "1", "text": "one two three four five six"}, {"id": "2", "text": "one two three four five six"}]
+ROWS = [
+    {"id": "1", "text": "one two three four five six"},
+    {"id": "2", "text": "one two three four five six"},
+]
 NAMES = {
     "colons": "out-2026-01-01T12:00:00",
     "a scheme": "s3:out",
@@ -67,7 +72,9 @@ def test_files_of_fingerprints_and_frequencies_may_have_any_name(name: str) -> N
 
 
 @with_every_name
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".jsonl", ".csv", ".jsonl.zst", ".jsonl.gz"])
+@pytest.mark.parametrize(
+    "suffix", [".parquet", ".arrow", ".jsonl", ".csv", ".jsonl.zst", ".jsonl.gz"]
+)
 def test_an_input_may_have_any_name_and_is_kept_under_it(name: str, suffix: str) -> None:
     path = Path("data", name + suffix)
     path.parent.mkdir()
@@ -91,7 +98,9 @@ def _zstd(data: bytes) -> bytes:
     return pa.compress(data, "zstd", asbytes=True)
 
 
-@pytest.mark.parametrize("name", ["x\u2028y.jsonl", "x\u2029y.jsonl", "x\x85y.jsonl", "é漢.jsonl", "x\x1cy\x0cz.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["x\u2028y.jsonl", "x\u2029y.jsonl", "x\x85y.jsonl", "é漢.jsonl", "x\x1cy\x0cz.jsonl"]
+)
 def test_rejected_rows_of_a_file_with_any_name_are_listed(name: str) -> None:
     Path("data").mkdir()
     Path("data", name).write_text(json.dumps(ROWS[0]) + "\n{bad\n")
@@ -103,7 +112,9 @@ def test_rejected_rows_of_a_file_with_any_name_are_listed(name: str) -> None:
         assert [row["file"] for row in report["rejected"]] == [f"data/{name}"]
 
 
-ROWS_OF_ITEMS = pa.table({"question": ["one two three four five six seven eight nine ten eleven twelve thirteen"]})
+ROWS_OF_ITEMS = pa.table(
+    {"question": ["one two three four five six seven eight nine ten eleven twelve thirteen"]}
+)
 
 
 @pytest.mark.slow
@@ -111,7 +122,9 @@ ROWS_OF_ITEMS = pa.table({"question": ["one two three four five six seven eight 
 def test_a_locale_that_is_not_utf_8_makes_no_difference(command: str) -> None:
     Path("data").mkdir()
     rows = [row | {"label": 1} for row in ROWS]
-    Path("data", "é漢\u2028.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{bad\n")
+    Path("data", "é漢\u2028.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows) + "{bad\n"
+    )
     arguments = {
         "find-pairs": ["data", "-o", "pairs.jsonl"],
         "evaluate": ["data", "--label", "label"],
@@ -119,7 +132,16 @@ def test_a_locale_that_is_not_utf_8_makes_no_difference(command: str) -> None:
         "contamination": ["in.jsonl", "--item-columns", "text", "--corpus", "data", "-o", "out"],
     }[command]
     environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    run = [sys.executable, "-m", "neardup", command, *arguments, "--json", "--max-unreadable", "100%"]
+    run = [
+        sys.executable,
+        "-m",
+        "neardup",
+        command,
+        *arguments,
+        "--json",
+        "--max-unreadable",
+        "100%",
+    ]
     ended = subprocess.run(run, env=environment, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert [row["file"] for row in json.loads(ended.stdout)["rejected"]] == ["data/é漢\u2028.jsonl"]

@@ -1,4 +1,6 @@
-"""Rows that cannot be written as they were read are refused before a run begins, or written in the nearest way."""
+"""Rows that cannot be written as they were read are refused before a run begins, or written in the
+nearest way.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ HADOOP_LZ4, LZ4_RAW = 5, 7
 
 
 def with_codec(data: bytes, codec: int) -> bytes:
-    """Return a Parquet file whose footer names another codec. Arrow reads pages of LZ4_RAW as those of Hadoop, too."""
+    """Return a Parquet file whose footer names another codec. Arrow reads pages of LZ4_RAW as those
+    of Hadoop, too.
+    """
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = bytearray(data[end:-8])
     fields: list[parquet_footer._Field] = []
@@ -33,7 +37,9 @@ def with_codec(data: bytes, codec: int) -> bytes:
 
 @pytest.mark.parametrize("codec", [HADOOP_LZ4, LZ4_RAW])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_parquet_of_the_deprecated_lz4_is_written_as_lz4_raw(tmp_path: Path, codec: int, threads: int) -> None:
+def test_parquet_of_the_deprecated_lz4_is_written_as_lz4_raw(
+    tmp_path: Path, codec: int, threads: int
+) -> None:
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"id": ["a", "b", "c"], "text": TEXTS}), path, compression="lz4")
     path.write_bytes(with_codec(path.read_bytes(), codec))
@@ -46,18 +52,28 @@ def test_parquet_of_the_deprecated_lz4_is_written_as_lz4_raw(tmp_path: Path, cod
         assert kept.read()["id"].to_pylist()[0] == "a"
 
 
-UNWRITABLE = pa.table({"text": TEXTS}).append_column("since", pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()))
+UNWRITABLE = pa.table({"text": TEXTS}).append_column(
+    "since", pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval())
+)
 
 
 @pytest.mark.parametrize("command", [neardup.dedup, neardup.remove_passages])
-def test_a_table_that_parquet_cannot_hold_is_refused_before_it_is_read(tmp_path: Path, monkeypatch, command) -> None:
+def test_a_table_that_parquet_cannot_hold_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch, command
+) -> None:
     def read(*_: object, **__: object) -> None:
         raise AssertionError("the table is read")
 
     with monkeypatch.context() as patch:
         patch.setattr("neardup.formats.tables.TablePart.read", read)
-        with pytest.raises(OutputError, match=r"The rows of source cannot be written: .*interval.*Convert the column"):
+        with pytest.raises(
+            OutputError,
+            match=r"The rows of source cannot be written: .*interval.*Convert the column",
+        ):
             command(UNWRITABLE, output=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-    assert neardup.dedup(UNWRITABLE, output=tmp_path / "out", write="ids").report["counts"]["kept"] == 2
+    assert (
+        neardup.dedup(UNWRITABLE, output=tmp_path / "out", write="ids").report["counts"]["kept"]
+        == 2
+    )
     assert neardup.dedup(UNWRITABLE).kept.num_rows == 2

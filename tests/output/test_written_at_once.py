@@ -1,4 +1,6 @@
-"""Kept files are written several at once, and large ones by several threads; their bytes do not show it."""
+"""Kept files are written several at once, and large ones by several threads; their bytes do not
+show it.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,26 @@ def make_inputs(folder: Path, kind: str) -> None:
             for row, content in enumerate(pages):
                 (folder / f"{number}-{row}.html").write_bytes(content)
         elif kind.startswith("warc"):
-            records = [info(), *(page(content, f"http://{row}.test/") for row, content in enumerate(pages))]
-            path.write_bytes(b"".join(map(gzip.compress, records) if kind.endswith("gz") else records))
+            records = [
+                info(),
+                *(page(content, f"http://{row}.test/") for row, content in enumerate(pages)),
+            ]
+            path.write_bytes(
+                b"".join(map(gzip.compress, records) if kind.endswith("gz") else records)
+            )
         else:
-            lines = [json.dumps({"text": text}) if "json" in kind else text.replace(",", "") for text in these]
-            with sinks.open_compressed(str(path), {"gz": "gzip", "zst": "zstd"}.get(kind.split(".")[-1])) as stream:
-                stream.write("".join(f"{line}\n" for line in (lines if "json" in kind else ["text", *lines])).encode())
+            lines = [
+                json.dumps({"text": text}) if "json" in kind else text.replace(",", "")
+                for text in these
+            ]
+            with sinks.open_compressed(
+                str(path), {"gz": "gzip", "zst": "zstd"}.get(kind.split(".")[-1])
+            ) as stream:
+                stream.write(
+                    "".join(
+                        f"{line}\n" for line in (lines if "json" in kind else ["text", *lines])
+                    ).encode()
+                )
 
 
 class Follower:
@@ -72,7 +88,11 @@ class Follower:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize(
@@ -102,7 +122,9 @@ def rows(count: int) -> pa.Table:
         "id": pa.array(range(count), pa.int64()),
         "text": pa.array([f"text {row}, é " * 9 if row % 10 else None for row in range(count)]),
         "lang": pa.array([("en", "fr")[row % 2] for row in range(count)]).dictionary_encode(),
-        "tags": pa.array([["a", None] if row % 3 else [] for row in range(count)], pa.list_(pa.string())),
+        "tags": pa.array(
+            [["a", None] if row % 3 else [] for row in range(count)], pa.list_(pa.string())
+        ),
         "place": pa.array([{"x": row / 7, "on": row % 2 == 0} for row in range(count)]),
         "when": pa.array(range(count), pa.timestamp("us", "UTC")),
         **{f"column {number}": pa.array(range(count), pa.int16()) for number in range(20)},
@@ -115,8 +137,14 @@ def rows(count: int) -> pa.Table:
 def test_row_groups_encoded_on_threads_are_the_file_that_one_writer_writes(
     tmp_path: Path, count: int, compression: str
 ) -> None:
-    source, one, several = tmp_path / "in.parquet", tmp_path / "one.parquet", tmp_path / "several.parquet"
-    pq.write_table(rows(2000), source, row_group_size=90, compression=compression, use_dictionary=["lang"])
+    source, one, several = (
+        tmp_path / "in.parquet",
+        tmp_path / "one.parquet",
+        tmp_path / "several.parquet",
+    )
+    pq.write_table(
+        rows(2000), source, row_group_size=90, compression=compression, use_dictionary=["lang"]
+    )
     [part] = list_inputs([str(source)])
     for path, threads in ((one, 1), (several, 7)):
         with open_encoders(threads, 1) as encoders:
@@ -132,12 +160,16 @@ def test_row_groups_encoded_on_threads_are_the_file_that_one_writer_writes(
     assert several.read_bytes() == one.read_bytes()
     assert pq.read_table(several).equals(pq.read_table(source).slice(0, count), check_metadata=True)
     if count == 2000:
-        assert duckdb.sql(f"select sum(id), count(text) from '{several}'").fetchall() == [(1999 * 1000, 1800)]
+        assert duckdb.sql(f"select sum(id), count(text) from '{several}'").fetchall() == [
+            (1999 * 1000, 1800)
+        ]
         assert polars.read_parquet(several, columns=["id"])["id"].sum() == 1999 * 1000
 
 
 @pytest.mark.parametrize("size", [0, 1, (1 << 18) - 1, 1 << 18, 1_000_000])
-def test_a_gzip_file_is_one_member_of_nearly_the_size_of_one_stream(tmp_path: Path, size: int) -> None:
+def test_a_gzip_file_is_one_member_of_nearly_the_size_of_one_stream(
+    tmp_path: Path, size: int
+) -> None:
     data = " ".join(random.Random(1).choices(TEXTS, k=3000)).encode()[:size]
     stream = sinks.GzipFile(str(tmp_path / "out.gz"))
     for start in range(0, size, 999):
@@ -164,7 +196,9 @@ def test_an_input_that_changes_ends_the_run_and_leaves_nothing(tmp_path: Path, m
     monkeypatch.setattr(write, "_LARGE", 1000)
     for threads in (1, 2, 7):
         with pytest.raises(InputError, match=r"1\.parquet changed during the run"):
-            neardup.dedup(str(tmp_path / "in"), output=tmp_path / "out", threads=threads, cache_bytes=0)
+            neardup.dedup(
+                str(tmp_path / "in"), output=tmp_path / "out", threads=threads, cache_bytes=0
+            )
         assert not (tmp_path / "out").exists()
         assert not [path for path in tmp_path.rglob("*") if "kept" in path.parts]
         for path in (tmp_path / "in").iterdir():
@@ -175,7 +209,9 @@ def test_an_input_that_changes_ends_the_run_and_leaves_nothing(tmp_path: Path, m
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("method", ["write", "close"])
-def test_the_first_error_in_the_order_of_the_files_is_raised(tmp_path: Path, monkeypatch, threads, method) -> None:
+def test_the_first_error_in_the_order_of_the_files_is_raised(
+    tmp_path: Path, monkeypatch, threads, method
+) -> None:
     make_inputs(tmp_path / "in", "jsonl")
     monkeypatch.setattr(write, "_LARGE", 1000)
     usual = getattr(sinks.ByteSink, method)
@@ -250,7 +286,10 @@ def test_no_more_waits_for_a_writer_than_its_bytes() -> None:
 def test_a_file_of_one_row_group_has_the_layout_of_its_source(tmp_path: Path) -> None:
     pq.write_table(rows(50), tmp_path / "in.parquet", compression="gzip")
     [part] = list_inputs([str(tmp_path / "in.parquet")])
-    with open_encoders(3, 1) as encoders, KeptWriter(part, tmp_path / "out", encoders=encoders) as writer:
+    with (
+        open_encoders(3, 1) as encoders,
+        KeptWriter(part, tmp_path / "out", encoders=encoders) as writer,
+    ):
         for batch in rows(50).to_batches():
             writer.write(batch, pa.array([True] * 50).to_numpy(zero_copy_only=False))
     [kept] = list_inputs([str(tmp_path / "out")])

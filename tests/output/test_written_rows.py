@@ -15,7 +15,11 @@ from neardup.cli.main import cli
 from neardup.errors import ColumnError, SettingError
 
 FOX = "the quick brown fox jumps over the lazy dog and runs away from here"
-ROWS = [{"id": "a", "text": FOX}, {"id": "b", "text": FOX.title()}, {"id": "c", "text": "a text about something else"}]
+ROWS = [
+    {"id": "a", "text": FOX},
+    {"id": "b", "text": FOX.title()},
+    {"id": "c", "text": "a text about something else"},
+]
 
 
 @pytest.fixture
@@ -49,7 +53,9 @@ def test_the_output_has_what_was_asked_for(files: list[str], write: str, more: s
     result = neardup.dedup(files, output="out", write=write, max_unreadable=1)
     assert names_in("out") == ALWAYS | more
     assert result.report["write"] == write
-    assert FOX.title() in Path("out/report.html").read_text()  # the examples of the page are read in any case
+    assert (
+        FOX.title() in Path("out/report.html").read_text()
+    )  # the examples of the page are read in any case
 
 
 def test_the_mask_has_each_row_of_the_inputs_rejected_ones_too(files: list[str]) -> None:
@@ -67,13 +73,19 @@ def test_the_mask_has_each_row_of_the_inputs_rejected_ones_too(files: list[str])
     assert mask["kept"].to_pylist() == result.mask.tolist()
 
 
-def test_the_ids_are_those_of_the_kept_documents_and_not_of_the_earlier_collection(files: list[str]) -> None:
+def test_the_ids_are_those_of_the_kept_documents_and_not_of_the_earlier_collection(
+    files: list[str],
+) -> None:
     neardup.dedup("two.jsonl", against="one.jsonl", output="out", write="ids", max_unreadable=1)
-    assert pq.read_table("out/ids.parquet").to_pylist() == [{"id": "c", "source_file": "two.jsonl", "row": 1}]
+    assert pq.read_table("out/ids.parquet").to_pylist() == [
+        {"id": "c", "source_file": "two.jsonl", "row": 1}
+    ]
 
 
 def test_the_command_lists_what_it_wrote(files: list[str]) -> None:
-    result = CliRunner().invoke(cli, ["dedup", *files, "-o", "out", "--write", "ids", "--max-unreadable", "100%"])
+    result = CliRunner().invoke(
+        cli, ["dedup", *files, "-o", "out", "--write", "ids", "--max-unreadable", "100%"]
+    )
     assert result.exit_code == 0, result.output
     assert "out/ids.parquet" in result.stdout
     assert "out/removed.parquet" in result.stdout
@@ -100,13 +112,25 @@ def test_annotated_json_lines_keep_their_bytes_and_get_keys(tmp_path: Path) -> N
         {"duplicate_of": 'a"1', "similarity": 1, "cluster": 0, "duplicates": None},
     ]
     added.append({"duplicate_of": None, "similarity": None, "cluster": 2, "duplicates": 0})
-    assert [json.loads(line) for line in written] == [row | new for row, new in zip(rows, added, strict=True)]
+    assert [json.loads(line) for line in written] == [
+        row | new for row, new in zip(rows, added, strict=True)
+    ]
 
 
-def test_annotated_tables_get_columns_and_stay_in_order_behind_an_earlier_collection(tmp_path: Path) -> None:
-    table = pa.table({"id": pa.array([7, 8, 9]), "text": [FOX, FOX.title(), "x y"], "n": pa.array([1, None, 3])})
+def test_annotated_tables_get_columns_and_stay_in_order_behind_an_earlier_collection(
+    tmp_path: Path,
+) -> None:
+    table = pa.table(
+        {"id": pa.array([7, 8, 9]), "text": [FOX, FOX.title(), "x y"], "n": pa.array([1, None, 3])}
+    )
     pq.write_table(table, tmp_path / "in.parquet")
-    neardup.dedup(tmp_path / "in.parquet", against=[FOX], output=tmp_path / "out", write="annotated", method="simhash")
+    neardup.dedup(
+        tmp_path / "in.parquet",
+        against=[FOX],
+        output=tmp_path / "out",
+        write="annotated",
+        method="simhash",
+    )
     written = pq.read_table(tmp_path / "out/annotated/in.parquet")
     assert written.select(["id", "text", "n"]).equals(table)
     assert written.drop(["id", "text", "n"]).to_pylist() == [
@@ -127,11 +151,15 @@ def test_annotated_text_files_become_one_table_of_their_paths_and_texts(tmp_path
 
 def test_columns_are_not_added_beside_those_of_the_same_name(tmp_path: Path) -> None:
     with pytest.raises(ColumnError, match="has a column 'cluster'"):
-        neardup.dedup(pa.table({"text": [FOX], "cluster": [1]}), output=tmp_path / "out", write="annotated")
+        neardup.dedup(
+            pa.table({"text": [FOX], "cluster": [1]}), output=tmp_path / "out", write="annotated"
+        )
 
 
 def test_the_kept_documents_of_one_input_go_to_standard_output(files: list[str]) -> None:
-    result = CliRunner().invoke(cli, ["dedup", "two.jsonl", "-o", "-", "--against", "one.jsonl", "--on-error", "skip"])
+    result = CliRunner().invoke(
+        cli, ["dedup", "two.jsonl", "-o", "-", "--against", "one.jsonl", "--on-error", "skip"]
+    )
     assert result.exit_code == 0, result.stderr
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["c"]
     assert names_in(".") == set(files)
@@ -142,7 +170,9 @@ def test_the_kept_documents_of_one_input_go_to_standard_output(files: list[str])
     assert "scratch must be an existing folder: got none." in missing.stderr
 
 
-def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(files: list[str], tmp_path: Path) -> None:
+def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(
+    files: list[str], tmp_path: Path
+) -> None:
     scratch, seen = tmp_path / "fast", set[str]()
     scratch.mkdir()
 
@@ -155,7 +185,9 @@ def test_temporary_files_are_where_they_are_to_be_and_go_in_the_end(files: list[
 
     for output in ("out", None):
         seen.clear()
-        result = neardup.dedup(files, output=output, scratch=scratch, progress=Watch(), max_unreadable=1)
+        result = neardup.dedup(
+            files, output=output, scratch=scratch, progress=Watch(), max_unreadable=1
+        )
         assert result.removed.num_rows == 1
         assert "run.json" in seen
         assert not list(scratch.iterdir())

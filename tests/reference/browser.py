@@ -22,13 +22,16 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class Browser:
-    """A headless Chromium, driven over its DevTools pipe: commands in, answers out, NUL between them."""
+    """A headless Chromium, driven over its DevTools pipe: commands in, answers out, NUL between
+    them.
+    """
 
     def __init__(self, program: str, profile: Path) -> None:
         theirs_in, self.to = os.pipe()
         self.back, theirs_out = os.pipe()
         switches = (
-            "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking "
+            "headless no-sandbox disable-gpu disable-quic no-first-run "
+            "disable-background-networking "
             "disable-component-update disable-sync disable-dev-shm-usage remote-debugging-pipe"
         )
         flags = [f"--{switch}" for switch in re.findall(r"\S+", switches)]
@@ -44,14 +47,20 @@ class Browser:
         self.buffer, self.sent, self.session = b"", 0, ""
         self.errors: list[Any] = []
         pages = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]
-        self.session = self.call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)["sessionId"]
+        self.session = self.call(
+            "Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True
+        )["sessionId"]
         self.call("Log.enable")
         self.call("Runtime.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         self.sent += 1
         message = {"id": self.sent, "method": method, "params": params}
-        os.write(self.to, json.dumps(message | ({"sessionId": self.session} if self.session else {})).encode() + b"\0")
+        os.write(
+            self.to,
+            json.dumps(message | ({"sessionId": self.session} if self.session else {})).encode()
+            + b"\0",
+        )
         while True:
             answer = self._read()
             if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
@@ -82,15 +91,24 @@ class Browser:
             assert time.monotonic() < deadline, f"never true: {condition}"
             time.sleep(0.01)
 
-    def show(self, path: Path, fragment: str = "", *, width: int = 1280, scheme: str = "light") -> None:
+    def show(
+        self, path: Path, fragment: str = "", *, width: int = 1280, scheme: str = "light"
+    ) -> None:
         self.resize(width, scheme)
         self.go(path.as_uri() + fragment)
 
     def resize(self, width: int, scheme: str) -> None:
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
         )
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     def go(self, url: str) -> None:
         self.call("Page.navigate", url="about:blank")
@@ -102,9 +120,13 @@ class Browser:
     def press(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
         code = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38}.get(key, 0)
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text
+        )
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def listed(self) -> list[str]:
-        names: list[str] = self.run("[...document.querySelectorAll('#removed-list > li:not([hidden])')].map(e => e.id)")
+        names: list[str] = self.run(
+            "[...document.querySelectorAll('#removed-list > li:not([hidden])')].map(e => e.id)"
+        )
         return names

@@ -1,15 +1,31 @@
-"""Commands whose errors, tables and warnings have a translation: test_messages.py makes their files and runs them."""
+"""Commands whose errors, tables and warnings have a translation: test_messages.py makes their files
+and runs them.
+"""
 
 TWO_METHODS = ["--compare-methods", "minhash", "--compare-methods", "simhash"]
 FAILURES = [
-    *(["dedup", name, "-o", "new"] for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")),
+    *(
+        ["dedup", name, "-o", "new"]
+        for name in ("in.jsnl", "no/such/file", "*.zzz", "x.foo", "no.jsonl")
+    ),
     *(
         ["dedup", name, "-o", name[:2]]
-        for name in ("bad.txt", "gb.txt", "utf-16.txt", "array.json", "zipped.json", "cut.jsonl.gz", "broken.jsonl")
+        for name in (
+            "bad.txt",
+            "gb.txt",
+            "utf-16.txt",
+            "array.json",
+            "zipped.json",
+            "cut.jsonl.gz",
+            "broken.jsonl",
+        )
     ),
     ["dedup", "bad.txt", "array.json", "-o", "two"],
     ["dedup", "lost.jsonl", "--against", "an.index", "--update", "-o", "new"],
-    *(["dedup", name, "-o", f"of-{name}", "--quiet"] for name in ("latin.txt", "half-gb.txt", "nearly.jsonl")),
+    *(
+        ["dedup", name, "-o", f"of-{name}", "--quiet"]
+        for name in ("latin.txt", "half-gb.txt", "nearly.jsonl")
+    ),
     ["dedup", "no.jsonl", "-o", "new", "--method", "vectors"],
     *(["dedup", "in.jsonl", "-o", name] for name in ("folder", "in.jsonl/new")),
     *(["dedup", "in.jsonl", "-o", name, "--overwrite"] for name in ("file", "folder")),
@@ -119,11 +135,30 @@ TABLE_COMMANDS = [
     ["evaluate", "in.jsonl", "--pairs", "judged-twice.csv"],
     ["evaluate", "one.jsonl", "--label", "one"],
     ["contamination", "items.jsonl", "--corpus", "in.jsonl", "-o", "found", "--fail-above", "0"],
-    ["contamination", "many.jsonl", "--benchmark-column", "id", "--corpus", "in.jsonl", "-o", "many"],
+    [
+        "contamination",
+        "many.jsonl",
+        "--benchmark-column",
+        "id",
+        "--corpus",
+        "in.jsonl",
+        "-o",
+        "many",
+    ],
     ["contamination", "items.jsonl", "--corpus", "damaged.jsonl", "-o", "c1", "--fail-above", "1"],
     ["contamination", "items.jsonl", "--corpus", "none.jsonl", "-o", "c2", "--fail-above", "1"],
     ["contamination", "z.jsonl", "--corpus", "in.jsonl", "-o", "c4", "--fail-above", "1"],
-    ["contamination", "items.jsonl", "--corpus", "z.jsonl", "in.jsonl", "-o", "c5", "--fail-above", "1"],
+    [
+        "contamination",
+        "items.jsonl",
+        "--corpus",
+        "z.jsonl",
+        "in.jsonl",
+        "-o",
+        "c5",
+        "--fail-above",
+        "1",
+    ],
     ["contamination", "q.jsonl", "--corpus", "in.jsonl", "-o", "c3", "--fail-above", "1"],
     ["passages", "in.jsonl", "-o", "cut"],
     ["passages", "damaged.jsonl", "-o", "cut2"],
@@ -151,7 +186,17 @@ TABLE_COMMANDS = [
     ["index", "imports", "commit", "i.index", "monday"],
     ["index", "remove", "i.index", "0"],
     ["document-frequencies", "page.html", "--tokens", "tags", "--ngram", "3", "-o", "tags.parquet"],
-    ["index", "create", "pages.index", "--html", "main", "--min-structure", "0.5", "--idf", "tags.parquet"],
+    [
+        "index",
+        "create",
+        "pages.index",
+        "--html",
+        "main",
+        "--min-structure",
+        "0.5",
+        "--idf",
+        "tags.parquet",
+    ],
     ["index", "add", "pages.index", "page.html"],
     ["index", "query", "pages.index", "page.html"],
 ]
@@ -175,7 +220,18 @@ WARNING_COMMANDS = [
         "--rows-per-band",
         "2",
     ],
-    ["dedup", "full.jsonl", "-o", "4", "--max-bucket-size", "1", "--num-bands", "32", "--rows-per-band", "2"],
+    [
+        "dedup",
+        "full.jsonl",
+        "-o",
+        "4",
+        "--max-bucket-size",
+        "1",
+        "--num-bands",
+        "32",
+        "--rows-per-band",
+        "2",
+    ],
     ["dedup", "short.jsonl", "-o", "5"],
     ["dedup", "short.jsonl", "-o", "6", "--method", "simhash"],
     ["dedup", "short.jsonl", "-o", "7", "--method", "structure"],

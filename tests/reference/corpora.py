@@ -14,15 +14,25 @@ FRACTIONS = (0.3, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 1.0)
 
 _word = st.sampled_from(WORDS)
 _fresh = st.lists(_word, min_size=1, max_size=9)
-# Edit an earlier document: which one, where, what is put there (None takes a word away), how it is spelled.
-_edit = st.tuples(st.integers(0, 30), st.integers(0, 9), st.one_of(st.none(), _word), st.integers(0, 3))
-_SPELLINGS = (" ".join, ", ".join, lambda words: " ".join(words).upper(), lambda words: "  ".join(words) + ".")
+# Edit an earlier document: which one, where, what is put there (None takes a word away), how it is
+# spelled.
+_edit = st.tuples(
+    st.integers(0, 30), st.integers(0, 9), st.one_of(st.none(), _word), st.integers(0, 3)
+)
+_SPELLINGS = (
+    " ".join,
+    ", ".join,
+    lambda words: " ".join(words).upper(),
+    lambda words: "  ".join(words) + ".",
+)
 
 
 @st.composite
 def corpora(draw: st.DrawFn, max_size: int = 14) -> list[str | None]:
     """Return texts: fresh ones, edits and copies of earlier ones, some without any feature."""
-    recipes = draw(st.lists(st.one_of(_fresh, _edit, _edit, st.sampled_from(NOTHING)), max_size=max_size))
+    recipes = draw(
+        st.lists(st.one_of(_fresh, _edit, _edit, st.sampled_from(NOTHING)), max_size=max_size)
+    )
     words: list[list[str]] = []
     texts: list[str | None] = []
     for recipe in recipes:
@@ -47,11 +57,15 @@ THRESHOLDS = st.one_of(st.sampled_from(FRACTIONS), st.floats(0.3, 1.0))
 
 @st.composite
 def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = None) -> MinHash:
-    """Return methods of any settings; bands, where there are any, are given, and find more or less of what there is."""
+    """Return methods of any settings; bands, where there are any, are given, and find more or less
+    of what there is.
+    """
     num_bands, rows_per_band = draw(BANDS) if similarity != "containment" else (None, None)
     # Below 0.6, samples are large, larger than any of these texts.
     thresholds = (
-        THRESHOLDS if similarity != "containment" else st.sampled_from([one for one in FRACTIONS if one >= 0.6])
+        THRESHOLDS
+        if similarity != "containment"
+        else st.sampled_from([one for one in FRACTIONS if one >= 0.6])
     )
     return MinHash(
         tokens=tokens or draw(st.sampled_from(["words", "words", "chars", "whitespace"])),
@@ -69,11 +83,15 @@ def methods(draw: st.DrawFn, similarity: str = "jaccard", tokens: str | None = N
 
 
 def random_texts(seed: int, count: int = 120) -> list[str | None]:
-    """Return short texts of few words: chains of similar ones, copies, and some without features."""
+    """Return short texts of few words: chains of similar ones, copies, and some without
+    features.
+    """
     random_words = random.Random(seed)
     texts: list[str | None] = []
     while len(texts) < count:
-        words = random_words.choices(["a", "b", "c", "d", "e", "tree", "漢", "!"], k=random_words.randrange(12))
+        words = random_words.choices(
+            ["a", "b", "c", "d", "e", "tree", "漢", "!"], k=random_words.randrange(12)
+        )
         texts += [" ".join(words)] * random_words.choice([1, 1, 1, 2, 4])
         texts += [" ".join([*words[1:], "x"]), " ".join([*words, "y"]).upper()]
     texts[5] = None

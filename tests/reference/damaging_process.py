@@ -1,4 +1,6 @@
-"""A process that damages the files of an index at random and uses it: a crash of compiled code would end it."""
+"""A process that damages the files of an index at random and uses it: a crash of compiled code
+would end it.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,33 @@ from reference.writing_process import LAYOUT
 
 
 def arrays_of(path: Path) -> list[tuple[int, int, int]]:
-    """Return where the arrays of a file begin, how many elements they have, and the bytes of one."""
+    """Return where the arrays of a file begin, how many elements they have, and the bytes of
+    one.
+    """
     head = path.read_bytes()[:20]
     if head[:8] != b"ndarrays":
-        return [(0, path.stat().st_size, 1), (0, path.stat().st_size // 4, 4), (0, path.stat().st_size // 8, 8)]
+        return [
+            (0, path.stat().st_size, 1),
+            (0, path.stat().st_size // 4, 4),
+            (0, path.stat().st_size // 8, 8),
+        ]
     arrays = json.loads(path.read_bytes()[20 : 20 + struct.unpack("<I", head[16:])[0]])["arrays"]
-    return [(array["offset"], array["size"], int(array["type"][-1])) for array in arrays if array["size"]]
+    return [
+        (array["offset"], array["size"], int(array["type"][-1]))
+        for array in arrays
+        if array["size"]
+    ]
 
 
 def damage(path: Path, rng: random.Random) -> bool:
-    """Overwrite some elements of an array with great, small or any numbers; return whether they were others."""
+    """Overwrite some elements of an array with great, small or any numbers; return whether they
+    were others.
+    """
     offset, size, width = rng.choice(arrays_of(path))
     at = offset + width * rng.randrange(size)
-    value = rng.choice([b"\xff" * width, b"\xff" * (width - 1) + b"\x7f", bytes(width), rng.randbytes(width)])
+    value = rng.choice(
+        [b"\xff" * width, b"\xff" * (width - 1) + b"\x7f", bytes(width), rng.randbytes(width)]
+    )
     whole = path.read_bytes()
     value = (value * rng.choice([1, 4, 64]))[: len(whole) - at]
     path.write_bytes(whole[:at] + value + whole[at + len(value) :])
@@ -53,11 +69,17 @@ def use(store: Store, rng: random.Random) -> None:
     """Ask an index, whatever it answers."""
     with store.reading() as snapshot:
         lookups = random_lookups(LAYOUT, rng, 60)
-        ids = pa.array([f"document {row}" for row in range(0, snapshot.num_rows, 3)], pa.large_string())
+        ids = pa.array(
+            [f"document {row}" for row in range(0, snapshot.num_rows, 3)], pa.large_string()
+        )
         calls = [
             lambda: snapshot.find(lookups, 3),
-            lambda: snapshot.take(snapshot.rows_of_ids(ids)[snapshot.rows_of_ids(ids) >= 0], SCHEMA.names).to_pylist(),
-            lambda: snapshot.rows_of_contents(np.array([[i, j] for i in range(4) for j in range(4)], np.uint64)),
+            lambda: snapshot.take(
+                snapshot.rows_of_ids(ids)[snapshot.rows_of_ids(ids) >= 0], SCHEMA.names
+            ).to_pylist(),
+            lambda: snapshot.rows_of_contents(
+                np.array([[i, j] for i in range(4) for j in range(4)], np.uint64)
+            ),
             lambda: [table.to_pylist() for table in snapshot.scan(SCHEMA.names)],
         ]
         complaints = [complaint_of(call) for call in calls]
@@ -77,7 +99,11 @@ def damage_and_use(source: Path, seed: int, times: int) -> None:
             if not complaint:
                 store = embedded.open(str(copy), read_only=True)
                 problems = store.verify()
-                assert len([problem for problem in problems if path.name in problem]) == len(problems) > 0, problems
+                assert (
+                    len([problem for problem in problems if path.name in problem])
+                    == len(problems)
+                    > 0
+                ), problems
                 use(store, rng)
                 store.close()
         shutil.rmtree(copy)

@@ -1,4 +1,5 @@
-"""What datasketch answers to fixed questions; asked of the package and of our face, by the same calls.
+"""What datasketch answers to fixed questions; asked of the package and of our face, by the same
+calls.
 
     python tests/reference/datasketch_cases.py > tests/data/datasketch-2.json
 
@@ -17,7 +18,9 @@ import numpy as np
 
 
 def digest(values: Any) -> str:
-    data = values if isinstance(values, (bytes, bytearray)) else np.ascontiguousarray(values).tobytes()
+    data = (
+        values if isinstance(values, (bytes, bytearray)) else np.ascontiguousarray(values).tobytes()
+    )
     return hashlib.sha256(bytes(data)).hexdigest()[:16]
 
 
@@ -38,7 +41,9 @@ def constant(data: bytes) -> int:
 
 def signatures(package: Any, extra: dict[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for num_perm, seed, size in itertools.product((1, 8, 128, 257), (0, 1, 42, 2**32 - 1), (0, 1, 2, 200)):
+    for num_perm, seed, size in itertools.product(
+        (1, 8, 128, 257), (0, 1, 42, 2**32 - 1), (0, 1, 2, 200)
+    ):
         one = package.MinHash(num_perm=num_perm, seed=seed, **extra)
         one.update_batch([b"token %d" % i for i in range(size)])
         name = f"{num_perm} {seed} {size}"
@@ -56,24 +61,35 @@ def signatures(package: Any, extra: dict[str, str]) -> dict[str, Any]:
 
 
 def stored(package: Any, extra: dict[str, str]) -> dict[str, Any]:
-    """Return the bytes of LeanMinHash in each byte order, and of bBitMinHash, and what the latter estimate."""
+    """Return the bytes of LeanMinHash in each byte order, and of bBitMinHash, and what the latter
+    estimate.
+    """
     found: dict[str, Any] = {}
     first, second = package.MinHash.bulk(word_sets(2)[:2], num_perm=70, seed=7, **extra)
     short = package.LeanMinHash(package.MinHash.bulk([[b"Hello"]], num_perm=2, **extra)[0])
     for order in "@=<>!":
-        buffers = [bytearray(short.bytesize(order)), bytearray(package.LeanMinHash(first).bytesize(order))]
+        buffers = [
+            bytearray(short.bytesize(order)),
+            bytearray(package.LeanMinHash(first).bytesize(order)),
+        ]
         short.serialize(buffers[0], order)
         package.LeanMinHash(first).serialize(buffers[1], order)
         found[order] = [buffers[0].hex(), digest(buffers[1])]
     for b, r in itertools.product((0, 1, 2, 3, 7, 12, 32), (0.0, 0.25)):
         one, other = package.bBitMinHash(first, b, r), package.bBitMinHash(second, b, r)
-        found[f"{b} {r}"] = [one.bytesize(), digest(one.__getstate__()), one.jaccard(other).hex() if b else None]
+        found[f"{b} {r}"] = [
+            one.bytesize(),
+            digest(one.__getstate__()),
+            one.jaccard(other).hex() if b else None,
+        ]
     return found
 
 
 def weighted(package: Any) -> dict[str, Any]:
     generator = random.Random(3)
-    rows = [[generator.choice([0, 0, 1, 2, 300, 0.25]) for _ in range(30)] for _ in range(12)] + [[0] * 30]
+    rows = [[generator.choice([0, 0, 1, 2, 300, 0.25]) for _ in range(30)] for _ in range(12)] + [
+        [0] * 30
+    ]
     maker = package.WeightedMinHashGenerator(30, sample_size=20, seed=9)
     alone = [maker.minhash(row) for row in rows[:-1]]
     together = maker.minhash_many(np.array(rows))
@@ -125,7 +141,11 @@ def indexes(package: Any, extra: dict[str, str]) -> dict[str, Any]:
     forest.index()
     found: dict[str, Any] = {
         "query": [sorted(index.query(one)) for one in many],
-        "counts": digest(json.dumps([sorted((k.hex(), n) for k, n in t.items()) for t in index.get_counts()]).encode()),
+        "counts": digest(
+            json.dumps(
+                [sorted((k.hex(), n) for k, n in t.items()) for t in index.get_counts()]
+            ).encode()
+        ),
         "forest": [sorted(forest.query(one, 5)) for one in many],
         "forest values": digest(forest.get_minhash_hashvalues(3)),
     }
@@ -135,7 +155,11 @@ def indexes(package: Any, extra: dict[str, str]) -> dict[str, Any]:
         found[f"ensemble {num_part}"] = {
             "lowers": [None if size is None else int(size) for size in ensemble.lowers],
             "uppers": [None if size is None else int(size) for size in ensemble.uppers],
-            "query": digest(repr([sorted(ensemble.query(one, len(set(s)))) for one, s in zip(many, sets)]).encode()),  # noqa: B905
+            "query": digest(
+                repr(
+                    [sorted(ensemble.query(one, len(set(s)))) for one, s in zip(many, sets)]  # noqa: B905
+                ).encode()
+            ),
         }
     return found
 
@@ -158,5 +182,8 @@ if __name__ == "__main__":
 
     versions = {"datasketch": datasketch.__version__, "numpy": np.__version__}
     schemes = (None,) if datasketch.__version__.startswith("1.") else ("affine32", "affine64")
-    lines = [f"{json.dumps(part)}: {json.dumps(found)}" for part, found in answers(datasketch, schemes).items()]
+    lines = [
+        f"{json.dumps(part)}: {json.dumps(found)}"
+        for part, found in answers(datasketch, schemes).items()
+    ]
     print("{\n" + ",\n".join([f'"source": {json.dumps(versions)}', *lines]) + "\n}")

@@ -1,4 +1,6 @@
-"""Documents for the oracle, from texts: tokens, shingles, and the keys of their bands or samples."""
+"""Documents for the oracle, from texts: tokens, shingles, and the keys of their bands or
+samples.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,42 @@ def documents_of(texts: Sequence[str | None], method: MinHash) -> list[Document]
     """Return the documents of texts, as a method with bands of its own describes them."""
     described = [_shingled(text, method) for text in texts]
     keys = _sample_keys if method.similarity == "containment" else _band_keys
-    times = _times([set(hashes.values()) for _, hashes in described]) if method.boost_rare else dict[int, int]()
+    times = (
+        _times([set(hashes.values()) for _, hashes in described])
+        if method.boost_rare
+        else dict[int, int]()
+    )
     return [
         Document(
             tokens,
-            frozenset((gram, copy) for gram, value in hashes.items() for copy in range(times.get(value, 1))),
-            *keys(frozenset(copy for value in hashes.values() for copy in _copies(value, times.get(value, 1))), method),
+            frozenset(
+                (gram, copy)
+                for gram, value in hashes.items()
+                for copy in range(times.get(value, 1))
+            ),
+            *keys(
+                frozenset(
+                    copy
+                    for value in hashes.values()
+                    for copy in _copies(value, times.get(value, 1))
+                ),
+                method,
+            ),
         )
         for tokens, hashes in described
     ]
 
 
 def _times(sets: list[set[int]]) -> dict[int, int]:
-    """Return how often a shingle counts: thrice in 2 to the fourth root of all documents, twice to the square root."""
+    """Return how often a shingle counts: thrice in 2 to the fourth root of all documents, twice to
+    the square root.
+    """
     counts = Counter(value for one in sets for value in one)
     root = math.isqrt(len(sets))
-    return {value: 1 + (2 <= count <= root) + (2 <= count <= math.isqrt(root)) for value, count in counts.items()}
+    return {
+        value: 1 + (2 <= count <= root) + (2 <= count <= math.isqrt(root))
+        for value, count in counts.items()
+    }
 
 
 def _copies(value: int, times: int) -> list[int]:
@@ -45,7 +67,9 @@ def _copies(value: int, times: int) -> list[int]:
 
 
 def fingerprinted(texts: Sequence[str | None], method: SimHash) -> list[near.Document]:
-    """Return the documents of texts with their fingerprints, of native features or of weighted ones."""
+    """Return the documents of texts with their fingerprints, of native features or of weighted
+    ones.
+    """
     return [(_weighted if method.weights == "given" else _native)(text, method) for text in texts]
 
 
@@ -53,22 +77,30 @@ def _weighted(text: str | None, method: SimHash) -> near.Document:
     assert callable(method.tokens)
     assert callable(method.hash)
     pairs = list(method.tokens(text or ""))
-    totals = simhash.sums([(method.hash(token.encode()), weight) for token, weight in pairs], method.bits)
+    totals = simhash.sums(
+        [(method.hash(token.encode()), weight) for token, weight in pairs], method.bits
+    )
     tokens = tuple(token for token, _ in pairs)
     return near.Document(tokens, frozenset(tokens), simhash.reduce(totals))
 
 
 @cache
 def _native(text: str | None, method: SimHash) -> near.Document:
-    tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
+    tokens = shingles.tokens_of(
+        text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese
+    )
     hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
     fingerprint = simhash.fingerprint(simhash.weigh(hashes, method.weights), method.bits)
     return near.Document(tokens, frozenset(hashes), fingerprint)
 
 
-def _shingled(text: str | None, method: MinHash) -> tuple[tuple[str, ...], dict[tuple[str, ...], int]]:
+def _shingled(
+    text: str | None, method: MinHash
+) -> tuple[tuple[str, ...], dict[tuple[str, ...], int]]:
     """Return the tokens of a text, and its shingles with their hashes."""
-    tokens = shingles.tokens_of(text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese)
+    tokens = shingles.tokens_of(
+        text, method.tokens, method.nfkc, method.case_fold, method.fold_chinese
+    )
     hashes = shingles.shingle_hashes(tokens, method.ngram, method.tokens)
     return tokens, dict(zip(shingles.ngrams(tokens, method.ngram), hashes, strict=True))
 
@@ -79,7 +111,9 @@ def _band_keys(hashes: frozenset[int], method: MinHash) -> tuple:
     assert method.rows_per_band is not None
     num_hashes = method.num_bands * method.rows_per_band
     drawn = draw_permutations(num_hashes, method.seed)
-    signature = minhash.sign(hashes, drawn.factors.tolist(), drawn.multipliers[:num_hashes].tolist())
+    signature = minhash.sign(
+        hashes, drawn.factors.tolist(), drawn.multipliers[:num_hashes].tolist()
+    )
     keys = tuple(minhash.bands(signature, method.rows_per_band))
     return keys, keys, 1
 
@@ -92,5 +126,7 @@ def _sample_keys(hashes: frozenset[int], method: MinHash) -> tuple:
 
 @cache
 def _needed_hits(threshold: float, recall: float) -> list[int]:
-    """Return the hits needed by the size of a sample; tests/test_candidates_samples.py has what they should be."""
+    """Return the hits needed by the size of a sample; tests/test_candidates_samples.py has what
+    they should be.
+    """
     return needed_by_size(threshold, recall, choose_samples(threshold, recall)).tolist()

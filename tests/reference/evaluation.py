@@ -10,7 +10,9 @@ from itertools import combinations
 def score(
     count: int, is_found: Callable[[int, int], bool], verdict: Callable[[int, int], bool | None]
 ) -> tuple[int, int, int]:
-    """Return found, correct and positives among all pairs of so many documents; a verdict of None says nothing."""
+    """Return found, correct and positives among all pairs of so many documents; a verdict of None
+    says nothing.
+    """
     found = correct = positives = 0
     for left, right in combinations(range(count), 2):
         same = verdict(left, right)
@@ -25,7 +27,9 @@ def score(
 
 def verdict_of_labels(labels: Sequence[str | None]) -> Callable[[int, int], bool | None]:
     """Return what labels say of a pair of documents."""
-    return lambda left, right: labels[left] == labels[right] if labels[left] and labels[right] else None
+    return lambda left, right: (
+        labels[left] == labels[right] if labels[left] and labels[right] else None
+    )
 
 
 def length_class(characters: int) -> int:
@@ -41,8 +45,8 @@ def length_class(characters: int) -> int:
 def adjusted_rand(left: Sequence[int], right: Sequence[int]) -> float:
     """Return the adjusted Rand index of two partitions, by the four counts of pairs.
 
-    Hubert and Arabie (1985), Comparing partitions: (index - expected) / (greatest - expected), where the index counts
-    pairs together in both.
+    Hubert and Arabie (1985), Comparing partitions: (index - expected) / (greatest - expected),
+    where the index counts pairs together in both.
     """
     both = only_left = only_right = neither = 0
     for i, j in combinations(range(len(left)), 2):

@@ -9,7 +9,9 @@ _LETTERS = re.compile(r"[\w\u4e00-\u9fcc]+")
 
 
 def mfonda_words(text: str) -> list[str]:
-    """Return the words of WordFeatureSet in mfonda/simhash: Go's regexp `[\\w']+(?:\\://[\\w\\./]+){0,1}`."""
+    """Return the words of WordFeatureSet in mfonda/simhash: Go's regexp
+    `[\\w']+(?:\\://[\\w\\./]+){0,1}`.
+    """
     # Go lower-cases one code point at a time; Python makes two of this one.
     return _WORD.findall(text.replace("\u0130", "i").lower())
 

@@ -56,4 +56,7 @@ def class_of(character: str) -> str:
 @lru_cache(1 << 10)
 def starts_of_clusters(text: str) -> set[int]:
     """Return the places in a text at which a cluster begins."""
-    return {match.start() for match in CLUSTER.finditer("".join(LETTERS[class_of(each)] for each in text))}
+    return {
+        match.start()
+        for match in CLUSTER.finditer("".join(LETTERS[class_of(each)] for each in text))
+    }

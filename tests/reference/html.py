@@ -19,7 +19,9 @@ ATTRIBUTE = re.compile(
 
 
 class Tag(NamedTuple):
-    """A start or end tag. attributes : the first value of each name; start : where its "<" stands; end : behind it."""
+    """A start or end tag. attributes : the first value of each name; start : where its "<" stands;
+    end : behind it.
+    """
 
     is_end: bool
     name: bytes
@@ -50,22 +52,36 @@ def tags_of(page: bytes) -> list[Tag]:
         if name == b"plaintext" and not tag[1]:
             break
         if name in RAW_TEXT and not tag[1]:
-            close = re.compile(rb"</" + name + rb"[ \t\n\f\r/>]", re.IGNORECASE).search(page, position)
+            close = re.compile(rb"</" + name + rb"[ \t\n\f\r/>]", re.IGNORECASE).search(
+                page, position
+            )
             position = close.start() if close else len(page)
     return tags
 
 
 def attributes_of(page: bytes, position: int) -> tuple[dict[bytes, bytes], int | None, bool]:
-    """Return the attributes of a tag, its end (None where the page ends before), and whether it is self-closing."""
+    """Return the attributes of a tag, its end (None where the page ends before), and whether it is
+    self-closing.
+    """
     attributes: dict[bytes, bytes] = {}
     while not (end := END_OF_TAG.match(page, position)):
         attribute = ATTRIBUTE.match(page, position)
-        if not attribute or page[attribute.end() : attribute.end() + 1] == b"=" or attribute.end() == len(page):
+        if (
+            not attribute
+            or page[attribute.end() : attribute.end() + 1] == b"="
+            or attribute.end() == len(page)
+        ):
             return {}, None, False
         name, *values = attribute.groups()
-        attributes.setdefault(name.lower(), next((value for value in values if value is not None), b""))
+        attributes.setdefault(
+            name.lower(), next((value for value in values if value is not None), b"")
+        )
         position = attribute.end()
-    return attributes, end.end(), page[end.end() - 2 : end.end()] == b"/>" and page[position : end.end()] != b">"
+    return (
+        attributes,
+        end.end(),
+        page[end.end() - 2 : end.end()] == b"/>" and page[position : end.end()] != b">",
+    )
 
 
 def hash_bytes(name: bytes) -> int:
@@ -84,7 +100,9 @@ def mix(value: int) -> int:
 
 
 def token_of(tag: Tag) -> int:
-    """Return the hash of a tag with its attributes, and with the words of those that tell the structure."""
+    """Return the hash of a tag with its attributes, and with the words of those that tell the
+    structure.
+    """
     total = hash_bytes(tag.name)
     for name, value in tag.attributes.items():
         total += mix(hash_bytes(name))
@@ -97,13 +115,21 @@ def token_of(tag: Tag) -> int:
 
 
 LINES = set(
-    b"address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
-    b"figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol "
-    b"optgroup option p plaintext pre search section summary table tbody tfoot thead tr ul xmp".split()
+    b"address article aside blockquote body br caption center dd details dialog dir div dl dt "
+    b"fieldset figcaption "
+    b"figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li "
+    b"listing main menu nav ol "
+    b"optgroup option p plaintext pre search section summary table tbody tfoot thead tr ul xmp".split()  # noqa: E501
 )
-APART = set(b"audio button canvas embed iframe img input meter object progress select svg td textarea th video".split())
+APART = set(
+    (
+        b"audio button canvas embed iframe img input meter object progress select svg td textarea "
+        b"th video"
+    ).split()
+)
 HIDDEN = set(
-    b"audio canvas datalist iframe noembed noframes noscript script select style svg template textarea title "
+    b"audio canvas datalist iframe noembed noframes noscript script select style svg template "
+    b"textarea title "
     b"video".split()
 )
 
@@ -118,7 +144,11 @@ def text_of(page: bytes) -> bytes:
             open_ = open_[1:] if tag.is_end else [*open_, tag.name]
         elif not open_:
             text += b"\x01" if tag.name in LINES else b" " if tag.name in APART else b""
-            if tag.name in HIDDEN and not tag.is_end and not (tag.name == b"svg" and tag.self_closing):
+            if (
+                tag.name in HIDDEN
+                and not tag.is_end
+                and not (tag.name == b"svg" and tag.self_closing)
+            ):
                 open_ = [tag.name]
     text += b"" if open_ else shown(page[position:], literal)
     lines = (re.sub(rb"[ \t\n\f\r]+", b" ", line).strip(b" ") for line in text.split(b"\x01"))
@@ -126,9 +156,14 @@ def text_of(page: bytes) -> bytes:
 
 
 def shown(piece: bytes, literal: bool) -> bytes:
-    """Return a piece of text without comments, half tags and zeros; `literal` text without the zeros only."""
+    """Return a piece of text without comments, half tags and zeros; `literal` text without the
+    zeros only.
+    """
     if not literal:
         piece = re.sub(
-            rb"(?P<half></?[A-Za-z].*\Z)|" + COMMENT.pattern + b"|" + OTHER_MARKUP.pattern, b"", piece, flags=re.DOTALL
+            rb"(?P<half></?[A-Za-z].*\Z)|" + COMMENT.pattern + b"|" + OTHER_MARKUP.pattern,
+            b"",
+            piece,
+            flags=re.DOTALL,
         )
     return piece.replace(b"\0", b"")

@@ -19,14 +19,17 @@ class Stored:
 class ReferenceIndex:
     """Documents by id, in the order of arrival.
 
-    strength : returns how similar two texts are, None if they are no duplicates; equal texts are the most similar.
+    strength : returns how similar two texts are, None if they are no duplicates; equal texts are
+    the most similar.
     """
 
     def __init__(self, strength: Strength) -> None:
         self.strength, self.documents = strength, dict[str, Stored]()
 
     def add_if_new(self, id: str, text: str) -> tuple[str, bool, bool, str | None]:
-        """Return the id, whether the document is kept, whether it was there before, and the id that removed it."""
+        """Return the id, whether the document is kept, whether it was there before, and the id that
+        removed it.
+        """
         before = self.documents.get(id)
         if before is not None and before.text == text:
             return id, before.kept_id is None, True, before.kept_id
@@ -39,7 +42,9 @@ class ReferenceIndex:
         self.documents.pop(id, None)
 
     def query(self, text: str) -> list[str]:
-        """Return the kept documents that would remove a text: equal ones, then the most similar, then the earliest."""
+        """Return the kept documents that would remove a text: equal ones, then the most similar,
+        then the earliest.
+        """
         found = [
             (stored.text != text, -strength, number, id)
             for number, (id, stored) in enumerate(self.documents.items())

@@ -23,7 +23,9 @@ def table(*rows: tuple[str, str]) -> pa.Table:
 
 
 WORDS = [
-    f"{a}{b}" for a in ("red", "blue", "stone", "cloud", "river", "glass") for b in ("bird", "fish", "tree", "song")
+    f"{a}{b}"
+    for a in ("red", "blue", "stone", "cloud", "river", "glass")
+    for b in ("bird", "fish", "tree", "song")
 ]
 
 
@@ -50,14 +52,20 @@ def make_texts(seed: int, count: int, length: int = 40) -> list[str]:
 
 def make_pages(seed: int, count: int) -> list[str]:
     draw = random.Random(seed)
-    templates = [[draw.choice(("div", "p", "section", "ul", "table")) for _ in range(12)] for _ in range(6)]
+    templates = [
+        [draw.choice(("div", "p", "section", "ul", "table")) for _ in range(12)] for _ in range(6)
+    ]
     texts = make_texts(seed, count)
     pages = []
     for text in texts:
         tags = list(draw.choice(templates))
         if draw.random() < 0.3:
             tags[draw.randrange(len(tags))] = "span"
-        pages.append("<html><body>" + "".join(f"<{tag} class=c{tag}>" for tag in tags) + f"<p>{text}</p></body></html>")
+        pages.append(
+            "<html><body>"
+            + "".join(f"<{tag} class=c{tag}>" for tag in tags)
+            + f"<p>{text}</p></body></html>"
+        )
     return pages
 
 
@@ -73,7 +81,10 @@ METHODS = {
     "above chance": (MinHash(threshold=0.2, ngram=1, above_chance=True), {}),
     "rare words": (MinHash(threshold=0.5, ngram=1, boost_rare=True), {}),
     "simhash": (SimHash(max_distance=8, threshold=0.3), {}),
-    "simhash in crowded buckets": (SimHash(bits=32, max_distance=8, threshold=0.1), {"max_bucket_size": 2}),
+    "simhash in crowded buckets": (
+        SimHash(bits=32, max_distance=8, threshold=0.1),
+        {"max_bucket_size": 2},
+    ),
     "fingerprints alone": (SimHash(confirm="hamming", max_distance=6), {}),
     "fingerprints of 128 bits": (SimHash(confirm="hamming", bits=128, max_distance=10), {}),
     "tfidf": (SimHash(weights="tfidf", max_distance=8, threshold=0.3), {}),

@@ -1,7 +1,8 @@
-"""A process that performs an operation of an index in forks of itself, each killed a little later than the one before.
+"""A process that performs an operation of an index in forks of itself, each killed a little later
+than the one before.
 
-A fork stops at a statement of SQL, or when a file is written, synced, renamed or removed. It leaves the index as it was
-before the operation, or as it is after it.
+A fork stops at a statement of SQL, or when a file is written, synced, renamed or removed. It leaves
+the index as it was before the operation, or as it is after it.
 """
 
 from __future__ import annotations
@@ -68,10 +69,14 @@ OPERATIONS: dict[str, Callable[[Path], Any]] = {
     "remove_import": _with_index(lambda index: index.remove_import("r60")),
     "expire": _with_index(lambda index: index.expire(max_documents=100)),
     "compact": _with_index(lambda index: index.compact()),
-    "commit_import": _with_index(lambda index: [index.commit_import(staged.name) for staged in index.imports()]),
+    "commit_import": _with_index(
+        lambda index: [index.commit_import(staged.name) for staged in index.imports()]
+    ),
     "merge": _merge,
     "backup": _with_index(lambda index: index.backup(Path(index.address).with_name("made"))),
-    "rebuild": _with_index(lambda index: index.rebuild(Path(index.address).with_name("made"), method=METHOD).close()),
+    "rebuild": _with_index(
+        lambda index: index.rebuild(Path(index.address).with_name("made"), method=METHOD).close()
+    ),
 }
 
 
@@ -121,7 +126,9 @@ def kill_after(moments: int) -> None:
 
 
 def kill_everywhere(source: Path, operation: str, step: int) -> int:
-    """Kill an operation at each `step`-th moment, from the first to the end; return how often it was killed."""
+    """Kill an operation at each `step`-th moment, from the first to the end; return how often it
+    was killed.
+    """
     folder = source.with_name("work")
     before, after, moments = None, None, 0
     work, killed = OPERATIONS[operation], True
@@ -142,7 +149,10 @@ def kill_everywhere(source: Path, operation: str, step: int) -> int:
         killed = os.waitpid(child, 0)[1] == signal.SIGKILL
         found = states_of(folder)
         for one, *allowed in zip(found, before, after, strict=True):
-            assert one in allowed, f"{operation}, killed at moment {1 + (moments - 1) * step}: neither before nor after"
+            assert one in allowed, (
+                f"{operation}, killed at moment {1 + (moments - 1) * step}: neither before "
+                "nor after"
+            )
         assert killed or found == after
         shutil.rmtree(folder / "made", ignore_errors=True)
         work(folder)  # again, over what was left

@@ -24,11 +24,11 @@ def texts(number: int, seed: int = 1) -> list[str]:
 
 
 class Load:
-    """Connections that send one document after the other, at a rate in total; times count from when each was due,
-    on connections that are open.
+    """Connections that send one document after the other, at a rate in total; times count from when
+    each was due, on connections that are open.
 
-    answers : by id, which is the position of the text. times : in seconds. seconds : from the first that was due to the
-    last answer.
+    answers : by id, which is the position of the text. times : in seconds. seconds : from the first
+    that was due to the last answer.
     """
 
     def __init__(self, url: str, sent: Sequence[str], rate: float, connections: int) -> None:
@@ -37,11 +37,15 @@ class Load:
         self.times: list[float] = []
         self.seconds = 0.0
         self.answers: dict[str, dict[str, Any]] = {}
-        self._bodies = [json.dumps({"documents": [{"id": str(i), "text": text}]}) for i, text in enumerate(sent)]
+        self._bodies = [
+            json.dumps({"documents": [{"id": str(i), "text": text}]}) for i, text in enumerate(sent)
+        ]
 
     async def run(self) -> None:
         waiting: asyncio.Queue[tuple[float, str] | None] = asyncio.Queue()
-        opened = [await asyncio.open_connection(self.host, self.port) for _ in range(self.connections)]
+        opened = [
+            await asyncio.open_connection(self.host, self.port) for _ in range(self.connections)
+        ]
         workers = [asyncio.create_task(self._work(waiting, *streams)) for streams in opened]
         begun = time.perf_counter()
         for i, body in enumerate(self._bodies):
@@ -63,7 +67,10 @@ class Load:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> list[bytes]:
-        head = f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length:"
+        head = (
+            f"POST /v1/documents HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: "
+            "application/json\r\nContent-Length:"
+        )
         contents = []
         while (item := await waiting.get()) is not None:
             due, body = item

@@ -14,7 +14,9 @@ def estimate(left: Sequence[int], right: Sequence[int]) -> float:
     return sum(one == other for one, other in zip(left, right, strict=True)) / len(left)
 
 
-def shares_band(left: Sequence[int], right: Sequence[int], num_bands: int, rows_per_band: int) -> bool:
+def shares_band(
+    left: Sequence[int], right: Sequence[int], num_bands: int, rows_per_band: int
+) -> bool:
     """Return whether two signatures agree in all places of one band."""
     places = [range(band * rows_per_band, (band + 1) * rows_per_band) for band in range(num_bands)]
     return any(all(left[i] == right[i] for i in band) for band in places)
@@ -27,7 +29,9 @@ def query(
     rows_per_band: int,
     min_similarity: float = 0.0,
 ) -> list[tuple[object, float]]:
-    """Return (id, similarity) of all that share a band, the most alike first, then in the order of the dictionary."""
+    """Return (id, similarity) of all that share a band, the most alike first, then in the order of
+    the dictionary.
+    """
     if set(asked) == {EMPTY}:
         return []
     near = [

@@ -8,7 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-WORDS = ["river", "stone", "cloud", "maple", "amber", "coral", "ember", "flint", "grove", "heath", "ivory", "jade"]
+WORDS = [
+    "river",
+    "stone",
+    "cloud",
+    "maple",
+    "amber",
+    "coral",
+    "ember",
+    "flint",
+    "grove",
+    "heath",
+    "ivory",
+    "jade",
+]
 
 
 def texts(count: int, seed: int = 0) -> list[str]:

@@ -28,6 +28,11 @@ def value(scheme: str, x: int, a: int, b: int) -> int:
     return (a * x + b) % 2**64 % (2**61 - 1) % 2**32
 
 
-def sign(scheme: str, hashes: Iterable[int], multipliers: Sequence[int], addends: Sequence[int]) -> list[int]:
+def sign(
+    scheme: str, hashes: Iterable[int], multipliers: Sequence[int], addends: Sequence[int]
+) -> list[int]:
     """Return the least value of each permutation."""
-    return [min(value(scheme, x, a, b) for x in hashes) for a, b in zip(multipliers, addends, strict=True)]
+    return [
+        min(value(scheme, x, a, b) for x in hashes)
+        for a, b in zip(multipliers, addends, strict=True)
+    ]

@@ -1,4 +1,5 @@
-"""The sieve by Hamming distance, as DESIGN.md, section 2, states it: every fingerprint is held against every other.
+"""The sieve by Hamming distance, as DESIGN.md, section 2, states it: every fingerprint is held
+against every other.
 
 Documents stand in priority order here: their numbers are their positions.
 """
@@ -22,10 +23,11 @@ class Document(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The settings. threshold : of the Jaccard similarity, or None where the distance alone decides.
+    """The settings. threshold : of the Jaccard similarity, or None where the distance alone
+    decides.
 
-    max_bucket_size : documents that one fingerprint lists. num_against : so many, the first, are kept whatever they
-    resemble.
+    max_bucket_size : documents that one fingerprint lists. num_against : so many, the first, are
+    kept whatever they resemble.
     """
 
     max_distance: int
@@ -35,7 +37,9 @@ class Rules(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A pair of duplicates; `left` comes first. similarity : None where the distance alone decides."""
+    """A pair of duplicates; `left` comes first. similarity : None where the distance alone
+    decides.
+    """
 
     left: int
     right: int
@@ -47,8 +51,8 @@ class Pair(NamedTuple):
 class Decisions(NamedTuple):
     """removals : by removed document, the pair that removed it. pairs : all that were confirmed.
 
-    collisions : pairs of near fingerprints below the threshold. full : kept documents that met a list that leaves some
-    out.
+    collisions : pairs of near fingerprints below the threshold. full : kept documents that met a
+    list that leaves some out.
     """
 
     removals: dict[int, Pair]
@@ -58,7 +62,9 @@ class Decisions(NamedTuple):
 
 
 class Lists:
-    """The documents of each fingerprint: the earliest `max_bucket_size` are listed, whether they are kept or not."""
+    """The documents of each fingerprint: the earliest `max_bucket_size` are listed, whether they
+    are kept or not.
+    """
 
     def __init__(self, max_bucket_size: int) -> None:
         self.max_bucket_size = max_bucket_size
@@ -69,16 +75,24 @@ class Lists:
         self.members.setdefault(fingerprint, []).append(number)
 
     def near(self, fingerprint: int, max_distance: int) -> tuple[list[int], bool]:
-        """Return the documents listed within a distance, rising, and whether a list of them leaves some out."""
-        lists = [members for value, members in self.members.items() if distance(value, fingerprint) <= max_distance]
+        """Return the documents listed within a distance, rising, and whether a list of them leaves
+        some out.
+        """
+        lists = [
+            members
+            for value, members in self.members.items()
+            if distance(value, fingerprint) <= max_distance
+        ]
         listed = sorted(number for members in lists for number in members[: self.max_bucket_size])
         return listed, any(len(members) > self.max_bucket_size for members in lists)
 
 
 def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
-    """Let the documents pass in order; a kept one removes what is within `max_distance` of it, and alike enough."""
-    # Where the distance alone decides, documents of one fingerprint are equally far from all: the earliest stands for
-    # them.
+    """Let the documents pass in order; a kept one removes what is within `max_distance` of it, and
+    alike enough.
+    """
+    # Where the distance alone decides, documents of one fingerprint are equally far from all: the
+    # earliest stands for them.
     lists = Lists(rules.max_bucket_size if rules.threshold is not None else 1)
     first_of_text: dict[tuple[str, ...], int] = {}
     removals: dict[int, Pair] = {}
@@ -120,7 +134,9 @@ def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
 
 
 def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
-    """Return, for each new document that is not the first of its chain of resemblances, its pair with the first."""
+    """Return, for each new document that is not the first of its chain of resemblances, its pair
+    with the first.
+    """
     links = [(pair.left, pair.right) for pair in find_pairs(documents, rules)]
     first_copy: dict[tuple[str, ...], int] = {}
     for number, document in enumerate(documents):
@@ -134,16 +150,28 @@ def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
     }
 
 
-def confirm(number: int, candidates: Sequence[int], documents: Sequence[Document], rules: Rules) -> list[Pair]:
+def confirm(
+    number: int, candidates: Sequence[int], documents: Sequence[Document], rules: Rules
+) -> list[Pair]:
     """Return the candidates that are alike enough."""
     pairs = [_pair(other, number, documents, rules) for other in candidates]
-    return [pair for pair in pairs if pair.similarity is None or pair.similarity >= (rules.threshold or 0)]
+    return [
+        pair
+        for pair in pairs
+        if pair.similarity is None or pair.similarity >= (rules.threshold or 0)
+    ]
 
 
 def _pair(left: int, right: int, documents: Sequence[Document], rules: Rules) -> Pair:
     one, other = documents[left], documents[right]
     similarity = None if rules.threshold is None else jaccard(other.features, one.features)
-    return Pair(left, right, distance(one.fingerprint, other.fingerprint), similarity, one.tokens == other.tokens)
+    return Pair(
+        left,
+        right,
+        distance(one.fingerprint, other.fingerprint),
+        similarity,
+        one.tokens == other.tokens,
+    )
 
 
 def _unlikeness(pair: Pair, rules: Rules) -> tuple[float, int]:

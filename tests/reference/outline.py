@@ -1,4 +1,6 @@
-"""The folding of an outline, by recursion over the tree; what two outlines share, by the table of lengths."""
+"""The folding of an outline, by recursion over the tree; what two outlines share, by the table of
+lengths.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class Node:
 
     def shape(self) -> tuple:
         """Return the label and the shapes inside, repeated ones once."""
-        return self.label, tuple(shape for shape, _ in groupby(node.shape() for node in self.inside))
+        return self.label, tuple(
+            shape for shape, _ in groupby(node.shape() for node in self.inside)
+        )
 
 
 def fold(labels: Sequence[str], depths: Sequence[int]) -> list[tuple[str, int, int]]:

@@ -8,7 +8,9 @@ _VOID = {"meta", "input", "br", "link", "img"}
 
 
 class Page(HTMLParser):
-    """A page read back: its elements with their attributes, and the text of each kind of element."""
+    """A page read back: its elements with their attributes, and the text of each kind of
+    element.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""All pairs of a corpus with their exact Jaccard similarity, by an inverted index: for corpora of thousands."""
+"""All pairs of a corpus with their exact Jaccard similarity, by an inverted index: for corpora of
+thousands.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def exact_pairs(sets: Sequence[np.ndarray], threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def exact_pairs(
+    sets: Sequence[np.ndarray], threshold: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left, right (left < right) and similarity of every pair at or above the threshold.
 
     sets : for each document its distinct values.

@@ -19,8 +19,9 @@ MEASURES = ("distance", "similarity", "exact")  # of these each method has its o
 class Answer(NamedTuple):
     """A decision for every new document, by running number, documents of the earlier corpus first.
 
-    removals : removed document -> (kept one, similarity, exact). pairs : (left, right, similarity, exact), rising. With
-    SimHash the distance stands before the similarity, or for it where it alone decides.
+    removals : removed document -> (kept one, similarity, exact). pairs : (left, right, similarity,
+    exact), rising. With SimHash the distance stands before the similarity, or for it where it alone
+    decides.
     """
 
     kept: list[int]
@@ -50,7 +51,9 @@ def run(
     """Deduplicate texts held in a table."""
     num_against = len(against or ())
     earlier = None if against is None else table_of(against)
-    return neardup.dedup(table_of(texts, num_against, ranks), method=method, against=earlier, **options)
+    return neardup.dedup(
+        table_of(texts, num_against, ranks), method=method, against=earlier, **options
+    )
 
 
 def answer_of(result: neardup.Deduplication) -> Answer:
@@ -68,7 +71,12 @@ def pairs_of(pairs: pa.Table) -> list[tuple]:
     """Return a table of pairs as tuples, rising."""
     rows = pairs.to_pylist()
     return sorted(
-        (int(row["left_id"]), int(row["right_id"]), *(row[name] for name in MEASURES if name in row)) for row in rows
+        (
+            int(row["left_id"]),
+            int(row["right_id"]),
+            *(row[name] for name in MEASURES if name in row),
+        )
+        for row in rows
     )
 
 
@@ -100,12 +108,19 @@ def expected_connected(
     return _answer(order, len(against), _oracle(method).connected(documents, rules), [])
 
 
-def expected_pairs(texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000) -> list[tuple]:
+def expected_pairs(
+    texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000
+) -> list[tuple]:
     """Return all pairs of the oracle."""
     order, documents, rules = _in_order(texts, method, (), None, "first", max_bucket_size)
-    if getattr(method, "similarity", None) == "containment":  # of the smaller document in the larger one
+    if (
+        getattr(method, "similarity", None) == "containment"
+    ):  # of the smaller document in the larger one
         by_size = sorted(range(len(order)), key=lambda place: -len(documents[place].shingles))
-        order, documents = [order[place] for place in by_size], [documents[place] for place in by_size]
+        order, documents = (
+            [order[place] for place in by_size],
+            [documents[place] for place in by_size],
+        )
     return _answer(order, 0, {}, _oracle(method).find_pairs(documents, rules)).pairs
 
 
@@ -115,8 +130,12 @@ def expected_bound(texts: Texts, method: MethodSettings, max_bucket_size: int) -
     return sieve.sieve(documents, rules).left_out
 
 
-def expected_collisions(texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000) -> tuple[int, int]:
-    """Return how many pairs of near fingerprints the sieve finds unlike, and how many documents meet a full list."""
+def expected_collisions(
+    texts: Texts, method: MethodSettings, max_bucket_size: int = 100_000
+) -> tuple[int, int]:
+    """Return how many pairs of near fingerprints the sieve finds unlike, and how many documents
+    meet a full list.
+    """
     _, documents, rules = _in_order(texts, method, (), None, "first", max_bucket_size)
     decisions = near.sieve(documents, rules)
     return decisions.collisions, decisions.full
@@ -146,10 +165,16 @@ def _in_order(
     return order, documents_of(ordered, method), rules
 
 
-def _answer(order: list[int], num_against: int, removals: dict[int, Any], pairs: Sequence[Any]) -> Answer:
-    by_number = {order[right]: (order[pair.left], *_measured(pair)) for right, pair in removals.items()}
+def _answer(
+    order: list[int], num_against: int, removals: dict[int, Any], pairs: Sequence[Any]
+) -> Answer:
+    by_number = {
+        order[right]: (order[pair.left], *_measured(pair)) for right, pair in removals.items()
+    }
     kept = [number for number in range(num_against, len(order)) if number not in by_number]
-    numbered = [(*sorted((order[pair.left], order[pair.right])), *_measured(pair)) for pair in pairs]
+    numbered = [
+        (*sorted((order[pair.left], order[pair.right])), *_measured(pair)) for pair in pairs
+    ]
     return Answer(kept, by_number, sorted(numbered))
 
 

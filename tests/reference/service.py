@@ -53,7 +53,9 @@ class RunningService:
         assert self.process.stderr is not None
         with self.process.stderr as lines:
             for line in lines:
-                event = json.loads(line) if line.startswith("{") else {"event": "text", "line": line}
+                event = (
+                    json.loads(line) if line.startswith("{") else {"event": "text", "line": line}
+                )
                 self.log.append(event)
                 self._events.put(event)
         self._events.put(None)
@@ -69,16 +71,26 @@ class RunningService:
                 return found
 
     def request(
-        self, method: str, path: str, message: Any = None, *, body: bytes | None = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        message: Any = None,
+        *,
+        body: bytes | None = None,
+        **headers: str,
     ) -> Response:
-        """Send one request on a connection of its own. headers : with `_` for `-`; an empty one is left out."""
+        """Send one request on a connection of its own. headers : with `_` for `-`; an empty one is
+        left out.
+        """
         if message is not None:
             body = json.dumps(message).encode()
         sent = {"Content-Type": "application/json"} if body is not None else {}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
-            connection.request(method, path, body, {name: value for name, value in sent.items() if value})
+            connection.request(
+                method, path, body, {name: value for name, value in sent.items() if value}
+            )
             response = connection.getresponse()
             names = {name.lower(): value for name, value in response.getheaders()}
             return Response(response.status, names, response.read())

@@ -1,4 +1,6 @@
-"""Shingles in the plainest Python: tuples of tokens, and the hashes of their features by integer arithmetic."""
+"""Shingles in the plainest Python: tuples of tokens, and the hashes of their features by integer
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def tokens_of(
 
 
 def ngrams(tokens: Sequence, ngram: int) -> list[tuple]:
-    """Return the runs of `ngram` tokens in their order; of fewer tokens, all as one; of none, none."""
+    """Return the runs of `ngram` tokens in their order; of fewer tokens, all as one; of none,
+    none.
+    """
     if not tokens:
         return []
     if len(tokens) <= ngram:
@@ -73,7 +77,10 @@ def hash_content(token_hashes: Sequence[int]) -> tuple[int, int]:
 
 def token_hashes(tokens: Sequence[str], kind: object = "words") -> list[int]:
     """Return the hash of each token."""
-    return [hash_character(token) if kind in ("chars", "letters") else hash_token(token) for token in tokens]
+    return [
+        hash_character(token) if kind in ("chars", "letters") else hash_token(token)
+        for token in tokens
+    ]
 
 
 def shingle_hashes(tokens: Sequence[str], ngram: int, kind: object = "words") -> list[int]:

@@ -1,7 +1,8 @@
 """The sieve as DESIGN.md, section 2, states it: the oracle that every engine must equal.
 
-Documents stand in priority order here: their numbers are their positions. Whom a document is compared with is
-an `Index`: documents are listed under keys, and a candidate is a kept one listed under enough of a document's own.
+Documents stand in priority order here: their numbers are their positions. Whom a document is
+compared with is an `Index`: documents are listed under keys, and a candidate is a kept one listed
+under enough of a document's own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ class Document(NamedTuple):
     """One document: what it says, its set, and how it is looked up.
 
     tokens : equal for exact copies. shingles : its set; none when it has no features.
-    asks : keys it looks under; listed : keys it is listed under once kept; needed : hits that make a candidate.
+    asks : keys it looks under; listed : keys it is listed under once kept; needed : hits that make
+    a candidate.
     """
 
     tokens: tuple[str, ...]
@@ -48,8 +50,9 @@ class Pair(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """removals : by removed document, the pair that removed it. pairs : all that were confirmed. left_out : documents
-    that are kept and have earlier ones in a bucket that does not list them."""
+    """removals : by removed document, the pair that removed it. pairs : all that were confirmed.
+    left_out : documents that are kept and have earlier ones in a bucket that does not list them.
+    """
 
     removals: dict[int, Pair]
     pairs: list[Pair]
@@ -57,7 +60,9 @@ class Decisions(NamedTuple):
 
 
 class Index:
-    """The documents under each key: the earliest `max_bucket_size` are listed, whether they are kept or not."""
+    """The documents under each key: the earliest `max_bucket_size` are listed, whether they are
+    kept or not.
+    """
 
     def __init__(self, max_bucket_size: int) -> None:
         self.max_bucket_size = max_bucket_size
@@ -82,7 +87,9 @@ class Index:
 
 
 def sieve(documents: Sequence[Document], rules: Rules) -> Decisions:
-    """Let the documents pass in order; a kept one removes what is measured at least `threshold` similar to it."""
+    """Let the documents pass in order; a kept one removes what is measured at least `threshold`
+    similar to it.
+    """
     index = Index(rules.max_bucket_size)
     first_of_text: dict[tuple[str, ...], int] = {}
     removals: dict[int, Pair] = {}
@@ -121,7 +128,8 @@ def find_pairs(documents: Sequence[Document], rules: Rules) -> list[Pair]:
 
 
 def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
-    """Return, for each new document that is not the first of its chain of resemblances, its pair with the first.
+    """Return, for each new document that is not the first of its chain of resemblances, its pair
+    with the first.
 
     Documents of the earlier corpus are links of chains like all others; copies are of one cluster.
     """
@@ -140,13 +148,17 @@ def connected(documents: Sequence[Document], rules: Rules) -> dict[int, Pair]:
     return removals
 
 
-def confirm(number: int, candidates: Sequence[int], documents: Sequence[Document], rules: Rules) -> list[Pair]:
+def confirm(
+    number: int, candidates: Sequence[int], documents: Sequence[Document], rules: Rules
+) -> list[Pair]:
     """Return the candidates that are similar enough."""
     pairs = []
     for other in candidates:
         similarity = measure(documents[number], documents[other], rules)
         if similarity >= rules.threshold:
-            pairs.append(Pair(other, number, similarity, documents[other].tokens == documents[number].tokens))
+            pairs.append(
+                Pair(other, number, similarity, documents[other].tokens == documents[number].tokens)
+            )
     return pairs
 
 

@@ -1,4 +1,6 @@
-"""SimHash in the plainest Python: a sum for every bit, weights and levels by sorting, counts by dictionaries."""
+"""SimHash in the plainest Python: a sum for every bit, weights and levels by sorting, counts by
+dictionaries.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def reduce(totals: Sequence[float], tie: int = 1) -> int:
 
 
 def extend(value: int, bits: int) -> int:
-    """Return a native feature hash of any length: word 0 is the hash, the others are mixes of it."""
+    """Return a native feature hash of any length: word 0 is the hash, the others are mixes of
+    it.
+    """
     words = [value] + [shingles.mix((value + word * _STEP) & _ALL) for word in range(1, 4)]
     return sum(word << 64 * place for place, word in enumerate(words)) % 2**bits
 
@@ -42,7 +46,12 @@ def idf(documents: int, num_documents: int) -> float:
     return round(max(math.log(num_documents / (documents + 1)), 0.01) * 2**32) / 2**32
 
 
-def weigh(hashes: Sequence[int], weights: str, frequencies: Mapping[int, int] | None = None, total: int = 0) -> dict:
+def weigh(
+    hashes: Sequence[int],
+    weights: str,
+    frequencies: Mapping[int, int] | None = None,
+    total: int = 0,
+) -> dict:
     """Return the weight of each distinct feature."""
     counts = Counter(hashes)
     if weights == "one":
@@ -60,7 +69,9 @@ def keep_top(weights: Mapping[int, float], top: int) -> dict[int, float]:
 
 
 def levels(weights: Mapping[int, float]) -> dict[int, int]:
-    """Return levels 1 to 5 for weights: one more than the fifths of the features that weigh less."""
+    """Return levels 1 to 5 for weights: one more than the fifths of the features that weigh
+    less.
+    """
     return {
         one: 1 + 5 * sum(other < weight for other in weights.values()) // len(weights)
         for one, weight in weights.items()
@@ -78,12 +89,20 @@ def fnv(data: bytes, multiply_first: bool) -> int:
     """Return the 64-bit FNV-1 hash of some bytes, or FNV-1a."""
     state = 0xCBF29CE484222325
     for byte in data:
-        state = ((state * 0x100000001B3) & _ALL) ^ byte if multiply_first else ((state ^ byte) * 0x100000001B3) & _ALL
+        state = (
+            ((state * 0x100000001B3) & _ALL) ^ byte
+            if multiply_first
+            else ((state ^ byte) * 0x100000001B3) & _ALL
+        )
     return state
 
 
-def count_documents(documents: Iterable[Iterable[int]], max_features: int) -> tuple[dict[int, int], int]:
-    """Return document counts by lossy counting in bounded space, and by how much they may be too low."""
+def count_documents(
+    documents: Iterable[Iterable[int]], max_features: int
+) -> tuple[dict[int, int], int]:
+    """Return document counts by lossy counting in bounded space, and by how much they may be too
+    low.
+    """
     counts: dict[int, tuple[int, int]] = {}
     missed = 0
     for features in documents:
@@ -93,5 +112,9 @@ def count_documents(documents: Iterable[Iterable[int]], max_features: int) -> tu
         if len(counts) > max_features:
             while len(counts) > max_features - max_features // 4:
                 missed += 1
-                counts = {one: (count, delta) for one, (count, delta) in counts.items() if count + delta > missed}
+                counts = {
+                    one: (count, delta)
+                    for one, (count, delta) in counts.items()
+                    if count + delta > missed
+                }
     return {one: count for one, (count, _) in counts.items()}, missed

@@ -11,7 +11,10 @@ from typing import Any
 import neardup
 
 SOURCE = Path(neardup.__file__).parent
-MODULES = {file.relative_to(SOURCE).as_posix().removesuffix(".py"): file for file in sorted(SOURCE.rglob("*.py"))}
+MODULES = {
+    file.relative_to(SOURCE).as_posix().removesuffix(".py"): file
+    for file in sorted(SOURCE.rglob("*.py"))
+}
 """The files of all modules, by their paths without the suffix."""
 
 

@@ -21,8 +21,12 @@ class Character(NamedTuple):
     end: int
 
 
-def token_spans(text: str, tokens: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> list[Span]:
-    """Return the tokens of a text with their ranges; tokens : words, chars, whitespace or letters."""
+def token_spans(
+    text: str, tokens: str, nfkc: bool, case_fold: bool, fold_chinese: bool
+) -> list[Span]:
+    """Return the tokens of a text with their ranges; tokens : words, chars, whitespace or
+    letters.
+    """
     characters = [
         item
         for item in normalised(text, nfkc, case_fold, fold_chinese)
@@ -32,7 +36,9 @@ def token_spans(text: str, tokens: str, nfkc: bool, case_fold: bool, fold_chines
 
 
 def normalised(text: str, nfkc: bool, case_fold: bool, fold_chinese: bool) -> Iterator[Character]:
-    """Yield the characters of the normalised text; those of one inseparable piece share its range."""
+    """Yield the characters of the normalised text; those of one inseparable piece share its
+    range.
+    """
 
     def normalise(piece: str) -> str:
         return reference.normalise(piece, nfkc, case_fold, fold_chinese)
@@ -110,8 +116,16 @@ def joined(run: list[Character]) -> Iterator[Span]:
 
 def letters(characters: Iterable[Character]) -> Iterator[Span]:
     for item in characters:
-        if reference.class_of(item.character) in (reference.WORD, reference.SINGLE) and item.character != "_":
+        if (
+            reference.class_of(item.character) in (reference.WORD, reference.SINGLE)
+            and item.character != "_"
+        ):
             yield item.start, item.end, item.character
 
 
-SPLITTERS = {"words": words, "chars": single_characters, "whitespace": whitespace_words, "letters": letters}
+SPLITTERS = {
+    "words": words,
+    "chars": single_characters,
+    "whitespace": whitespace_words,
+    "letters": letters,
+}

@@ -15,7 +15,9 @@ def binomial_probability(hits: int, trials: int, chance: float) -> float:
 
 
 def binomial_interval(trials: int, chance: float, false_alarm: float) -> tuple[int, int]:
-    """Return the least and the most hits; outside, on either side, lies at most half of `false_alarm`."""
+    """Return the least and the most hits; outside, on either side, lies at most half of
+    `false_alarm`.
+    """
     low, below = 0, binomial_probability(0, trials, chance)
     while below <= false_alarm / 2:
         low += 1
@@ -33,7 +35,9 @@ def most_misses(trials: int, chance: float, false_alarm: float) -> int:
 
 
 def chi_square_interval(freedom: int, false_alarm: float) -> tuple[float, float]:
-    """Return the bounds of a chi-square variable (Wilson and Hilferty 1931), half of `false_alarm` on each side."""
+    """Return the bounds of a chi-square variable (Wilson and Hilferty 1931), half of `false_alarm`
+    on each side.
+    """
     z = NormalDist().inv_cdf(1 - false_alarm / 2)
     scale = 2 / (9 * freedom)
     return tuple(freedom * (1 - scale + sign * z * math.sqrt(scale)) ** 3 for sign in (-1, 1))

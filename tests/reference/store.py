@@ -22,7 +22,9 @@ NONE_STAGED, PROMOTED = pa.table({"id": pa.array([], pa.string())}), {"promote_o
 
 
 def made_for(
-    layout: Layout, meta: Mapping[str, Any] | None = None, attachments: Mapping[str, bytes] | None = None
+    layout: Layout,
+    meta: Mapping[str, Any] | None = None,
+    attachments: Mapping[str, bytes] | None = None,
 ) -> StoreSettings:
     """Return the settings of a store of random documents."""
     return StoreSettings(meta or {}, layout, SCHEMA, attachments or {})
@@ -41,12 +43,18 @@ class ReferenceStore(Writer):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         entry, row, truncated = [], [], []
-        for number, (table, key) in enumerate(zip(lookups.table.tolist(), lookups.key.tolist(), strict=True)):
+        for number, (table, key) in enumerate(
+            zip(lookups.table.tolist(), lookups.key.tolist(), strict=True)
+        ):
             bits = self.layout.prefix_bits[table]
             listed: dict[int, list[int]] = {}
             for other_table, other, at in self.entries:
                 near = other_table == table and (other ^ key) >> (64 - bits) == 0
-                if near and (other ^ key).bit_count() <= self.layout.max_distance and at in self.rows:
+                if (
+                    near
+                    and (other ^ key).bit_count() <= self.layout.max_distance
+                    and at in self.rows
+                ):
                     listed.setdefault(other, []).append(at)
             truncated.append(any(len(rows) > limit for rows in listed.values()))
             found = sorted(at for rows in listed.values() for at in sorted(rows)[:limit])
@@ -54,7 +62,10 @@ class ReferenceStore(Writer):
             row += found
         kept = [self.rows[at]["state"] == schemas.KEPT for at in row]
         return Found(
-            np.array(entry, np.int64), np.array(row, np.int64), np.array(kept, bool), np.array(truncated, bool)
+            np.array(entry, np.int64),
+            np.array(row, np.int64),
+            np.array(kept, bool),
+            np.array(truncated, bool),
         )
 
     def rows_of_ids(self, ids: pa.Array) -> np.ndarray:
@@ -74,7 +85,9 @@ class ReferenceStore(Writer):
 
     def without(self, rows: np.ndarray) -> ReferenceStore:
         store = copy(self)
-        store.rows = {row: document for row, document in self.rows.items() if row not in rows.tolist()}
+        store.rows = {
+            row: document for row, document in self.rows.items() if row not in rows.tolist()
+        }
         return store
 
     def take(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
@@ -88,7 +101,10 @@ class ReferenceStore(Writer):
         return Counts(kept, len(self.rows) - kept)
 
     def imports(self) -> list[Import]:
-        imports = [Import(name, opened, sum(map(len, tables))) for name, (opened, tables) in self.open_imports.items()]
+        imports = [
+            Import(name, opened, sum(map(len, tables)))
+            for name, (opened, tables) in self.open_imports.items()
+        ]
         return sorted(imports, key=lambda staged: staged.opened)
 
     def staged(self, import_name: str) -> Iterator[pa.Table]:
@@ -100,7 +116,9 @@ class ReferenceStore(Writer):
             for document in changes.documents.to_pylist():
                 self.rows[document["row"]] = document
             if changes.entries is not None:
-                for at, table, key in zip(*(array.tolist() for array in changes.entries), strict=True):
+                for at, table, key in zip(
+                    *(array.tolist() for array in changes.entries), strict=True
+                ):
                     self.entries.append((table, key, self.written + at))
             self.written += len(changes.documents)
         for row in changes.seen.tolist():
@@ -111,7 +129,9 @@ class ReferenceStore(Writer):
         self.open_imports.pop(changes.ended_import, None)
 
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
-        self.open_imports.setdefault(import_name, (opened, []))[1].extend([] if documents is None else [documents])
+        self.open_imports.setdefault(import_name, (opened, []))[1].extend(
+            [] if documents is None else [documents]
+        )
 
 
 def table_of(documents: list[dict[str, Any]]) -> pa.Table:
@@ -154,9 +174,16 @@ def random_changes(store: ReferenceStore, rng: random.Random, num_documents: int
     first = store.num_rows
     documents = [document(first + i, rng) for i in range(num_documents)]
     members = [i for i in range(num_documents) if documents[i]["member"]]
-    listed = [(i, table, random_key(rng)) for i in members for table in range(len(store.layout.prefix_bits))]
+    listed = [
+        (i, table, random_key(rng))
+        for i in members
+        for table in range(len(store.layout.prefix_bits))
+    ]
     alive = [*store.rows, *range(first, first + num_documents)]
-    entries = [np.array([entry[field] for entry in listed], kind) for field, kind in enumerate(("i8", "u2", "u8"))]
+    entries = [
+        np.array([entry[field] for entry in listed], kind)
+        for field, kind in enumerate(("i8", "u2", "u8"))
+    ]
     return Changes(
         table_of(documents) if documents else None,
         Entries(*entries) if documents else None,
@@ -188,29 +215,41 @@ def assert_equal(store: Any, expected: ReferenceStore, rng: random.Random) -> No
         wanted_rows = expected.take(some, ["content", "featured", "sketch"]).to_pylist()
         found_rows = [
             {"content": content.tobytes(), "featured": bool(featured), "sketch": sketch.tobytes()}
-            for content, featured, sketch in zip(*store.take_sketched(some, (), ())[0][:3], strict=True)
+            for content, featured, sketch in zip(
+                *store.take_sketched(some, (), ())[0][:3], strict=True
+            )
         ]
         assert found_rows == wanted_rows
     assert store.imports() == expected.imports()
     for name in ("monday", "tuesday"):
-        staged, wanted = (pa.concat_tables([NONE_STAGED, *one.staged(name)], **PROMOTED) for one in (store, expected))
+        staged, wanted = (
+            pa.concat_tables([NONE_STAGED, *one.staged(name)], **PROMOTED)
+            for one in (store, expected)
+        )
         assert staged.equals(wanted)
 
 
 def assert_found(store: Any, expected: ReferenceStore, rng: random.Random) -> None:
-    """Check that look-ups by keys, ids and contents find the rows that they find in the reference."""
+    """Check that look-ups by keys, ids and contents find the rows that they find in the
+    reference.
+    """
     for limit in (1, 3, 10**6):
         lookups = random_lookups(expected.layout, rng, 9)
         found, wanted = (one.find(lookups, limit) for one in (store, expected))
         for name, array, other in zip(Found._fields, found, wanted, strict=True):
             assert array.tolist() == other.tolist(), (name, limit)
-    ids = pa.array([f"document {rng.randrange(expected.num_rows + 2)}" for _ in range(9)] + [""], pa.large_string())
+    ids = pa.array(
+        [f"document {rng.randrange(expected.num_rows + 2)}" for _ in range(9)] + [""],
+        pa.large_string(),
+    )
     assert store.rows_of_ids(ids).tolist() == expected.rows_of_ids(ids).tolist()
     contents = np.array([[i, j] for i in range(4) for j in range(4)], np.uint64)
     assert store.rows_of_contents(contents).tolist() == expected.rows_of_contents(contents).tolist()
 
 
-def random_step(stores: Sequence[Any], expected: ReferenceStore, rng: random.Random, num_documents: int) -> None:
+def random_step(
+    stores: Sequence[Any], expected: ReferenceStore, rng: random.Random, num_documents: int
+) -> None:
     """Apply one random operation to writers and to the reference."""
     choice = rng.random()
     if choice < 0.15:
@@ -221,7 +260,9 @@ def random_step(stores: Sequence[Any], expected: ReferenceStore, rng: random.Ran
         return
     changes = random_changes(expected, rng, num_documents if choice < 0.9 else 0)
     if choice > 0.8:
-        changes = Changes(*(getattr(changes, name) for name in list(changes.__dataclass_fields__)[:5]), "monday")
+        changes = Changes(
+            *(getattr(changes, name) for name in list(changes.__dataclass_fields__)[:5]), "monday"
+        )
     parts = [changes]
     expected.write(changes)
     for size in rng.choice([(), (), (num_documents, 0), (0, num_documents)]):

@@ -1,7 +1,7 @@
 """A process that writes documents to a store until it is killed.
 
-It reads lines of an address, and for each forks a process that writes, so that these start at once. What they write
-follows from the row, so that a reader knows what must be there.
+It reads lines of an address, and for each forks a process that writes, so that these start at once.
+What they write follows from the row, so that a reader knows what must be there.
 """
 
 from __future__ import annotations
@@ -25,18 +25,26 @@ LAYOUT = Layout((64, 64, 64), 0)
 
 
 def change_at(row: int) -> Changes:
-    """Return the change that is written when a store has so many rows: some documents, and one that is forgotten."""
+    """Return the change that is written when a store has so many rows: some documents, and one that
+    is forgotten.
+    """
     size = 1 + row * 7919 % 13
     documents = [document(row + i, random.Random(row + i), member=True) for i in range(size)]
     num_tables = len(LAYOUT.prefix_bits)
     at = np.repeat(np.arange(size), num_tables)
-    entries = Entries(at, np.tile(np.arange(num_tables, dtype=np.uint16), size), (row + at).astype(np.uint64) << 40)
+    entries = Entries(
+        at,
+        np.tile(np.arange(num_tables, dtype=np.uint16), size),
+        (row + at).astype(np.uint64) << 40,
+    )
     forgotten = np.array([row - 1] if row else [], np.int64)
     return Changes(table_of(documents), entries, seen=forgotten, seen_at=1, forgotten=forgotten)
 
 
 def rows_after(num_rows: int) -> set[int]:
-    """Return the rows that were not forgotten when a store has so many. Requires: no change is half there."""
+    """Return the rows that were not forgotten when a store has so many. Requires: no change is half
+    there.
+    """
     rows, row = set[int](), 0
     while row < num_rows:
         change = change_at(row)
@@ -88,7 +96,9 @@ class StoreWriter:
         return int(self.line())
 
     def line(self) -> str:
-        """Return the next line that a process wrote: the number of acknowledged rows, or "ended"."""
+        """Return the next line that a process wrote: the number of acknowledged rows, or
+        "ended".
+        """
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
@@ -100,7 +110,9 @@ class StoreWriter:
 
 
 def _main() -> None:
-    pack_table(table_of([document(0, random.Random(0))]), compact=True)  # so that kernels are there already
+    pack_table(
+        table_of([document(0, random.Random(0))]), compact=True
+    )  # so that kernels are there already
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

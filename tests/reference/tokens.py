@@ -76,13 +76,19 @@ def whitespace_words(text: str) -> list[str]:
 
 
 def characters(text: str) -> list[str]:
-    """Return the characters of a normalised text, each run of whitespace as one space, none at the ends."""
+    """Return the characters of a normalised text, each run of whitespace as one space, none at the
+    ends.
+    """
     return list(" ".join(whitespace_words(text)))
 
 
 def letters(text: str) -> list[str]:
-    """Return the letters and digits of a normalised text, those that are mistaken for each other as one."""
-    return list("".join(words(text)).replace("_", "").translate(str.maketrans("012589i", "olzsbgl")))
+    """Return the letters and digits of a normalised text, those that are mistaken for each other as
+    one.
+    """
+    return list(
+        "".join(words(text)).replace("_", "").translate(str.maketrans("012589i", "olzsbgl"))
+    )
 
 
 def code(text: str) -> list[str]:
@@ -95,7 +101,7 @@ def uncommented(text: str) -> list[str]:
     return _code(text, with_comments=False)
 
 
-_WORD = r"[0-9](?:[0-9A-Za-z_\x80-\U0010ffff]|\.(?=[0-9]))*|[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*"
+_WORD = r"[0-9](?:[0-9A-Za-z_\x80-\U0010ffff]|\.(?=[0-9]))*|[A-Za-z_\x80-\U0010ffff][0-9A-Za-z_\x80-\U0010ffff]*"  # noqa: E501
 _SIGN = r"[=!<>+\-*/%&|^:~]=|&&|\|\||\+\+|--|<<|>>|::|\*\*|//|\.\.|\?\?|[-=]>|[^\0-\x20]"
 _STRING = "|".join(
     rf"{quote}(?:\\.|(?!{quote})[^\\{'' if len(quote) == 3 or quote == '`' else chr(10)}])*{quote}"
@@ -111,7 +117,12 @@ def _code(text: str, with_comments: bool) -> list[str]:
     lines = [re.sub(rf"\A{_BLANK}|{_BLANK}\Z", "", line) for line in text.split("\n")]
     braces, colons, slashes, hashes = (
         sum(re.search(sign, line) is not None for line in lines)
-        for sign in (rf";\Z|(?:{_WORD}|\))(?:{_BLANK})?{{\Z", r":\Z", r"\A/[/*]", r"\A# [A-Z\x80-\U0010ffff]")
+        for sign in (
+            rf";\Z|(?:{_WORD}|\))(?:{_BLANK})?{{\Z",
+            r":\Z",
+            r"\A/[/*]",
+            r"\A# [A-Z\x80-\U0010ffff]",
+        )
     )
     has_braces = slashes > hashes or (slashes == hashes and braces > colons)
     remark = r"//[^\n]*|/\*(?:.*?\*/|.*)" if has_braces else r"#[^\n]*"

@@ -16,11 +16,20 @@ HTML = b"Content-Type: text/html; charset=utf-8\r\n"
 
 
 def record(
-    kind: str, block: bytes, url: str = "http://a.test/", *, content_type: str | None = None, length: int | None = None
+    kind: str,
+    block: bytes,
+    url: str = "http://a.test/",
+    *,
+    content_type: str | None = None,
+    length: int | None = None,
 ) -> bytes:
     """Return a record; `length` is a Content-Length that lies."""
     if content_type is None:
-        content_type = "application/http; msgtype=response" if kind == "response" else "application/warc-fields"
+        content_type = (
+            "application/http; msgtype=response"
+            if kind == "response"
+            else "application/warc-fields"
+        )
     fields = [
         b"WARC/1.0",
         f"WARC-Type: {kind}".encode(),
@@ -39,7 +48,9 @@ def http(body: bytes, *, status: str = "200 OK", header: bytes = HTML) -> bytes:
     return b"HTTP/1.1 " + status.encode() + b"\r\n" + header + b"\r\n" + body
 
 
-def page(body: bytes, url: str = "http://a.test/", *, status: str = "200 OK", header: bytes = HTML) -> bytes:
+def page(
+    body: bytes, url: str = "http://a.test/", *, status: str = "200 OK", header: bytes = HTML
+) -> bytes:
     """Return the record of a response."""
     return record("response", http(body, status=status, header=header), url)
 
@@ -55,13 +66,23 @@ def members(*records: bytes) -> bytes:
 
 
 def zeros(head: bytes, megabytes: int, byte: bytes = b"\0") -> bytes:
-    """Return a gzip member of a head and so many megabytes of one byte, a hundredth as long or less."""
+    """Return a gzip member of a head and so many megabytes of one byte, a hundredth as long or
+    less.
+    """
     squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
     block = byte * (1 << 20)
-    return b"".join([squeezer.compress(head), *(squeezer.compress(block) for _ in range(megabytes)), squeezer.flush()])
+    return b"".join(
+        [
+            squeezer.compress(head),
+            *(squeezer.compress(block) for _ in range(megabytes)),
+            squeezer.flush(),
+        ]
+    )
 
 
-ONE, TWO, THREE = (page(b"<p>%s" % name, f"http://{name.decode()}.test/") for name in (b"one", b"two", b"three"))
+ONE, TWO, THREE = (
+    page(b"<p>%s" % name, f"http://{name.decode()}.test/") for name in (b"one", b"two", b"three")
+)
 LIMIT = "longer than 16777216 bytes, the longest page that is read"
 ALL = ["http://one.test/", "http://two.test/", "http://three.test/"]
 
@@ -73,11 +94,17 @@ def read(path: Path) -> tuple[dict[str, tuple[int, str]], list[Rejected]]:
     found = {}
     for batch in part.read(choose_columns([part]), rejected.append):
         assert batch.ids is not None
-        found |= zip(batch.ids.to_pylist(), zip(batch.rows.tolist(), batch.text.to_pylist(), strict=True), strict=True)
+        found |= zip(
+            batch.ids.to_pylist(),
+            zip(batch.rows.tolist(), batch.text.to_pylist(), strict=True),
+            strict=True,
+        )
     return found, rejected
 
 
-def read_bytes(folder: Path, data: bytes, name: str = "a.warc") -> tuple[dict[str, tuple[int, str]], list[Rejected]]:
+def read_bytes(
+    folder: Path, data: bytes, name: str = "a.warc"
+) -> tuple[dict[str, tuple[int, str]], list[Rejected]]:
     """Write a file, and read it."""
     (folder / name).write_bytes(data)
     return read(folder / name)

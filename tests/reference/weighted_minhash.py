@@ -1,4 +1,6 @@
-"""Weighted MinHash by darts in the plainest Python: all darts of low rank, then the lowest of each place."""
+"""Weighted MinHash by darts in the plainest Python: all darts of low rank, then the lowest of each
+place.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ def mix(value: int) -> int:
     return value ^ value >> 27
 
 
-def darts_of(feature: int, level: int, num_hashes: int, limit: float) -> Iterator[tuple[float, float, int, int]]:
-    """Yield (rank, position, place, name) of the darts between 2^level and 2^(level + 1), by rank, up to a limit."""
+def darts_of(
+    feature: int, level: int, num_hashes: int, limit: float
+) -> Iterator[tuple[float, float, int, int]]:
+    """Yield (rank, position, place, name) of the darts between 2^level and 2^(level + 1), by rank,
+    up to a limit.
+    """
     rank = 0.0
     state = draw = mix((feature + STEP * (2048 + level)) % WORD)
     while True:
@@ -26,14 +32,25 @@ def darts_of(feature: int, level: int, num_hashes: int, limit: float) -> Iterato
         if rank > limit:
             return
         other = mix((state + STEP) % WORD)
-        yield rank, 2.0**level * (1 + (other >> 32) * 2.0**-32), (other % 2**32) * num_hashes >> 32, draw % 2**32
+        yield (
+            rank,
+            2.0**level * (1 + (other >> 32) * 2.0**-32),
+            (other % 2**32) * num_hashes >> 32,
+            draw % 2**32,
+        )
         state = (state + 2 * STEP) % WORD
         draw = mix(state)
 
 
 def sign(weights: Mapping[int, float], num_hashes: int, seed: int) -> list[int]:
-    """Return the signature of a set given as feature hashes with weights; all ones where there is no weight."""
-    weights = {mix(feature ^ mix((seed + STEP) % WORD)): weight for feature, weight in weights.items() if weight}
+    """Return the signature of a set given as feature hashes with weights; all ones where there is
+    no weight.
+    """
+    weights = {
+        mix(feature ^ mix((seed + STEP) % WORD)): weight
+        for feature, weight in weights.items()
+        if weight
+    }
     if not weights:
         return [2**32 - 1] * num_hashes
     limit = 1 / sum(weights.values())

@@ -1,4 +1,6 @@
-"""A process that writes random documents to an index and prints what was acknowledged, until it is killed."""
+"""A process that writes random documents to an index and prints what was acknowledged, until it is
+killed.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,24 @@ def keys_of(row: int) -> list[int]:
 def changes_of(first: int, size: int, rng: random.Random) -> Changes:
     """Return new documents; those before the first are seen, sometimes one is forgotten."""
     rows = range(first, first + size)
-    documents = table_of([document(row, rng, member=True, content=row.to_bytes(16, "little")) for row in rows])
+    documents = table_of(
+        [document(row, rng, member=True, content=row.to_bytes(16, "little")) for row in rows]
+    )
     keys = np.array([keys_of(row) for row in range(first, first + size)], np.uint64)
-    entries = Entries(np.repeat(np.arange(size), 2), np.tile(np.arange(2, dtype=np.uint16), size), keys.reshape(-1))
+    entries = Entries(
+        np.repeat(np.arange(size), 2),
+        np.tile(np.arange(2, dtype=np.uint16), size),
+        keys.reshape(-1),
+    )
     seen = np.array([first - 1] if first else [], np.int64)
     forgotten = np.array([first - 1] if first and rng.random() < 0.1 else [], np.int64)
     return Changes(documents, entries, seen, first, forgotten)
 
 
 def write_until_killed(path: str, seed: int) -> None:
-    """Write to an index; print what is acknowledged: the rows of a change, first and stop, and the row forgotten."""
+    """Write to an index; print what is acknowledged: the rows of a change, first and stop, and the
+    row forgotten.
+    """
     rng = random.Random(seed)
     store = embedded.open(path, memory_bytes=1 << rng.choice([10, 13, 17, 20]))
     with store.writing() as writer:

@@ -1,4 +1,6 @@
-"""The report in a real browser: nothing hostile runs, and the list can be searched, sorted and walked."""
+"""The report in a real browser: nothing hostile runs, and the list can be searched, sorted and
+walked.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_the_browser_shows_hostile_text_and_runs_none_of_it(browser: Browser, pa
     assert browser.errors == []
 
 
-@pytest.mark.parametrize(("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 23, 29)")])
+@pytest.mark.parametrize(
+    ("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 23, 29)")]
+)
 def test_the_page_is_styled_for_light_and_dark_and_fits_a_phone(
     browser: Browser, page: Path, scheme: str, paper: str
 ) -> None:
@@ -51,7 +55,9 @@ def test_the_page_is_styled_for_light_and_dark_and_fits_a_phone(
     assert browser.errors == []
 
 
-def test_typing_finds_text_in_closed_items_whatever_its_case_and_form(browser: Browser, page: Path) -> None:
+def test_typing_finds_text_in_closed_items_whatever_its_case_and_form(
+    browser: Browser, page: Path
+) -> None:
     browser.show(page)
     browser.press("/")
     assert browser.run("document.activeElement.name") == "q"
@@ -80,7 +86,9 @@ def test_the_fragment_restores_a_view_and_opens_an_item(browser: Browser, page: 
     assert browser.listed() == []
     assert browser.run("document.querySelector('output').value").startswith("None of 4 fits")
     browser.show(page, "#removed-2")
-    assert browser.run("[...document.querySelectorAll('#removed-list details')].map(e => e.open)") == [
+    assert browser.run(
+        "[...document.querySelectorAll('#removed-list details')].map(e => e.open)"
+    ) == [
         False,
         True,
         False,

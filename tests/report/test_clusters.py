@@ -1,4 +1,6 @@
-"""The page of `neardup cluster`: complete, escaped, without script; in a real browser where there is one."""
+"""The page of `neardup cluster`: complete, escaped, without script; in a real browser where there
+is one.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def groups_report(**changes: Any) -> dict[str, Any]:
         "compared": 412_903,
         "confirmed": 96_214,
     }
-    return report(**{"command": "cluster", "counts": counts, "largest_clusters": rows(3), **changes})
+    return report(
+        **{"command": "cluster", "counts": counts, "largest_clusters": rows(3), **changes}
+    )
 
 
 def rows(count: int, **changes: Any) -> list[dict[str, Any]]:
@@ -68,7 +72,10 @@ def test_every_count_and_every_group_is_on_the_page() -> None:
     ("counts", "sentence"),
     [
         ({"read": 0}, "No documents read"),
-        ({"read": 1, "clusters": 0, "clustered": 0, "single": 1}, "1 document read, no two similar"),
+        (
+            {"read": 1, "clusters": 0, "clustered": 0, "single": 1},
+            "1 document read, no two similar",
+        ),
         (
             {"read": 3, "clusters": 1, "clustered": 2, "single": 1},
             "3 documents read, 1 cluster (2 in clusters, 1 single)",
@@ -77,7 +84,9 @@ def test_every_count_and_every_group_is_on_the_page() -> None:
 )
 def test_the_headline_says_the_result_in_plain_words(counts: dict[str, int], sentence: str) -> None:
     assert headline({"command": "cluster", "counts": counts}) == sentence
-    assert Page(render_clusters(report(command="cluster", counts=counts), [])).texts["h1"] == [sentence]
+    assert Page(render_clusters(report(command="cluster", counts=counts), [])).texts["h1"] == [
+        sentence
+    ]
 
 
 @pytest.mark.parametrize("absent", sorted(groups_report()))
@@ -92,13 +101,21 @@ def test_any_part_of_the_report_may_be_absent_or_null(absent: str) -> None:
 @pytest.mark.parametrize("given", [groups_report, simhash_report])
 def test_the_page_says_what_joins_a_group(given: Any, settings: dict[str, Any]) -> None:
     record = given()
-    meaning = Page(render_clusters(record | {"settings": record["settings"] | settings}, [])).texts["dd"][0]
+    meaning = Page(render_clusters(record | {"settings": record["settings"] | settings}, [])).texts[
+        "dd"
+    ][0]
     assert ("chains of links" in meaning) == bool(settings)
     assert "removed" not in meaning
 
 
 def test_hostile_names_and_ids_are_shown_and_never_become_markup() -> None:
-    evil = rows(2, name=HOSTILE, first_id=HOSTILE, example_ids=[HOSTILE], places=[[HOSTILE, 0], [HOSTILE, 1]])
+    evil = rows(
+        2,
+        name=HOSTILE,
+        first_id=HOSTILE,
+        example_ids=[HOSTILE],
+        places=[[HOSTILE, 0], [HOSTILE, 1]],
+    )
     html = render_clusters(groups_report(), evil)
     page = Page(html)
     assert [page.count(tag) for tag in ("script", "style", "img", "textarea")] == [0, 1, 0, 0]
@@ -111,18 +128,30 @@ def test_hostile_names_and_ids_are_shown_and_never_become_markup() -> None:
 
 def test_the_policy_allows_no_script() -> None:
     page = Page(render_clusters(groups_report(), rows(2)))
-    (policy,) = (a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert "script-src 'none'" in policy
-    assert not [name for _, a in page.elements for name in a if name.startswith("on") or name in {"style", "src"}]
+    assert not [
+        name
+        for _, a in page.elements
+        for name in a
+        if name.startswith("on") or name in {"style", "src"}
+    ]
 
 
 def test_a_group_without_a_name_is_known_by_its_first_document() -> None:
-    assert "first-0" in Page(notebook(groups_report(largest_clusters=rows(1, name=None)))).texts["li"][0]
+    assert (
+        "first-0"
+        in Page(notebook(groups_report(largest_clusters=rows(1, name=None)))).texts["li"][0]
+    )
 
 
 @pytest.mark.slow
-def test_the_browser_shows_the_groups_on_a_desk_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+def test_the_browser_shows_the_groups_on_a_desk_and_on_a_phone(
+    browser: Browser, tmp_path: Path
+) -> None:
     path = tmp_path / "report.html"
     evil = rows(40)
     evil[1] |= {
@@ -139,9 +168,12 @@ def test_the_browser_shows_the_groups_on_a_desk_and_on_a_phone(browser: Browser,
         assert browser.run("document.querySelectorAll('#clusters tbody tr').length") == 40
         assert browser.run("document.title").startswith("84,426 documents read")
         bars = (
-            "[...document.querySelectorAll('#clusters rect')].slice(0, 2).map((e) => e.getBoundingClientRect().width)"
+            "[...document.querySelectorAll('#clusters rect')].slice(0, 2).map((e) => "
+            "e.getBoundingClientRect().width)"
         )
         first, second = browser.run(bars)
         assert first > second > 0
-        assert base64.b64decode(browser.call("Page.captureScreenshot", format="png")["data"]).startswith(b"\x89PNG")
+        assert base64.b64decode(
+            browser.call("Page.captureScreenshot", format="png")["data"]
+        ).startswith(b"\x89PNG")
     assert browser.errors == []

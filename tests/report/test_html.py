@@ -30,7 +30,17 @@ from reference.reports import HOSTILE, assert_nothing_becomes_markup, example, h
 
 def test_every_count_is_on_the_page() -> None:
     body = Page(render_report(report(), [example()])).texts["body"][0]
-    for count in [*report()["counts"].values(), 1_001, 318, 316, 1_002, 4_120, 10_001, 12_030, 27_234]:
+    for count in [
+        *report()["counts"].values(),
+        1_001,
+        318,
+        316,
+        1_002,
+        4_120,
+        10_001,
+        12_030,
+        27_234,
+    ]:
         assert f"{count:,}" in body
     for words in (
         "estimated, without copies; 99.5 % to 99.9 %",
@@ -54,8 +64,17 @@ def test_every_count_is_on_the_page() -> None:
             "3 documents read, 0 kept, 3 removed (1 copy, 2 near-duplicates)",
         ),
         (
-            {"read": 10**15, "kept": 10**15 - 1, "removed": 1, "removed_exact": 0, "removed_near": 1},
-            "1,000,000,000,000,000 documents read, 999,999,999,999,999 kept, 1 removed (0 copies, 1 near-duplicate)",
+            {
+                "read": 10**15,
+                "kept": 10**15 - 1,
+                "removed": 1,
+                "removed_exact": 0,
+                "removed_near": 1,
+            },
+            (
+                "1,000,000,000,000,000 documents read, 999,999,999,999,999 kept, 1 removed (0 "
+                "copies, 1 near-duplicate)"
+            ),
         ),
     ],
 )
@@ -92,7 +111,9 @@ def test_the_page_has_landmarks_headings_in_order_and_captions() -> None:
 def test_the_policy_allows_exactly_the_inline_style_and_script() -> None:
     html = render_report(report(), [hostile()])
     page = Page(html)
-    (policy,) = (a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none';")
     for tag in ("style", "script"):
@@ -117,7 +138,9 @@ def test_hostile_text_is_shown_and_never_becomes_markup() -> None:
 
 
 def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
-    (text, _) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', removed_list([hostile()], 1), re.S)
+    (text, _) = re.findall(
+        r'<div class="text" dir="auto">(.*?)</div>', removed_list([hostile()], 1), re.S
+    )
     for name in ("[NUL]", "[ESC]", "[U+202E]", "[CR]", "[U+FEFF]", "[U+D800]", "مرحبا", "你好"):
         assert name in text
     assert wording.escape_text("a\n\tb") == "a\n\tb"
@@ -130,9 +153,13 @@ def test_hidden_characters_are_named_and_scripts_are_left_alone() -> None:
     st.text("ab <&\n\0", max_size=30),
     st.lists(st.tuples(st.integers(0, 35), st.integers(0, 35), st.booleans()), max_size=5),
 )
-def test_no_passage_can_lose_a_part_of_the_text(text: str, passages: list[tuple[int, int, bool]]) -> None:
+def test_no_passage_can_lose_a_part_of_the_text(
+    text: str, passages: list[tuple[int, int, bool]]
+) -> None:
     page = removed_list([example(text=text + "x", passages=passages)], 1)
-    (shown,) = re.findall(r'class="removed">.*?<div class="text" dir="auto">(.*?)</div>', page, re.S)
+    (shown,) = re.findall(
+        r'class="removed">.*?<div class="text" dir="auto">(.*?)</div>', page, re.S
+    )
     assert Page(f"<p>{shown}</p>").texts["p"][0] == wording.visible(text + "x")
 
 
@@ -143,7 +170,9 @@ def test_only_what_differs_is_marked() -> None:
 
 
 def test_a_text_equal_to_the_kept_one_is_shown_once_unless_it_was_cut() -> None:
-    same = example(kept_text="one two three", exact=True, similarity=1.0, kept_passages=[(0, 13, True)])
+    same = example(
+        kept_text="one two three", exact=True, similarity=1.0, kept_passages=[(0, 13, True)]
+    )
     for shown, times in ((same, 1), (same._replace(pair=same.pair._replace(truncated=True)), 2)):
         assert removed_list([shown], 1).count('class="text"') == times
 
@@ -189,7 +218,9 @@ def test_a_card_without_a_case_is_left_out() -> None:
 def test_a_card_shows_the_first_difference_of_long_texts() -> None:
     text, kept = "w " * 400 + "one" + " w" * 400, "w " * 400 + "two" + " w" * 400
     marks = [[(0, 800, True), (800, 803, False), (803, 1603, True)]] * 2
-    shown = Page(f"<div>{cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])}</div>")
+    shown = Page(
+        f"<div>{cards([example(text=text, kept_text=kept, passages=marks[0], kept_passages=marks[1])])}</div>"  # noqa: E501
+    )
     assert shown.texts["del"] == ["one"]
     assert shown.texts["ins"] == ["two"]
     assert all(len(text) < 400 for text in shown.texts["p"])
@@ -198,7 +229,9 @@ def test_a_card_shows_the_first_difference_of_long_texts() -> None:
 
 
 @given(st.integers(0, 400), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_a_third_of_what_is_shown_is_near_the_threshold_and_the_largest_family_is_there(count, families, draw) -> None:
+def test_a_third_of_what_is_shown_is_near_the_threshold_and_the_largest_family_is_there(
+    count, families, draw
+) -> None:
     nearness = np.array([draw.random() for _ in range(count)])
     kept = np.array([1_000 + draw.randrange(families) for _ in range(count)], np.uint32)
     exact = np.array([draw.random() < 0.3 for _ in range(count)], np.bool_)
@@ -209,8 +242,12 @@ def test_a_third_of_what_is_shown_is_near_the_threshold_and_the_largest_family_i
     assert documents == sorted(set(documents))
     assert count > 100 or documents == list(range(count))
     assert set(np.argsort(nearness, kind="stable")[: min(count, 33)].tolist()) <= set(documents)
-    assert shown.families.max(initial=0) == max((np.count_nonzero(kept == one) for one in kept), default=0)
-    assert shown.near_families.tolist() == [np.count_nonzero((kept == one) & ~exact) for one in shown.removals.kept]
+    assert shown.families.max(initial=0) == max(
+        (np.count_nonzero(kept == one) for one in kept), default=0
+    )
+    assert shown.near_families.tolist() == [
+        np.count_nonzero((kept == one) & ~exact) for one in shown.removals.kept
+    ]
 
 
 def test_pages_compared_by_structure_are_shown_as_outlines(tmp_path: Path) -> None:
@@ -224,13 +261,20 @@ def test_pages_compared_by_structure_are_shown_as_outlines(tmp_path: Path) -> No
 
 
 def test_removals_are_counted_by_input(tmp_path: Path) -> None:
-    texts = {"a": ["one two three", "one two three", "x y z"], "b": ["one two three", "x y z", "new words here"]}
+    texts = {
+        "a": ["one two three", "one two three", "x y z"],
+        "b": ["one two three", "x y z", "new words here"],
+    }
     for name, lines in texts.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
-    found = neardup.dedup(files, text_unit="line", output=tmp_path / "out").report["removed_by_inputs"]
+    found = neardup.dedup(files, text_unit="line", output=tmp_path / "out").report[
+        "removed_by_inputs"
+    ]
     name = {str(file): file.name for file in files}
-    assert [(name[cell["removed_from"]], name[cell["kept_in"]], cell["documents"]) for cell in found] == [
+    assert [
+        (name[cell["removed_from"]], name[cell["kept_in"]], cell["documents"]) for cell in found
+    ] == [
         ("b.txt", "a.txt", 2),
         ("a.txt", "a.txt", 1),
     ]
@@ -238,12 +282,20 @@ def test_removals_are_counted_by_input(tmp_path: Path) -> None:
     assert "Removed, by inputs" in page
 
 
-def test_the_bytes_that_were_removed_are_counted_without_those_of_the_earlier_collection(tmp_path: Path) -> None:
+def test_the_bytes_that_were_removed_are_counted_without_those_of_the_earlier_collection(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "old.txt").write_text("one two three\nan old text\n")
     (tmp_path / "new.txt").write_text("One, two: three!\né two words\nx y z\nx y z\n")
     old, new = tmp_path / "old.txt", tmp_path / "new.txt"
-    report = neardup.dedup(new, against=old, text_unit="line", output=tmp_path / "out", keep="last").report
-    assert (report["bytes"], report["source_bytes"], report["removed_bytes"]) == (13 + 11 + 38, 38, 16 + 5)
+    report = neardup.dedup(
+        new, against=old, text_unit="line", output=tmp_path / "out", keep="last"
+    ).report
+    assert (report["bytes"], report["source_bytes"], report["removed_bytes"]) == (
+        13 + 11 + 38,
+        38,
+        16 + 5,
+    )
     assert "21 bytes of text" in (tmp_path / "out" / "report.html").read_text()
     assert "removed_bytes" not in neardup.cluster(new, text_unit="line").report
 
@@ -259,7 +311,9 @@ def test_compared_pairs_below_the_threshold_are_a_grey_bar() -> None:
 
 
 def test_only_a_similarity_of_one_reads_one() -> None:
-    html = render_report(report(), [example(similarity=0.99999), example(similarity=1.0), example(similarity=0.8)])
+    html = render_report(
+        report(), [example(similarity=0.99999), example(similarity=1.0), example(similarity=0.8)]
+    )
     assert re.findall(r'class="similarity">([^<]*)<', html) == ["0.999", "1.000", "0.800"]
     assert [wording.percent(share) for share in (0, 1e-9, 0.5, 0.99999, 1)] == [
         "0 %",
@@ -272,7 +326,9 @@ def test_only_a_similarity_of_one_reads_one() -> None:
 
 def test_the_same_report_gives_the_same_page() -> None:
     examples = [example(), hostile()]
-    assert render_report(report(), examples) == render_report(json.loads(json.dumps(report())), list(examples))
+    assert render_report(report(), examples) == render_report(
+        json.loads(json.dumps(report())), list(examples)
+    )
 
 
 def test_the_notebook_fragment_holds_the_result_and_two_charts_without_script() -> None:
@@ -299,12 +355,15 @@ def test_a_histogram_tells_which_edges_are_missing() -> None:
 def test_bars_stand_inside_their_frame_and_say_their_count(counts: list[int]) -> None:
     edges = [0.8 + 0.2 * index / len(counts) for index in range(len(counts) + 1)]
     page = Page(charts.histogram(edges, counts, x_label="x", y_label="y", name="n"))
-    assert [int(title.rpartition(": ")[2].replace(",", "")) for title in page.texts["title"]] == counts
+    assert [
+        int(title.rpartition(": ")[2].replace(",", "")) for title in page.texts["title"]
+    ] == counts
     bars = [a for tag, a in page.elements if tag == "rect" and a["class"] == "near"]
     tops = [float(bar["y"] or 0) for bar in bars]
     assert min(tops) == pytest.approx(30)
     assert all(
-        top + float(bar["height"] or 0) == pytest.approx(196, abs=0.02) for top, bar in zip(tops, bars, strict=True)
+        top + float(bar["height"] or 0) == pytest.approx(196, abs=0.02)
+        for top, bar in zip(tops, bars, strict=True)
     )
 
 
@@ -312,17 +371,23 @@ def test_cluster_sizes_are_grouped_without_losing_a_document() -> None:
     sizes = [[2, 5], [3, 1], [5, 7], [8, 1], [9, 2], [1000, 1]]
     classes = charts.size_classes(sizes)
     assert [label for label, _, _ in classes] == ["2", "3", "5–8", "9–16", "513–1,024"]
-    assert sum(documents for _, _, documents in classes) == sum(size * count for size, count in sizes)
+    assert sum(documents for _, _, documents in classes) == sum(
+        size * count for size, count in sizes
+    )
 
 
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_text_colours_reach_the_contrast_of_wcag_aa(scheme: int) -> None:
     css = files("neardup.report").joinpath("report.css").read_text(encoding="utf-8")
-    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", re.findall(r":root \{.*?\}", css, re.S)[scheme]))
+    colours = dict(
+        re.findall(r"--([\w-]+): (#\w{6})", re.findall(r":root \{.*?\}", css, re.S)[scheme])
+    )
 
     def luminance(name: str) -> float:
         parts = [int(colours[name][i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     def contrast(one: str, other: str) -> float:

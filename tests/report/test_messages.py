@@ -50,12 +50,25 @@ CASES = {
         settings={"confirm": "jaccard", "threshold": 0.5, "linkage": "connected"},
         fingerprints={"max_distance": 3, "collisions": 5, "short": 1},
     ),
-    "cosine": report(settings={"similarity": "cosine", "threshold": 0.8, "boost_rare": True, "min_structure": 0.5}),
+    "cosine": report(
+        settings={
+            "similarity": "cosine",
+            "threshold": 0.8,
+            "boost_rare": True,
+            "min_structure": 0.5,
+        }
+    ),
     "nothing removed": report(counts={"read": 3, "kept": 3, "removed": 0}, recall=None, bound=None),
     "nothing read": report(counts={}, similarities=None, cluster_sizes=None),
     "values": report(
-        by_value={"column": "lang", "num_values": 2, "values": [{"value": "en", "documents": 9, "removed": 2}]},
-        removed_by_inputs=[{"removed_from": "a", "kept_in": other, "documents": 3} for other in "ab"],
+        by_value={
+            "column": "lang",
+            "num_values": 2,
+            "values": [{"value": "en", "documents": 9, "removed": 2}],
+        },
+        removed_by_inputs=[
+            {"removed_from": "a", "kept_in": other, "documents": 3} for other in "ab"
+        ],
     ),
 }
 STAGES = [key.partition(".")[2] for key in sentences()["en"] if key.startswith("stages.")]
@@ -78,21 +91,40 @@ NAMES = {
     "cluster_summary.parquet",
     "report.json",
 }
-NAMES |= {"Jaccard", "SimHash", "Horvitz", "Thompson", "Charikar", "Manku", "Jain", "Das", "Sarma", "MB", "lang"}
+NAMES |= {
+    "Jaccard",
+    "SimHash",
+    "Horvitz",
+    "Thompson",
+    "Charikar",
+    "Manku",
+    "Jain",
+    "Das",
+    "Sarma",
+    "MB",
+    "lang",
+}
 
 
 def english_of(page: str) -> set[str]:
     """Return the words of a page that are English, but for its documents, settings and warnings."""
-    user = r'<(style|script|bdi|code)\b.*?</\1>|<div class="text".*?</div>|<div class="warnings">.*?</div>'
+    user = (
+        r'<(style|script|bdi|code)\b.*?</\1>|<div class="text".*?</div>|<div '
+        r'class="warnings">.*?</div>'
+    )
     plain = re.sub(user, "", page, flags=re.DOTALL)
-    read_aloud = " ".join(re.findall(r'(?:aria-label|content)="([^"]*)"', plain.partition("<title>")[2]))
+    read_aloud = " ".join(
+        re.findall(r'(?:aria-label|content)="([^"]*)"', plain.partition("<title>")[2])
+    )
     shown = re.sub(r"<[^>]+>", " ", plain)
     return set(re.findall(r"[A-Za-z][A-Za-z_.]+[A-Za-z]", f"{shown} {read_aloud}")) - NAMES
 
 
 @for_every(CASES)
 def test_every_sentence_of_a_chinese_report_is_chinese(case):
-    page = render_report({**CASES[case], "lang": "zh"}, [] if case == "nothing removed" else EXAMPLES)
+    page = render_report(
+        {**CASES[case], "lang": "zh"}, [] if case == "nothing removed" else EXAMPLES
+    )
     assert '<html lang="zh-CN">' in page
     assert english_of(page) <= {"read", "and", "sign"}  # a stage that no run has
 
@@ -100,9 +132,19 @@ def test_every_sentence_of_a_chinese_report_is_chinese(case):
 @pytest.mark.parametrize("linkage", ["sieve", "connected"])
 @pytest.mark.parametrize("size", [0, 1, 30])
 def test_every_sentence_of_chinese_clusters_is_chinese(linkage, size):
-    counts = {"read": 100, "clusters": size, "clustered": 2 * size, "single": 40, "known": 3, "largest": 3}
+    counts = {
+        "read": 100,
+        "clusters": size,
+        "clustered": 2 * size,
+        "single": 40,
+        "known": 3,
+        "largest": 3,
+    }
     settings = {"threshold": 0.8, "similarity": "jaccard", "linkage": linkage}
-    rows = [{**CLUSTER, "cluster": number, "places": [("f", 1), ("g", 2)]} for number in range(1, size + 1)]
+    rows = [
+        {**CLUSTER, "cluster": number, "places": [("f", 1), ("g", 2)]}
+        for number in range(1, size + 1)
+    ]
     timings = [{"stage": stage, "seconds": 1.0} for stage in STAGES]
     record = report(command="cluster", counts=counts, settings=settings, timings=timings, lang="zh")
     assert english_of(render_clusters(record, rows)) == set()
@@ -110,25 +152,44 @@ def test_every_sentence_of_chinese_clusters_is_chinese(linkage, size):
 
 def test_every_stage_of_a_run_with_a_page_has_a_chinese_name():
     source = Path(neardup.__file__).parent
-    engines = "".join(file.read_text(encoding="utf-8") for file in (source / "engines" / "local").glob("*.py"))
+    engines = "".join(
+        file.read_text(encoding="utf-8") for file in (source / "engines" / "local").glob("*.py")
+    )
     assert set(re.findall(r"stages\.stage\(\"([a-z ]+)\"", engines)) <= set(STAGES)
 
 
 def keys_in(source: Path) -> dict[str, set[str]]:
-    """Return the keys of sentences in the code, computed ones as regular expressions, with the names of the values."""
+    """Return the keys of sentences in the code, computed ones as regular expressions, with the
+    names of the values.
+    """
     found: dict[str, set[str]] = {}
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         values = {word.arg or "" for word in node.keywords} if isinstance(node, ast.Call) else set()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "words":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "words"
+        ):
             found |= {
-                f"words\\.{name.value}": set() for name in node.args if isinstance(name, ast.Constant) and name.value
+                f"words\\.{name.value}": set()
+                for name in node.args
+                if isinstance(name, ast.Constant) and name.value
             }
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in sentences()["en"]:
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value in sentences()["en"]
+        ):
             found.setdefault(re.escape(node.value), set())
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say"
+        ):
             for key in ast.walk(node.args[0]):
                 if isinstance(key, ast.JoinedStr):
-                    parts = [re.escape(part.value) if isinstance(part, ast.Constant) else ".+" for part in key.values]
+                    parts = [
+                        re.escape(part.value) if isinstance(part, ast.Constant) else ".+"
+                        for part in key.values
+                    ]
                     found["".join(parts)] = values
                 elif isinstance(key, ast.Constant) and re.fullmatch(r"\w+\.\w+", str(key.value)):
                     found[re.escape(key.value)] = values
@@ -189,12 +250,21 @@ def test_dedup_and_compare_take_the_language(tmp_path: Path, monkeypatch: pytest
         Path(name).write_text(text, encoding="utf-8")
     printed = (
         CliRunner()
-        .invoke(cli, ["compare", "a.txt", "b.txt", "--method", "simhash", "--explain", "--lang", "zh"])
+        .invoke(
+            cli, ["compare", "a.txt", "b.txt", "--method", "simhash", "--explain", "--lang", "zh"]
+        )
         .output
     )
     assert "a.txt：3 个特征" in printed
     assert "不重复：距离" in printed
-    assert not set(re.findall("[A-Za-z]{3,}", printed)) - {"txt", "SimHash", "Jaccard", "cat", "sat", "the"}
+    assert not set(re.findall("[A-Za-z]{3,}", printed)) - {
+        "txt",
+        "SimHash",
+        "Jaccard",
+        "cat",
+        "sat",
+        "the",
+    }
     with pytest.raises(neardup.NeardupError, match="must be one of 'en', 'zh': got 'fr'"):
         neardup.dedup(["a"], lang="fr")
 
@@ -208,10 +278,14 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), TABLES, ids=lambda value: value[0])
-def test_a_chinese_locale_makes_the_terminal_and_the_report_chinese(tmp_path, monkeypatch, arguments, said):
+def test_a_chinese_locale_makes_the_terminal_and_the_report_chinese(
+    tmp_path, monkeypatch, arguments, said
+):
     monkeypatch.chdir(tmp_path)
     texts = ["a b c d e f", "a b c d e f!", "x y", ""]
-    Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts) + "{\n")
+    Path("in.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in texts) + "{\n"
+    )
 
     def printed(locale: dict[str, str], *more: str) -> str:
         return CliRunner().invoke(cli, [*arguments, "--overwrite", *more], env=locale).output
@@ -264,7 +338,11 @@ class Recorder:
 def met(monkeypatch) -> set[str]:
     """The sentences of the catalogues that are translated in a test."""
     noted: set[str] = set()
-    catalogue = [english for name in ("errors", "warnings", "reasons", "tables") for english in catalogue_of(name)]
+    catalogue = [
+        english
+        for name in ("errors", "warnings", "reasons", "tables")
+        for english in catalogue_of(name)
+    ]
     assert len(set(catalogue)) == len(catalogue)
     recorders = [
         (Recorder(english, pattern, noted), chinese)
@@ -275,7 +353,9 @@ def met(monkeypatch) -> set[str]:
 
 
 def catalogue_of(name: str) -> list[str]:
-    return [english for english, _ in _table("tables.toml" if name == "tables" else "errors.toml")[name]]
+    return [
+        english for english, _ in _table("tables.toml" if name == "tables" else "errors.toml")[name]
+    ]
 
 
 def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypatch, met):
@@ -295,7 +375,9 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
         "p.csv": "",
         "broken.jsonl": documents + "{\n",
         "empty.jsonl": "",
-        "report.json": json.dumps({"version": "1", "command": "contamination", "options": {"corpus": None}}),
+        "report.json": json.dumps(
+            {"version": "1", "command": "contamination", "options": {"corpus": None}}
+        ),
         "old.json": json.dumps({"version": "1", "command": "dedup", "settings": {}}),
         "other.csv": "a,b\n1,2\n",
         "none.csv": "left_id,right_id,duplicate\n",
@@ -316,7 +398,11 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     Index.create("an.index").close()
     system_words = "Compressed file ended|Expecting property name"  # of Python
     for arguments in FAILURES:
-        said = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"}).stderr.splitlines()[-1]
+        said = (
+            CliRunner()
+            .invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
+            .stderr.splitlines()[-1]
+        )
         if {"--lang", "--lang=en"} & set(arguments):
             assert said.startswith("neardup: error: ")
             continue
@@ -326,30 +412,46 @@ def test_every_translated_error_is_one_that_a_command_prints(tmp_path, monkeypat
     system |= {advice_on(OSError(number, "")) for number in errno.errorcode}
     system.add("Nothing was written to {path}: {reason}. {advice}")
     system.add("{path}: the folder cannot be listed: {reason}")  # root may list all
-    by_version = {sentence for sentence in catalogue_of("errors") if re.match("No such (option|command) ", sentence)}
-    assert met | system | by_version >= set(catalogue_of("errors"))  # click 8.3 has other words for those
+    by_version = {
+        sentence
+        for sentence in catalogue_of("errors")
+        if re.match("No such (option|command) ", sentence)
+    }
+    assert met | system | by_version >= set(
+        catalogue_of("errors")
+    )  # click 8.3 has other words for those
 
 
 def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
     monkeypatch.chdir(tmp_path)
-    texts = ["one two three four five six seven eight nine ten", "One two three four five six seven eight nine ten!"]
-    rows = [{"id": str(i), "text": text, "cluster": "aab"[i], "one": "a"} for i, text in enumerate([*texts, "x y z"])]
+    texts = [
+        "one two three four five six seven eight nine ten",
+        "One two three four five six seven eight nine ten!",
+    ]
+    rows = [
+        {"id": str(i), "text": text, "cluster": "aab"[i], "one": "a"}
+        for i, text in enumerate([*texts, "x y z"])
+    ]
     lines = [json.dumps(row) + "\n" for row in rows]
     Path("in.jsonl").write_text("".join(lines))
     Path("one.jsonl").write_text("".join(lines[:1]))
     Path("page.html").write_text(f"<p>{texts[0]}</p>")
     Path("damaged.jsonl").write_text("".join(lines) + "{\n" * 7)
     Path("items.jsonl").write_text(json.dumps({"id": "q", "question": texts[0]}) + "\n")
-    Path("many.jsonl").write_text("".join(json.dumps({"id": f"b{i}", "question": f"x {i}"}) + "\n" for i in range(14)))
+    Path("many.jsonl").write_text(
+        "".join(json.dumps({"id": f"b{i}", "question": f"x {i}"}) + "\n" for i in range(14))
+    )
     Path("none.jsonl").touch()
-    Path("z.jsonl").write_text('{"id": "z", "question": null, "text": null}\n{"id": "q", "question": "one two"}\n')
+    Path("z.jsonl").write_text(
+        '{"id": "z", "question": null, "text": null}\n{"id": "q", "question": "one two"}\n'
+    )
     Path("q.jsonl").write_text(json.dumps({"id": "q", "question": "one"}) + "\n")
     Path("judged.csv").write_text("left_id,right_id,duplicate\n0,1,1\n")
     Path("judged-twice.csv").write_text("left_id,right_id,duplicate\n0,1,1\n0,2,0\n")
     known = """in errors curve found cut many idf report passages kept hits items boilerplate html svg parquet jsonl
         index minhash simhash MinHash SimHash jaccard similarity threshold tokens words ngram num bands rows per band
         storage features expected documents neardup UTC hashes version max bucket size cache bytes JSON monday
-        rejected hit text texts shingle tags html main page pages min structure"""
+        rejected hit text texts shingle tags html main page pages min structure"""  # noqa: E501
     known = {*known.split(), *" ".join(texts).split()}
     for arguments in TABLE_COMMANDS:
         result = CliRunner().invoke(cli, arguments, env={"LC_ALL": "zh_CN.UTF-8"})
@@ -364,7 +466,10 @@ def test_the_tables_of_every_command_are_chinese(tmp_path, monkeypatch, met):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
 def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypatch, met):
     def write(name, texts, **others):
-        rows = [{"text": text} | {key: values[i] for key, values in others.items()} for i, text in enumerate(texts)]
+        rows = [
+            {"text": text} | {key: values[i] for key, values in others.items()}
+            for i, text in enumerate(texts)
+        ]
         Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     monkeypatch.chdir(tmp_path)
@@ -374,9 +479,15 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
     for name in ("_hidden.txt", "notes.xyz"):
         Path("same", name).write_text("x")
     os.mkfifo("same/pipe")
-    full = [f"one two three four five six {number} {number + 1} {number + 2}" for number in range(0, 300, 3)]
+    full = [
+        f"one two three four five six {number} {number + 1} {number + 2}"
+        for number in range(0, 300, 3)
+    ]
     write("full.jsonl", full, label=["x"] * len(full))
-    write("short.jsonl", [f"line {i} of a poem that has {i} and {2 * i} short words" for i in range(40)])
+    write(
+        "short.jsonl",
+        [f"line {i} of a poem that has {i} and {2 * i} short words" for i in range(40)],
+    )
     write("twice.jsonl", ["a b c", "x y z"], id=["1", "1"])
     write("thrice.jsonl", ["a b c", "x y z", "u v w"], id=["1", "1", "1"])
     write("few.jsonl", ["a b c d e f g h i", "a b c d x y z v w"], label=["1", "1"], id=["p", "q"])
@@ -391,7 +502,9 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
             assert not re.search(r"[A-Za-z]+(?: [a-z]+){3,}", line), line
             assert escape(line[3:11]) in shown or not shown
     with wording.speaking("zh"):
-        said = for_terminal("The index has changed since the run was interrupted: all documents were decided again.")
+        said = for_terminal(
+            "The index has changed since the run was interrupted: all documents were decided again."
+        )
     assert said == "运行中断之后索引有变化：全部文档已重新判定。"
     assert set(catalogue_of("warnings")) - met == set()
 
@@ -399,9 +512,13 @@ def test_warnings_are_chinese_on_the_terminal_and_on_the_page(tmp_path, monkeypa
 @pytest.mark.slow
 def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
     def said(*arguments, keys=None):
-        result = CliRunner().invoke(cli, ["sweep", *arguments], input=keys, env={"LC_ALL": "zh_CN.UTF-8"})
+        result = CliRunner().invoke(
+            cli, ["sweep", *arguments], input=keys, env={"LC_ALL": "zh_CN.UTF-8"}
+        )
         assert result.exit_code == 0, result.output
-        assert not re.search(r"[A-Za-z]+(?: [a-z]+){2,}", re.sub("w[0-9]+", "", result.output)), result.output
+        assert not re.search(r"[A-Za-z]+(?: [a-z]+){2,}", re.sub("w[0-9]+", "", result.output)), (
+            result.output
+        )
         return result.output
 
     def write(name, texts):
@@ -412,22 +529,41 @@ def test_a_sweep_speaks_chinese(tmp_path, monkeypatch, met):
 
     monkeypatch.chdir(tmp_path)
     groups = [words(*range(100 * i, 100 * i + 40)) for i in range(40)]
-    write("groups.jsonl", [f"{text} {words(10_000 + 3 * i + j)}" for i, text in enumerate(groups) for j in range(3)])
-    write("short.jsonl", [f"{words(*range(9 * i, 9 * i + 9))} {words(10_000 + j)}" for i in range(40) for j in (i, 99)])
+    write(
+        "groups.jsonl",
+        [f"{text} {words(10_000 + 3 * i + j)}" for i, text in enumerate(groups) for j in range(3)],
+    )
+    write(
+        "short.jsonl",
+        [
+            f"{words(*range(9 * i, 9 * i + 9))} {words(10_000 + j)}"
+            for i in range(40)
+            for j in (i, 99)
+        ],
+    )
     write("few.jsonl", [*groups, groups[0] + " w1", groups[0] + " w2"])
     write("none.jsonl", groups)
     write("chain.jsonl", [words(*range(10 * i, 10 * i + 40)) for i in range(200)])
     starts = [(100 * i, 100 * i + 50 * j) for i in range(200) for j in range(2)]
-    write("close.jsonl", [words(*range(first, first + 40), *range(other, other + 17)) for first, other in starts])
+    write(
+        "close.jsonl",
+        [words(*range(first, first + 40), *range(other, other + 17)) for first, other in starts],
+    )
     assert "建议：--ngram 2" in said("groups.jsonl")
     for name in ("short", "few", "none", "chain", "close"):
         said(f"{name}.jsonl")
     said("groups.jsonl", "--similarity", "cosine")
-    assert "q 结束：" in said("groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9)
+    assert "q 结束：" in said(
+        "groups.jsonl", "--ask", "9", "--answers", "a.jsonl", keys="x\n" + "y\n" * 9
+    )
     said("groups.jsonl", "--ask", "9", "--answers", "b.jsonl", keys="n\n" * 9)
-    assert "建议：--ngram 2" in said("close.jsonl", "--ask", "9", "--answers", "c.jsonl", keys="y\n" * 9)
+    assert "建议：--ngram 2" in said(
+        "close.jsonl", "--ask", "9", "--answers", "c.jsonl", keys="y\n" * 9
+    )
     halves = "y\nn\n" * 6
-    assert "没有精确率足够的阈值" in said("close.jsonl", "--ask", "9", "--answers", "d.jsonl", keys=halves)
+    assert "没有精确率足够的阈值" in said(
+        "close.jsonl", "--ask", "9", "--answers", "d.jsonl", keys=halves
+    )
     said("groups.jsonl", "--ask", "9", "--page", "questions.html")
     monkeypatch.setattr("neardup.api.choose._MAX_DOCUMENTS", 10)
     said("few.jsonl")
@@ -477,8 +613,16 @@ def test_an_error_names_parameters_in_python_and_options_on_the_command_line(tmp
         ("Change max_age (--max-age).", "Change max_age.", "Change --max-age."),
         ("Use a='b' (--a b), or c.", "Use a='b', or c.", "Use --a b, or c."),
         ("Use S(c='h') (--method s --c h).", "Use S(c='h').", "Use --method s --c h."),
-        ("Name the text column (text_column, --text-column).", "…column (text_column).", "…column (--text-column)."),
-        ("Segment words (--tokens jieba) first.", "Segment words first.", "Segment words (--tokens jieba) first."),
+        (
+            "Name the text column (text_column, --text-column).",
+            "…column (text_column).",
+            "…column (--text-column).",
+        ),
+        (
+            "Segment words (--tokens jieba) first.",
+            "Segment words first.",
+            "Segment words (--tokens jieba) first.",
+        ),
         ("Nothing (to do).", "Nothing (to do).", "Nothing (to do)."),
     ],
 )

@@ -52,13 +52,23 @@ def test_a_record_cannot_be_made_in_part_or_changed_later():
 
 def test_what_is_removed_with_its_group_is_in_each_count_and_in_the_warning(tmp_path):
     """Of the 20 files of a repository, 12 are copies; the other 8 are removed with them."""
-    first = [{"text": f"text number {row} of the first repository", "repo": f"own {row}"} for row in range(20)]
+    first = [
+        {"text": f"text number {row} of the first repository", "repo": f"own {row}"}
+        for row in range(20)
+    ]
     copies = [{"text": row["text"], "repo": "second"} for row in first[:12]]
-    others = [{"text": f"nobody else has the words {word * 3}", "repo": "second"} for word in "abcdefgh"]
+    others = [
+        {"text": f"nobody else has the words {word * 3}", "repo": "second"} for word in "abcdefgh"
+    ]
     pq.write_table(pa.Table.from_pylist(first), tmp_path / "first.parquet")
     pq.write_table(pa.Table.from_pylist([*copies, *others]), tmp_path / "second.parquet")
     report = neardup.dedup(tmp_path, group_by="repo", group_share=0.5).report
     counts = report["counts"]
-    assert (counts["read"], counts["kept"], counts["removed"], counts["removed_with_group"]) == (40, 20, 12, 8)
+    assert (counts["read"], counts["kept"], counts["removed"], counts["removed_with_group"]) == (
+        40,
+        20,
+        12,
+        8,
+    )
     assert [row["removed"] for row in report["inputs"]] == [0, 20]
     assert any("20 of the 20 documents of" in warning for warning in report["warnings"])

@@ -24,8 +24,12 @@ RUNS = {
     "dedup against": lambda out: neardup.dedup(TEXTS, against=[TEXT], output=out),
     "simhash": lambda out: neardup.dedup(TEXTS, method="simhash", output=out),
     "cluster": lambda out: neardup.cluster(TEXTS, output=out),
-    "contamination": lambda out: neardup.find_contamination([TEXT, "not there at all"], TEXTS, output=out),
-    "passages": lambda out: neardup.remove_passages([PASSAGE, f"Next. {PASSAGE}"], min_length=100, output=out),
+    "contamination": lambda out: neardup.find_contamination(
+        [TEXT, "not there at all"], TEXTS, output=out
+    ),
+    "passages": lambda out: neardup.remove_passages(
+        [PASSAGE, f"Next. {PASSAGE}"], min_length=100, output=out
+    ),
 }
 
 
@@ -62,10 +66,19 @@ def test_the_headline_is_that_of_the_page_and_of_the_result(command: str, tmp_pa
 
 
 def test_a_count_that_is_rare_has_no_row_if_it_is_zero() -> None:
-    report = {"command": "dedup", "counts": {"read": 2, "kept": 2, "removed": 0, "against": 0, "without_features": 0}}
+    report = {
+        "command": "dedup",
+        "counts": {"read": 2, "kept": 2, "removed": 0, "against": 0, "without_features": 0},
+    }
     assert [row.label for row in result_rows(report)] == ["Read", "Kept", "Removed"]
     report["counts"] |= {"against": 3, "without_features": 1}
-    assert [row.label for row in result_rows(report)] == ["Read", "Kept", "Removed", "Without features", "Against"]
+    assert [row.label for row in result_rows(report)] == [
+        "Read",
+        "Kept",
+        "Removed",
+        "Without features",
+        "Against",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +90,11 @@ def test_a_count_that_is_rare_has_no_row_if_it_is_zero() -> None:
             None,
             "cosine 0.9 or more, structure 0.5 or more",
         ),
-        ({"confirm": "hamming", "threshold": 0.5}, {"max_distance": 1}, "fingerprints within 1 bit"),
+        (
+            {"confirm": "hamming", "threshold": 0.5},
+            {"max_distance": 1},
+            "fingerprints within 1 bit",
+        ),
         (
             {"confirm": "jaccard", "threshold": 0.5},
             {"max_distance": 3},
@@ -86,7 +103,9 @@ def test_a_count_that_is_rare_has_no_row_if_it_is_zero() -> None:
         ({}, None, ""),
     ],
 )
-def test_limits_are_named_with_their_measures(settings: dict[str, Any], near: Any, limits: str) -> None:
+def test_limits_are_named_with_their_measures(
+    settings: dict[str, Any], near: Any, limits: str
+) -> None:
     assert limits_of({"settings": settings, "fingerprints": near}) == limits
 
 
@@ -112,6 +131,8 @@ def test_limits_are_named_with_their_measures(settings: dict[str, Any], near: An
         ),
     ],
 )
-def test_the_recall_is_shown_or_the_reason_why_there_is_none(parts: dict[str, Any], value: str, remark: str) -> None:
+def test_the_recall_is_shown_or_the_reason_why_there_is_none(
+    parts: dict[str, Any], value: str, remark: str
+) -> None:
     (row,) = search_rows({"command": "dedup", "counts": {}, **parts})[:1]
     assert (row.label, row.value, row.remark) == ("Recall", value, remark)

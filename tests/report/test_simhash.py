@@ -12,7 +12,13 @@ from neardup.report import charts
 from neardup.report.dedup_html import render_report
 from neardup.report.sections import notebook
 from reference.page import Page
-from reference.reports import HOSTILE, assert_nothing_becomes_markup, example, hostile, simhash_report
+from reference.reports import (
+    HOSTILE,
+    assert_nothing_becomes_markup,
+    example,
+    hostile,
+    simhash_report,
+)
 
 CONFIRMED = {"max_distance": 3, "confirm": "jaccard", "threshold": 0.9, "keep": "first"}
 
@@ -57,7 +63,9 @@ def test_distances_are_bars_with_their_counts():
     (drawing,) = page.texts["svg"]
     for label in ("0 bits", "1 bit", "2 bits", "3 bits", "9,001", "6,002", "5,003", "3,099"):
         assert label in drawing
-    lengths = [float(a["width"] or 0) for tag, a in page.elements if tag == "rect" and a["class"] == "near"]
+    lengths = [
+        float(a["width"] or 0) for tag, a in page.elements if tag == "rect" and a["class"] == "near"
+    ]
     assert [round(9_001 * length / lengths[0]) for length in lengths] == pytest.approx(
         [9_001, 6_002, 5_003, 3_099], abs=1
     )
@@ -78,7 +86,9 @@ def test_collisions_are_told_where_they_were_looked_for():
 
 
 def test_an_item_shows_the_measure_that_removed_it():
-    by_distance = render_report(simhash_report(), [example(distance=2), example(distance=0, exact=True)])
+    by_distance = render_report(
+        simhash_report(), [example(distance=2), example(distance=0, exact=True)]
+    )
     assert re.findall(r'class="similarity">([^<]*)<', by_distance) == ["2 bits", "0 bits"]
     by_similarity = render_report(confirmed_report(), [example(similarity=0.96)])
     assert re.findall(r'class="similarity">([^<]*)<', by_similarity) == ["0.960"]
@@ -86,19 +96,31 @@ def test_an_item_shows_the_measure_that_removed_it():
 
 def test_words_are_explained_as_the_settings_have_them():
     said = body_of(simhash_report())
-    assert "A document is removed if a kept document is similar to it (fingerprints within 3 bits); otherwise" in said
-    assert "its words, weighed by their frequency in it. Each votes with its weight on every one of 64 bits" in said
+    assert (
+        "A document is removed if a kept document is similar to it (fingerprints within 3 "
+        "bits); otherwise"
+    ) in said
+    assert (
+        "its words, weighed by their frequency in it. Each votes with its weight on every one "
+        "of 64 bits"
+    ) in said
     assert "Jaccard" not in said
     said = body_of(confirmed_report())
     assert "is similar to it (fingerprints within 3 bits, jaccard 0.9 or more); otherwise" in said
-    assert "Jaccard similarity is the number of features in both, divided by the number in either" in said
+    assert (
+        "Jaccard similarity is the number of features in both, divided by the number in either"
+        in said
+    )
 
 
 @pytest.mark.parametrize(
     ("scheme", "sentence"),
     [
         ({"weights": "one", "ngram": 3}, "are its sequences of 3 words, each of the same weight."),
-        ({"weights": "tfidf"}, "are its words, weighed by their frequency in it and their rarity in the corpus."),
+        (
+            {"weights": "tfidf"},
+            "are its words, weighed by their frequency in it and their rarity in the corpus.",
+        ),
         ({"weights": "given", "tokens": "mine.words"}, "are its mine.words. Each votes"),
         ({"tokens": {"package": "rjieba", "mode": "exact"}}, "are its Chinese words, weighed by"),
     ],
@@ -113,8 +135,9 @@ def test_a_chain_of_near_fingerprints_is_explained_as_one():
         simhash_report(settings=settings)
     )
     settings = {**CONFIRMED, "linkage": "connected"}
-    assert "linked if they are similar (fingerprints within 3 bits, jaccard 0.9 or more); a cluster" in body_of(
-        simhash_report(settings=settings)
+    assert (
+        "linked if they are similar (fingerprints within 3 bits, jaccard 0.9 or more); a cluster"
+        in body_of(simhash_report(settings=settings))
     )
 
 
@@ -129,7 +152,13 @@ def test_any_part_of_the_report_may_be_absent_or_null(absent):
 def test_hostile_settings_and_texts_are_shown_and_never_become_markup():
     record = simhash_report(
         settings={"confirm": HOSTILE, "keep": HOSTILE, "threshold": HOSTILE, HOSTILE: HOSTILE},
-        scheme={"tokens": {HOSTILE: HOSTILE}, "weights": HOSTILE, "bits": HOSTILE, "hash": HOSTILE, "idf": HOSTILE},
+        scheme={
+            "tokens": {HOSTILE: HOSTILE},
+            "weights": HOSTILE,
+            "bits": HOSTILE,
+            "hash": HOSTILE,
+            "idf": HOSTILE,
+        },
         warnings=[HOSTILE],
     )
     assert_nothing_becomes_markup(record, hostile()._replace(distance=2))
@@ -148,7 +177,9 @@ def test_the_notebook_fragment_shows_distances_in_place_of_similarities():
 @pytest.mark.parametrize("confirm", ["hamming", "jaccard"])
 def test_the_page_of_a_run_shows_what_its_result_holds(confirm, real_texts, tmp_path):
     method = neardup.SimHash(max_distance=6, confirm=confirm)
-    result = neardup.dedup(real_texts("en_licenses", 100_000), method=method, output=tmp_path / "out")
+    result = neardup.dedup(
+        real_texts("en_licenses", 100_000), method=method, output=tmp_path / "out"
+    )
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     shown = re.findall(r'class="similarity">([^<]*)<.*?<bdi class="id">([^<]*)<', html, re.DOTALL)
     removed = {row["id"]: row for row in result.removed.to_pylist()}

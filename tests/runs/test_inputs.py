@@ -27,7 +27,16 @@ def put(folder: Path, *names: str, content: bytes = LINE) -> None:
 
 
 def test_a_folder_gives_its_known_files_sorted_without_hidden_ones(tmp_path: Path) -> None:
-    put(tmp_path, "b.jsonl", "a/z.csv", "a/y.parquet", "notes.pdf", ".hidden.jsonl", "_log/0.json", "_SUCCESS")
+    put(
+        tmp_path,
+        "b.jsonl",
+        "a/z.csv",
+        "a/y.parquet",
+        "notes.pdf",
+        ".hidden.jsonl",
+        "_log/0.json",
+        "_SUCCESS",
+    )
     files = list_inputs([str(tmp_path)])
     assert [file.relative_name for file in files] == ["a/y.parquet", "a/z.csv", "b.jsonl"]
     assert [file.format for file in files] == ["parquet", "csv", "jsonl"]
@@ -36,8 +45,14 @@ def test_a_folder_gives_its_known_files_sorted_without_hidden_ones(tmp_path: Pat
 
 def test_a_pattern_gives_the_files_that_match(tmp_path: Path) -> None:
     put(tmp_path, "a1.jsonl", "a2.jsonl", "b1.jsonl", "deep/a3.jsonl")
-    assert [f.relative_name for f in list_inputs([str(tmp_path / "a?.jsonl")])] == ["a1.jsonl", "a2.jsonl"]
-    assert [f.relative_name for f in list_inputs([str(tmp_path / "**/a[13].jsonl")])] == ["a1.jsonl", "deep/a3.jsonl"]
+    assert [f.relative_name for f in list_inputs([str(tmp_path / "a?.jsonl")])] == [
+        "a1.jsonl",
+        "a2.jsonl",
+    ]
+    assert [f.relative_name for f in list_inputs([str(tmp_path / "**/a[13].jsonl")])] == [
+        "a1.jsonl",
+        "deep/a3.jsonl",
+    ]
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
@@ -51,7 +66,9 @@ def test_several_folders_keep_their_names_below_the_output(tmp_path: Path) -> No
     assert [file.relative_name for file in files] == ["x/part-0.jsonl", "y/part-0.jsonl"]
 
 
-def test_no_relative_name_climbs_out_of_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_relative_name_climbs_out_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(tmp_path, "in/a.jsonl", "other/b.jsonl", "work/c.jsonl")
     monkeypatch.chdir(tmp_path / "work")
     files = list_inputs(["../in", "../other/b.jsonl", "c.jsonl"])
@@ -67,7 +84,13 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
 def test_compression_is_read_from_the_suffix(tmp_path: Path) -> None:
     put(tmp_path, "a.jsonl.gz", "b.csv.zst", "c.txt.bz2", "d.tsv.xz", "e.parquet.gz", "f.jsonl")
     found = {file.relative_name: file.compression for file in list_inputs([str(tmp_path)])}
-    assert found == {"a.jsonl.gz": "gzip", "b.csv.zst": "zstd", "c.txt.bz2": "bz2", "d.tsv.xz": "xz", "f.jsonl": None}
+    assert found == {
+        "a.jsonl.gz": "gzip",
+        "b.csv.zst": "zstd",
+        "c.txt.bz2": "bz2",
+        "d.tsv.xz": "xz",
+        "f.jsonl": None,
+    }
 
 
 def test_one_text_file_named_directly_is_read_by_line_others_by_file(tmp_path: Path) -> None:
@@ -77,7 +100,11 @@ def test_one_text_file_named_directly_is_read_by_line_others_by_file(tmp_path: P
     assert [file.unit for file in list_inputs([a, c])] == ["line", "row"]
     assert [file.unit for file in list_inputs([a, b])] == ["file", "file"]
     assert [file.unit for file in list_inputs([str(tmp_path)])] == ["file", "file", "row"]
-    assert [file.unit for file in list_inputs([str(tmp_path)], unit="line")] == ["line", "line", "row"]
+    assert [file.unit for file in list_inputs([str(tmp_path)], unit="line")] == [
+        "line",
+        "line",
+        "row",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +131,11 @@ def test_standard_input_can_be_read_twice(pipe: Callable[[bytes], None]) -> None
     pipe(b"one\ntwo\n")
     (file,) = list_inputs(["-"])
     for _ in range(2):
-        texts = [text for batch in file.read(Columns("text"), pytest.fail) for text in batch.text.to_pylist()]
+        texts = [
+            text
+            for batch in file.read(Columns("text"), pytest.fail)
+            for text in batch.text.to_pylist()
+        ]
         assert texts == ["one", "two"]
 
 
@@ -141,8 +172,13 @@ def test_remote_folders_files_and_patterns_are_listed() -> None:
     assert [file.relative_name for file in folder] == ["a.jsonl", "deep/b.jsonl", "deep/c.csv"]
     assert folder[1].name == "memory://listed/deep/b.jsonl"
     (file,) = list_inputs(["memory://listed/a.jsonl"])
-    assert [text for batch in file.read(Columns("text"), pytest.fail) for text in batch.text.to_pylist()] == ["a"]
-    assert [f.relative_name for f in list_inputs(["memory://listed/**/*.jsonl"])] == ["a.jsonl", "deep/b.jsonl"]
+    assert [
+        text for batch in file.read(Columns("text"), pytest.fail) for text in batch.text.to_pylist()
+    ] == ["a"]
+    assert [f.relative_name for f in list_inputs(["memory://listed/**/*.jsonl"])] == [
+        "a.jsonl",
+        "deep/b.jsonl",
+    ]
 
 
 def test_a_file_address_is_a_local_file(tmp_path: Path) -> None:
@@ -156,7 +192,10 @@ def test_a_file_address_is_a_local_file(tmp_path: Path) -> None:
     ("path", "message"),
     [
         ("corpus.jsonk", r"No such file or folder: .*corpus\.jsonk\. Did you mean corpus\.jsonl\?"),
-        ("picture.png", r"Unknown kind of file: .*picture\.png ends with '\.png'\. Known are \.parquet"),
+        (
+            "picture.png",
+            r"Unknown kind of file: .*picture\.png ends with '\.png'\. Known are \.parquet",
+        ),
         ("empty", r"No input in .*empty: 1 files, such as .*readme\.pdf"),
         ("*.csv", r"No input in .*\*\.csv: no file"),
     ],
@@ -178,7 +217,9 @@ def test_storage_that_needs_a_package_names_the_install_command() -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(SettingError, match="text_unit must be one of 'auto', 'line', 'file': got 'word'"):
+    with pytest.raises(
+        SettingError, match="text_unit must be one of 'auto', 'line', 'file': got 'word'"
+    ):
         list_inputs(["-"], unit="word")
     with pytest.raises(InputError, match="at least one path"):
         list_inputs([])
@@ -192,7 +233,9 @@ def test_a_file_that_goes_away_is_an_input_error(tmp_path: Path) -> None:
         list(file.read(Columns("text"), pytest.fail))
 
 
-def test_files_of_several_drives_have_a_common_folder_on_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_several_drives_have_a_common_folder_on_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(input_files, "os", SimpleNamespace(path=ntpath))
     bases = ["C:\\data\\new", "c:\\data\\old", "D:\\more"]
     found = [SimpleNamespace(base=base, location=base) for base in bases]

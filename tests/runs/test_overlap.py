@@ -21,7 +21,9 @@ TEXT = "one two three four five six"
 
 @pytest.fixture
 def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An output of an earlier run, whose kept document is read again; the working directory is above it."""
+    """An output of an earlier run, whose kept document is read again; the working directory is
+    above it.
+    """
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "out"
     (folder / "kept").mkdir(parents=True)
@@ -59,9 +61,18 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS.keys())
 @pytest.mark.parametrize(
-    "command", [neardup.dedup, neardup.remove_passages, neardup.cluster, find_items, neardup.find_contamination]
+    "command",
+    [
+        neardup.dedup,
+        neardup.remove_passages,
+        neardup.cluster,
+        find_items,
+        neardup.find_contamination,
+    ],
 )
-def test_an_output_that_holds_an_input_is_not_replaced(output: Path, command, spelling: str) -> None:
+def test_an_output_that_holds_an_input_is_not_replaced(
+    output: Path, command, spelling: str
+) -> None:
     before = sorted(output.rglob("*"))
     with pytest.raises(OutputError, match=r"overlap|would replace the input"):
         command(Named(spelling.format(here=os.getcwd())), output=output, overwrite=True)
@@ -80,10 +91,14 @@ def test_an_output_that_is_named_by_a_link_or_an_address_is_the_same(output: Pat
 def test_an_earlier_collection_and_items_are_inputs_too(output: Path) -> None:
     Path("new.jsonl").write_text(json.dumps({"text": TEXT, "question": TEXT}) + "\n")
     with pytest.raises(OutputError, match=r"the input out/kept/\*\.txt overlap"):
-        neardup.dedup(Path("new.jsonl"), against=Path("out/kept/*.txt"), output=output, overwrite=True)
+        neardup.dedup(
+            Path("new.jsonl"), against=Path("out/kept/*.txt"), output=output, overwrite=True
+        )
     (output / "kept" / "a.jsonl").write_bytes(Path("new.jsonl").read_bytes())
     with pytest.raises(OutputError, match=r"the input out/kept/\*\.jsonl overlap"):
-        neardup.find_contamination(Path("out/kept/*.jsonl"), Path("new.jsonl"), output=output, overwrite=True)
+        neardup.find_contamination(
+            Path("out/kept/*.jsonl"), Path("new.jsonl"), output=output, overwrite=True
+        )
     assert (output / "kept" / "a.txt").read_text() == TEXT
 
 
@@ -101,8 +116,12 @@ def files_of(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "in.jsonl"])
-@pytest.mark.parametrize("source", ["{name}", "file://{here}/{name}", "./*{suffix}", "../{folder}/{name}"])
-def test_a_file_that_is_an_input_is_not_replaced(tmp_path: Path, monkeypatch, name: str, source: str) -> None:
+@pytest.mark.parametrize(
+    "source", ["{name}", "file://{here}/{name}", "./*{suffix}", "../{folder}/{name}"]
+)
+def test_a_file_that_is_an_input_is_not_replaced(
+    tmp_path: Path, monkeypatch, name: str, source: str
+) -> None:
     monkeypatch.chdir(files_of(tmp_path))
     path = source.format(name=name, here=tmp_path, suffix=Path(name).suffix, folder=tmp_path.name)
     before = Path(name).read_bytes()
@@ -121,12 +140,16 @@ def test_a_file_that_is_an_input_is_not_replaced(tmp_path: Path, monkeypatch, na
     assert Path(name).read_bytes() == before
 
 
-def test_a_temporary_folder_with_files_of_the_user_is_not_emptied(tmp_path: Path, monkeypatch) -> None:
+def test_a_temporary_folder_with_files_of_the_user_is_not_emptied(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     data = Path("news.partial")
     data.mkdir()
     (data / "a.txt").write_text(TEXT)
-    with pytest.raises(OutputError, match=r"news\.partial is used while .* it has a\.txt, which is not of a run"):
+    with pytest.raises(
+        OutputError, match=r"news\.partial is used while .* it has a\.txt, which is not of a run"
+    ):
         neardup.dedup(data, output="news")
     assert (data / "a.txt").read_text() == TEXT
 
@@ -138,4 +161,8 @@ def test_folders_are_compared_by_what_they_are(tmp_path: Path) -> None:
     assert contains(tmp_path / "c", tmp_path / "a")
     assert not contains(tmp_path / "a" / "b", tmp_path / "a")
     assert not contains(tmp_path / "missing", tmp_path / "missing" / "a")
-    assert [local_of(name) for name in ("a/b", "s3://a/b", "file:///a%20b")] == ["a/b", None, "/a b"]
+    assert [local_of(name) for name in ("a/b", "s3://a/b", "file:///a%20b")] == [
+        "a/b",
+        None,
+        "/a b",
+    ]

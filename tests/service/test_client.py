@@ -1,4 +1,6 @@
-"""The client of the service: against the real service, and against a server that answers what a test needs."""
+"""The client of the service: against the real service, and against a server that answers what a
+test needs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ def test_answers_hits_and_documents_are_typed(client):
     [kept] = client.add_if_new([{"id": "typed/1", "text": TEXT, "payload": [1, 2]}])
     [removed] = client.add_if_new([{"id": "typed/2", "text": f"{TEXT}!"}])
     assert (kept.kept, kept.payload, kept.distance) == (True, [1, 2], None)
-    assert (removed.kept, removed.kept_id, removed.distance, removed.exact) == (False, "typed/1", 0, True)
+    assert (removed.kept, removed.kept_id, removed.distance, removed.exact) == (
+        False,
+        "typed/1",
+        0,
+        True,
+    )
     assert kept.first_seen is not None
     assert before <= kept.first_seen <= datetime.now(timezone.utc)
     [[hit]] = client.query([TEXT])
@@ -77,7 +84,10 @@ REFUSED = {
         (([{"id": 7, "text": TEXT}],), "id must be a string: got int 7"),
         (([{"text": TEXT}],), "id must be a string: got NoneType"),
         (([{"id": "a", "text": b"bytes"}],), "text must be a string: got bytes"),
-        (([{"id": "a", "text": "\ud800"}],), "text must be Unicode text: .*Replace lone surrogates"),
+        (
+            ([{"id": "a", "text": "\ud800"}],),
+            "text must be Unicode text: .*Replace lone surrogates",
+        ),
         (([GOOD | {"payload": {1, 2}}],), "A payload must be a value of JSON: .*set"),
         (([GOOD | {"payload": float("nan")}],), "A payload must be a value of JSON"),
         (([GOOD | {"payload": "\ud800"}],), "A payload must be a value of JSON"),
@@ -91,14 +101,28 @@ REFUSED = {
         (([7],), "text must be a string: got int 7"),
         ((["\ud800"],), "text must be Unicode text"),
     ],
-    "compare": [((TEXT, None), "right must be a string: got None"), ((7, TEXT), "left must be a string: got int 7")],
-    "get": [((7,), "id must be a string: got int 7"), ((None,), "id must be a string"), (("\ud800",), "Unicode")],
-    "open_import": [((7,), "The name of an import must be a str"), (("",), "The name of an import must not be")],
+    "compare": [
+        ((TEXT, None), "right must be a string: got None"),
+        ((7, TEXT), "left must be a string: got int 7"),
+    ],
+    "get": [
+        ((7,), "id must be a string: got int 7"),
+        ((None,), "id must be a string"),
+        (("\ud800",), "Unicode"),
+    ],
+    "open_import": [
+        ((7,), "The name of an import must be a str"),
+        (("",), "The name of an import must not be"),
+    ],
 }
 REFUSED["add_if_new"], REFUSED["remove"] = REFUSED["add"], REFUSED["get"]
-REFUSED["commit_import"] = REFUSED["cancel_import"] = REFUSED["remove_import"] = REFUSED["open_import"]
+REFUSED["commit_import"] = REFUSED["cancel_import"] = REFUSED["remove_import"] = REFUSED[
+    "open_import"
+]
 REFUSED["stage"] = [(("run", *arguments), message) for arguments, message in REFUSED["add"]]
-REFUSED["stage"] += [((*arguments, [GOOD]), message) for arguments, message in REFUSED["open_import"]]
+REFUSED["stage"] += [
+    ((*arguments, [GOOD]), message) for arguments, message in REFUSED["open_import"]
+]
 WITHOUT_ARGUMENTS = {"close", "imports", "stats", "is_ready"}
 
 
@@ -130,9 +154,16 @@ def test_the_index_refuses_the_same_values_in_the_same_words():
         for call, name in calls:
             with pytest.raises(InputError, match=f"{name} must be a string: got int 7"):
                 call(7)
-            with pytest.raises(InputError, match=f"{name} must be Unicode text: .*Replace lone surrogates"):
+            with pytest.raises(
+                InputError, match=f"{name} must be Unicode text: .*Replace lone surrogates"
+            ):
                 call("\ud800")
-        for call in (index.open_import, index.commit_import, index.cancel_import, index.remove_import):
+        for call in (
+            index.open_import,
+            index.commit_import,
+            index.cancel_import,
+            index.remove_import,
+        ):
             for [value], message in REFUSED["open_import"]:
                 with pytest.raises(InputError, match=message):
                     call(value)
@@ -167,7 +198,10 @@ def test_a_service_that_is_not_there_is_named():
         ({"timeout_s": float("nan")}, r"^timeout_s must be a number of seconds"),
         ({"token": "a\nX-Other: b"}, r"^token must be a string of printable ASCII"),
         ({"token": "é"}, r"^token must be a string of printable ASCII"),
-        ({"url": "http://127.0.0.1:99999"}, r"^url must be the address of a service: got .*: Port out of range"),
+        (
+            {"url": "http://127.0.0.1:99999"},
+            r"^url must be the address of a service: got .*: Port out of range",
+        ),
         ({"url": "http://127.0.0.1:port"}, r"^url must be the address of a service"),
         ({"url": "http://[::1"}, r"^url must be the address of a service"),
         ({"url": None}, r"^url must "),
@@ -184,7 +218,10 @@ def test_settings_that_cannot_be_are_refused_when_the_client_is_made(settings, m
         [{"id": str(number), "text": "é漢" * 400_000} for number in range(9)],
         [{"id": str(number), "text": '"\n' * 900_000} for number in range(9)],
         [{"id": "long" * 500_000 + str(number), "text": "a"} for number in range(9)],
-        [{"id": str(number), "text": "a", "payload": {"url": "x" * 2_000_000}} for number in range(9)],
+        [
+            {"id": str(number), "text": "a", "payload": {"url": "x" * 2_000_000}}
+            for number in range(9)
+        ],
         [{"id": str(number), "text": [0.1234567890123] * 200_000} for number in range(9)],
     ],
     ids=["characters of several bytes", "escapes", "ids", "payloads", "vectors"],
@@ -211,7 +248,9 @@ def test_an_address_that_is_no_url_is_refused(url):
 
 
 class Scripted(ThreadingHTTPServer):
-    """Answers requests by a list of (status, headers, body); None closes the connection without an answer."""
+    """Answers requests by a list of (status, headers, body); None closes the connection without an
+    answer.
+    """
 
     daemon_threads = True
 
@@ -249,11 +288,18 @@ class Scripted(ThreadingHTTPServer):
 
 
 IMPORTS = (200, {}, b'{"imports": []}')
-BUSY = (429, {"Retry-After": "0"}, json.dumps({"title": "Too Many Requests", "detail": "later"}).encode())
+BUSY = (
+    429,
+    {"Retry-After": "0"},
+    json.dumps({"title": "Too Many Requests", "detail": "later"}).encode(),
+)
 
 
 def test_while_the_service_is_busy_the_request_is_repeated():
-    with Scripted(BUSY, (503, {"Retry-After": "0"}, b""), IMPORTS) as server, Client(server.url) as client:
+    with (
+        Scripted(BUSY, (503, {"Retry-After": "0"}, b""), IMPORTS) as server,
+        Client(server.url) as client,
+    ):
         assert client.imports() == {}
         assert len(server.requests) == 3
 
@@ -292,7 +338,8 @@ def test_the_client_needs_the_standard_library_alone():
     import sys
 
     code = (
-        "import neardup.client, sys; print([m for m in ('numpy', 'pyarrow', 'msgspec', 'numba') if m in sys.modules])"
+        "import neardup.client, sys; print([m for m in ('numpy', 'pyarrow', 'msgspec', 'numba') "
+        "if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,4 +1,6 @@
-"""The container file and the systemd unit: their commands are commands, and what they promise is in them."""
+"""The container file and the systemd unit: their commands are commands, and what they promise is in
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,16 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 def container() -> list[tuple[str, str]]:
     """Return the instructions of the container file with their arguments."""
-    lines = [line for line in (DEPLOY / "Containerfile").read_text().splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in (DEPLOY / "Containerfile").read_text().splitlines()
+        if not line.startswith("#")
+    ]
     joined = "\n".join(lines).replace("\\\n", " ")
-    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
+    return [
+        (word, rest.strip())
+        for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)
+    ]
 
 
 def unit() -> dict[str, list[str]]:
@@ -42,7 +51,9 @@ def parsed(arguments: list[str]) -> dict:
     command: click.Command = cli
     while isinstance(command, click.Group):
         command, arguments = command.commands[arguments[0]], arguments[1:]
-    context = click.Context(command, resilient_parsing=True)  # does not look whether files are there
+    context = click.Context(
+        command, resilient_parsing=True
+    )  # does not look whether files are there
     values, rest, _ = command.make_parser(context).parse_args(args=list(arguments))
     assert not rest
     return values
@@ -93,7 +104,9 @@ def test_the_unit_stops_later_than_the_service_and_starts_it_on_this_host():
     [start] = settings["ExecStart"]
     program, *arguments = start.split()
     assert Path(program).name == "neardup"
-    assert parsed(arguments) == {"index": "${STATE_DIRECTORY}/news.index"}  # on this host: nothing else is named
+    assert parsed(arguments) == {
+        "index": "${STATE_DIRECTORY}/news.index"
+    }  # on this host: nothing else is named
     assert float(settings["TimeoutStopSec"][0]) > ServiceSettings().stop_timeout_s
     [before] = settings["ExecStartPre"]
     create = re.findall(r"neardup (index create \S+)'", before)[0].replace('"', "")
@@ -117,12 +130,16 @@ def test_the_unit_can_write_its_state_alone():
         assert settings[name] == [value], name
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the path")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the path"
+)
 def test_systemd_accepts_the_unit_and_finds_it_hardened(tmp_path):
     file = tmp_path / "neardup.service"
     text = (DEPLOY / "neardup.service").read_text()
     file.write_text(text.replace("/opt/neardup/bin/neardup", sys.executable))
-    verified = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False
+    )
     assert (verified.returncode, verified.stderr) == (0, "")
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(file)]
     rated = subprocess.run(command, capture_output=True, text=True, check=False)

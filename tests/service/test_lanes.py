@@ -9,11 +9,15 @@ from neardup.service.lanes import Lane
 
 
 def outcomes_of(work, names):
-    """Call a function with each name, all of which wait together; return the results and the errors."""
+    """Call a function with each name, all of which wait together; return the results and the
+    errors.
+    """
 
     async def run():
         lane = Lane("writes", max_items=9, max_batch=9, wait_s=0.01, on_batch=lambda _: None)
-        found = await asyncio.gather(*(lane.call(work, name) for name in names), return_exceptions=True)
+        found = await asyncio.gather(
+            *(lane.call(work, name) for name in names), return_exceptions=True
+        )
         await lane.close()
         return found
 

@@ -1,4 +1,6 @@
-"""The limits of the service: each is a setting, and is named in its error; tokens and their roles."""
+"""The limits of the service: each is a setting, and is named in its error; tokens and their
+roles.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         assert not errors, errors[0]["traceback"]
 
 
-def post(service: RunningService, path: str, message: object, token: str = WRITER, **headers: str) -> Response:
+def post(
+    service: RunningService, path: str, message: object, token: str = WRITER, **headers: str
+) -> Response:
     return service.request("POST", path, message, Authorization=f"Bearer {token}", **headers)
 
 
@@ -74,12 +78,19 @@ def one(text: str = "a text", id: str = "a", payload: object = None) -> dict:
         ("max_text_bytes", 422, "/v1/compare", {"left": "a", "right": "x" * 1001}),
         ("max_payload_bytes", 422, "/v1/documents", one(payload={"a": "x" * 100})),
         ("max_id_bytes", 422, "/v1/documents", one(id="é" * 26)),
-        ("max_documents", 422, "/v1/documents", {"documents": [{"id": str(i), "text": "a"} for i in range(21)]}),
+        (
+            "max_documents",
+            422,
+            "/v1/documents",
+            {"documents": [{"id": str(i), "text": "a"} for i in range(21)]},
+        ),
         ("max_documents", 422, "/v1/query", {"texts": ["a"] * 21}),
         ("max_hits", 422, "/v1/query", {"texts": ["a"], "limit": 201}),
     ],
 )
-def test_what_is_too_large_is_refused_and_the_setting_named(service, setting, status, path, message):
+def test_what_is_too_large_is_refused_and_the_setting_named(
+    service, setting, status, path, message
+):
     response = post(service, path, message)
     problem = response.json
     assert (response.status, problem["setting"]) == (status, setting)
@@ -137,7 +148,9 @@ def connected(service: RunningService) -> socket.socket:
     return socket.create_connection((service.host, service.port), timeout=30)
 
 
-def assert_problem(service: RunningService, connection: socket.socket, status: int, setting: str | None) -> None:
+def assert_problem(
+    service: RunningService, connection: socket.socket, status: int, setting: str | None
+) -> None:
     with connection.makefile("rb") as answer:
         head, _, body = answer.read().partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status)
@@ -172,7 +185,10 @@ def test_headers_that_drip_on_are_cut_off_although_bytes_arrive(service):
 
 def test_a_body_that_does_not_arrive_is_cut_off(service):
     with connected(service) as connection:
-        head = f"POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nContent-Type: application/json"
+        head = (
+            "POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+            f"{READER}\r\nContent-Type: application/json"
+        )
         connection.sendall(f"{head}\r\nContent-Length: 100\r\n\r\n{{".encode())
         assert_problem(service, connection, 408, "read_timeout_s")
 
@@ -229,18 +245,27 @@ def test_a_uvicorn_that_cannot_be_limited_is_not_used(monkeypatch):
     settings = ServiceSettings()
     assert issubclass(guarded(settings, refuse), httptools_impl.HttpToolsProtocol)
     monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "send_400_response")
-    with pytest.warns(RuntimeWarning, match="uvicorn's HttpToolsProtocol lacks send_400_response, so it is not used"):
+    with pytest.warns(
+        RuntimeWarning,
+        match="uvicorn's HttpToolsProtocol lacks send_400_response, so it is not used",
+    ):
         assert issubclass(guarded(settings, refuse), h11_impl.H11Protocol)
     monkeypatch.setattr(h11_impl.RequestResponseCycle, "__init__", lambda self: None)
     with (
         pytest.warns(RuntimeWarning),
-        pytest.raises(MissingExtraError, match=r"cannot limit .* of uvicorn .* lacks more_body, response_complete\."),
+        pytest.raises(
+            MissingExtraError,
+            match=r"cannot limit .* of uvicorn .* lacks more_body, response_complete\.",
+        ),
     ):
         guarded(settings, refuse)
 
 
 def test_bodies_beyond_the_limit_of_memory_are_refused(service):
-    head = f"POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nContent-Type: application/json"
+    head = (
+        f"POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nContent-Type: "
+        "application/json"
+    )
     with connected(service) as first, connected(service) as second:
         for connection in (first, second):
             connection.sendall(f"{head}\r\nContent-Length: 19000\r\n\r\n".encode() + b" " * 18_000)
@@ -254,9 +279,15 @@ def test_bodies_beyond_the_limit_of_memory_are_refused(service):
 
 
 def test_a_full_queue_answers_429_with_the_time_to_wait(service):
-    documents = [{"id": f"queue/{i}", "text": f"a text about the length of queue {i}"} for i in range(20)]
+    documents = [
+        {"id": f"queue/{i}", "text": f"a text about the length of queue {i}"} for i in range(20)
+    ]
     with ThreadPoolExecutor(16) as threads:
-        responses = list(threads.map(lambda _: post(service, "/v1/documents", {"documents": documents}), range(64)))
+        responses = list(
+            threads.map(
+                lambda _: post(service, "/v1/documents", {"documents": documents}), range(64)
+            )
+        )
     statuses = {response.status for response in responses}
     assert statuses == {200, 429}
     refused = next(response for response in responses if response.status == 429)
@@ -268,9 +299,17 @@ def test_a_full_queue_answers_429_with_the_time_to_wait(service):
 
 
 def test_without_a_token_the_request_is_refused(service):
-    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {WRITER}"}, {"Authorization": ""}):
+    for headers in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Basic {WRITER}"},
+        {"Authorization": ""},
+    ):
         response = service.request("POST", "/v1/query", {"texts": ["a"]}, **headers)
-        assert (response.status, response.headers["www-authenticate"]) == (401, 'Bearer realm="neardup"')
+        assert (response.status, response.headers["www-authenticate"]) == (
+            401,
+            'Bearer realm="neardup"',
+        )
     for path in ("/v1/stats", "/metrics", "/v1/documents/a"):
         assert service.request("GET", path).status == 401
 
@@ -278,7 +317,11 @@ def test_without_a_token_the_request_is_refused(service):
 def test_a_token_that_may_read_cannot_write(service):
     assert post(service, "/v1/query", {"texts": ["a"]}, READER).status == 200
     assert service.request("GET", "/metrics", Authorization=f"Bearer {READER}").status == 200
-    for method, path in (("POST", "/v1/documents"), ("DELETE", "/v1/documents/a"), ("POST", "/v1/imports/a/commit")):
+    for method, path in (
+        ("POST", "/v1/documents"),
+        ("DELETE", "/v1/documents/a"),
+        ("POST", "/v1/imports/a/commit"),
+    ):
         response = service.request(method, path, one(), Authorization=f"Bearer {READER}")
         assert (response.status, "may only read" in response.json["detail"]) == (403, True)
 
@@ -294,11 +337,16 @@ def test_with_tokens_any_host_name_is_answered(service):
 
 def test_no_token_and_no_text_is_in_the_log(service):
     post(service, "/v1/documents", one("a text that is secret"))
-    assert not [line for line in service.log if WRITER in str(line) or "that is secret" in str(line)]
+    assert not [
+        line for line in service.log if WRITER in str(line) or "that is secret" in str(line)
+    ]
 
 
 def test_the_client_sends_its_token_and_names_the_limit(service):
-    with Client(service.url, token=READER, retries=0) as client, pytest.raises(ServiceError) as caught:
+    with (
+        Client(service.url, token=READER, retries=0) as client,
+        pytest.raises(ServiceError) as caught,
+    ):
         client.query(["a"], limit=201)
     assert (caught.value.status, caught.value.setting) == (422, "max_hits")
 
@@ -321,7 +369,9 @@ def test_beyond_this_host_the_service_does_not_start_without_tokens(tmp_path):
 
 
 def test_a_port_in_use_is_named(service, tmp_path):
-    assert f"127.0.0.1:{service.port} cannot be listened on" in run(str(tmp_path), "--port", str(service.port))
+    assert f"127.0.0.1:{service.port} cannot be listened on" in run(
+        str(tmp_path), "--port", str(service.port)
+    )
 
 
 @pytest.mark.parametrize(
@@ -346,7 +396,9 @@ def test_a_token_file_is_checked(tmp_path: Path, content: str, part: str):
 def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
     file = tmp_path / "tokens"
     token = "x" * 15 + "#"
-    file.write_text(f"# for the crawler\nwrite {token} # until May\n\t# the rest\nread {'y' * 16}\t#\n")
+    file.write_text(
+        f"# for the crawler\nwrite {token} # until May\n\t# the rest\nread {'y' * 16}\t#\n"
+    )
     tokens = read_tokens([file])
     assert tokens.role_of(f"Bearer {token}".encode()) == "write"
     assert tokens.role_of(b"Bearer " + b"y" * 16) == "read"
@@ -357,10 +409,18 @@ def test_a_comment_may_stand_behind_a_token(tmp_path: Path):
 def test_a_token_file_that_others_can_change_is_refused(tmp_path: Path):
     file = tmp_path / "tokens"
     file.write_text("write " + "x" * 16)
-    for mode, is_safe in ((0o666, False), (0o620, False), (0o602, False), (0o600, True), (0o444, True)):
+    for mode, is_safe in (
+        (0o666, False),
+        (0o620, False),
+        (0o602, False),
+        (0o600, True),
+        (0o444, True),
+    ):
         file.chmod(mode)
         if is_safe:
             assert read_tokens([file])
         else:
-            with pytest.raises(InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"):
+            with pytest.raises(
+                InputError, match=rf"can be changed by other users.* Run `chmod 600 {file}`"
+            ):
                 read_tokens([file])

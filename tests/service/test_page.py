@@ -1,4 +1,6 @@
-"""The page of the service in a real browser: paste, hit, difference; hostile documents stay text."""
+"""The page of the service in a real browser: paste, hit, difference; hostile documents stay
+text.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,14 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 NEWS = (
-    "The harbour authority said on Tuesday that the old lighthouse at the northern mole will be taken out of service "
-    "next spring, after one hundred and twelve years of operation. A new automatic beacon is to take over."
+    "The harbour authority said on Tuesday that the old lighthouse at the northern mole will "
+    "be taken out of service "
+    "next spring, after one hundred and twelve years of operation. A new automatic beacon is "
+    "to take over."
 )
-HOSTILE = "<img src=x onerror=document.title='taken'> \u202eevil <script>document.title='taken'</script>"
+HOSTILE = (
+    "<img src=x onerror=document.title='taken'> \u202eevil <script>document.title='taken'</script>"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,7 +35,9 @@ def news(service: RunningService) -> None:
         client.add([{"id": f"news/2 {HOSTILE}", "text": f"{NEWS} {HOSTILE}", "payload": HOSTILE}])
 
 
-def show(browser: Browser, service: RunningService, width: int = 1280, scheme: str = "light") -> None:
+def show(
+    browser: Browser, service: RunningService, width: int = 1280, scheme: str = "light"
+) -> None:
     """Open the page, and wait until it shows the index."""
     browser.resize(width, scheme)
     browser.go(f"{service.url}/")
@@ -40,7 +48,9 @@ def paste(browser: Browser, text: str) -> None:
     """Put a text in the field as a user would, and press Ctrl+Enter."""
     browser.run("document.getElementById('text').select()")
     browser.call("Input.insertText", text=text)
-    browser.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", windowsVirtualKeyCode=13, modifiers=2)
+    browser.call(
+        "Input.dispatchKeyEvent", type="keyDown", key="Enter", windowsVirtualKeyCode=13, modifiers=2
+    )
     browser.wait("/^(Yes|No)/.test(document.getElementById('status').textContent)")
 
 
@@ -48,15 +58,23 @@ def test_a_pasted_text_finds_its_near_duplicate_and_the_difference_is_marked(bro
     show(browser, service)
     assert browser.run("document.activeElement.id") == "text"
     paste(browser, NEWS.replace("Tuesday", "Wednesday"))
-    assert browser.run("document.getElementById('status').textContent").startswith("Yes: 2 near-duplicates in ")
+    assert browser.run("document.getElementById('status').textContent").startswith(
+        "Yes: 2 near-duplicates in "
+    )
     browser.wait("document.querySelectorAll('#hits .texts').length === 1")
     assert browser.run("document.querySelector('#hits .id').textContent") == "news/1"
-    assert browser.run("[...document.querySelectorAll('#hits del')].map(e => e.textContent.trim())") == ["Wednesday"]
-    assert browser.run("[...document.querySelectorAll('#hits ins')].map(e => e.textContent.trim())") == ["Tuesday"]
+    assert browser.run(
+        "[...document.querySelectorAll('#hits del')].map(e => e.textContent.trim())"
+    ) == ["Wednesday"]
+    assert browser.run(
+        "[...document.querySelectorAll('#hits ins')].map(e => e.textContent.trim())"
+    ) == ["Tuesday"]
     distance = int(browser.run("document.querySelector('#hits .kind').textContent").split()[0])
     assert browser.run("document.querySelectorAll('.left .bits rect').length") == 64
     for side in ("left", "right"):
-        assert browser.run(f"document.querySelectorAll('.{side} .bits .differs').length") == distance
+        assert (
+            browser.run(f"document.querySelectorAll('.{side} .bits .differs').length") == distance
+        )
     assert not browser.errors
 
 
@@ -96,7 +114,7 @@ def test_a_dropped_page_is_decoded_by_the_charset_it_names(browser, service):
       const data = new DataTransfer();
       data.items.add(new File([new Uint8Array({json.dumps(list(content))})], "page.html"));
       document.getElementById("lookup").dispatchEvent(new DragEvent("drop", {{ dataTransfer: data, bubbles: true }}));
-    }})()""")
+    }})()""")  # noqa: E501
     browser.wait("/^(Yes|No)/.test(document.getElementById('status').textContent)")
     assert "café" in browser.run("document.getElementById('text').value")
 
@@ -106,7 +124,9 @@ def test_the_growth_of_the_index_is_drawn(browser, service):
     show(browser, service)
     label = browser.run("document.querySelector('#growth svg').getAttribute('aria-label')")
     assert re.match(r"The index has grown to [\d,]+ documents since ", label)
-    assert browser.run("document.querySelector('#numbers td').textContent").replace(",", "").isdigit()
+    assert (
+        browser.run("document.querySelector('#numbers td').textContent").replace(",", "").isdigit()
+    )
 
 
 @pytest.mark.slow
@@ -135,6 +155,8 @@ def test_a_token_is_asked_for_and_not_stored(browser, tmp_path):
         browser.press("Enter")
         browser.wait("!document.getElementById('index').hidden")
         assert browser.run("document.getElementById('token').value") == ""
-        assert browser.run("localStorage.length + sessionStorage.length + document.cookie.length") == 0
+        assert (
+            browser.run("localStorage.length + sessionStorage.length + document.cookie.length") == 0
+        )
         with Client(running.url, token="a-token-that-may-read") as client:
             assert client.stats()["index"]["documents"]["kept"] == 0

@@ -1,4 +1,6 @@
-"""The service as a process: it stops without losing a document, keeps its promises under load, and survives fuzzing."""
+"""The service as a process: it stops without losing a document, keeps its promises under load, and
+survives fuzzing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ METHOD = neardup.SimHash()
 
 
 class Writers:
-    """Threads that add documents one by one until the service is gone, and note what was acknowledged."""
+    """Threads that add documents one by one until the service is gone, and note what was
+    acknowledged.
+    """
 
     def __init__(self, url: str, number: int) -> None:
         self.acknowledged: dict[str, str] = {}
@@ -54,7 +58,9 @@ class Writers:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_under_load_and_no_acknowledged_document_is_lost(tmp_path: Path, sent: signal.Signals) -> None:
+def test_it_stops_under_load_and_no_acknowledged_document_is_lost(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
     path = tmp_path / "an.index"
     neardup.Index.create(path, method=METHOD).close()
     with RunningService(path) as running:
@@ -94,7 +100,10 @@ def test_a_request_under_way_is_answered_although_the_service_stops(tmp_path: Pa
         answers: list[int] = []
         thread = threading.Thread(target=lambda: answers.append(len(client.add(documents))))
         thread.start()
-        while 'queue="writes"} 1000' not in running.request("GET", "/metrics").content.decode() and thread.is_alive():
+        while (
+            'queue="writes"} 1000' not in running.request("GET", "/metrics").content.decode()
+            and thread.is_alive()
+        ):
             pass
         assert running.stop() == 0
         thread.join()
@@ -120,7 +129,9 @@ def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
     page = "<table>" + "<tr><td><b><i><p>" * 100_000
     with RunningService(path, "--answer-timeout-s", "0.5", "--read-timeout-s", "0.5") as running:
         slow = threading.Thread(
-            target=lambda: running.request("POST", "/v1/compare", {"left": page, "right": page + "<td>" * 1000})
+            target=lambda: running.request(
+                "POST", "/v1/compare", {"left": page, "right": page + "<td>" * 1000}
+            )
         )
         slow.start()
         times = []
@@ -131,7 +142,9 @@ def test_a_page_that_takes_long_delays_no_other_queue(tmp_path: Path) -> None:
             times.append(time.perf_counter() - begun)
         slow.join()
         assert max(times) < 0.5
-        [answer] = running.request("POST", "/v1/documents", {"documents": [{"id": "a", "text": page}]}).json["answers"]
+        [answer] = running.request(
+            "POST", "/v1/documents", {"documents": [{"id": "a", "text": page}]}
+        ).json["answers"]
         assert answer["kept"]
         again = {"documents": [{"id": "b", "text": page.replace("<p>", "<p>text")}]}
         [answer] = running.request("POST", "/v1/documents", again).json["answers"]
@@ -156,7 +169,9 @@ def test_pages_are_compared_by_their_outlines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["POSITIVE", "NEGATIVE"])
-def test_fuzzing_the_operations_of_the_openapi_document_finds_no_server_error(tmp_path: Path, mode: str) -> None:
+def test_fuzzing_the_operations_of_the_openapi_document_finds_no_server_error(
+    tmp_path: Path, mode: str
+) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from hypothesis import HealthCheck, given, settings
     from hypothesis.errors import Unsatisfiable
@@ -174,7 +189,12 @@ def test_fuzzing_the_operations_of_the_openapi_document_finds_no_server_error(tm
             operation = result.ok()
 
             @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode[mode]))
-            @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+            @settings(
+                max_examples=60,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                derandomize=True,
+            )
             def fuzz(case) -> None:  # type: ignore[no-untyped-def]
                 case.call_and_validate(checks=[schemathesis.checks.not_a_server_error, *checks])
 
@@ -188,7 +208,9 @@ def test_fuzzing_the_operations_of_the_openapi_document_finds_no_server_error(tm
 # Load.
 
 
-def test_under_load_no_answer_is_wrong_or_lost_and_memory_stays_flat(tmp_path: Path, pytestconfig) -> None:
+def test_under_load_no_answer_is_wrong_or_lost_and_memory_stays_flat(
+    tmp_path: Path, pytestconfig
+) -> None:
     """At a third of the rate of `benchmarks/run_service.py`, so that a busy machine passes too."""
     path = tmp_path / "an.index"
     seconds = float(pytestconfig.getoption("--load-seconds"))
@@ -207,10 +229,14 @@ def test_under_load_no_answer_is_wrong_or_lost_and_memory_stays_flat(tmp_path: P
         assert running.stop() == 0
     assert len(load.answers) == len(sent)
     half = memory[len(memory) // 2]
-    assert memory[-1] - half < max(0.25 * half, 400 * len(sent))  # bytes; the index itself grows with its documents
+    assert memory[-1] - half < max(
+        0.25 * half, 400 * len(sent)
+    )  # bytes; the index itself grows with its documents
     with neardup.Index.open(path, read_only=True) as index:
         order = [id for table in index.documents() for id in table["id"].to_pylist()]
     sieve = neardup.Index.create("memory:", method=METHOD)
     answers = sieve.add_many_if_new([sent[int(id)] for id in order])
     expected = zip(order, answers["kept"].to_pylist(), answers["distance"].to_pylist(), strict=True)
-    assert [(id, load.answers[id]["kept"], load.answers[id]["distance"]) for id in order] == list(expected)
+    assert [(id, load.answers[id]["kept"], load.answers[id]["distance"]) for id in order] == list(
+        expected
+    )

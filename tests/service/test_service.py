@@ -38,7 +38,9 @@ def client(service: RunningService) -> Iterator[Client]:
 
 
 def add(service: RunningService, *documents: dict, mode: str = "add-if-new") -> list[dict]:
-    response = service.request("POST", "/v1/documents", {"documents": list(documents), "mode": mode})
+    response = service.request(
+        "POST", "/v1/documents", {"documents": list(documents), "mode": mode}
+    )
     assert response.status == 200, response
     return response.json["answers"]
 
@@ -47,33 +49,58 @@ def add(service: RunningService, *documents: dict, mode: str = "add-if-new") -> 
 
 
 def test_a_near_duplicate_is_answered_with_the_kept_document_its_measures_and_its_payload(service):
-    [first] = add(service, {"id": "near/1", "text": FOX, "payload": {"url": "https://example.org/1"}})
+    [first] = add(
+        service, {"id": "near/1", "text": FOX, "payload": {"url": "https://example.org/1"}}
+    )
     [second] = add(service, {"id": "near/2", "text": FOX_AGAIN})
-    assert (first["kept"], first["repeated"], first["kept_id"], first["similarity"]) == (True, False, None, None)
+    assert (first["kept"], first["repeated"], first["kept_id"], first["similarity"]) == (
+        True,
+        False,
+        None,
+        None,
+    )
     similarity = neardup.compare(FOX_AGAIN, FOX, method=METHOD).similarity
-    assert (second["kept"], second["kept_id"], second["similarity"]) == (False, "near/1", similarity)
+    assert (second["kept"], second["kept_id"], second["similarity"]) == (
+        False,
+        "near/1",
+        similarity,
+    )
     assert second["payload"] == {"url": "https://example.org/1"}
     assert second["first_seen"] == first["first_seen"]
     [[hit]] = service.request("POST", "/v1/query", {"texts": [FOX_AGAIN]}).json["results"]
-    assert (hit["id"], hit["similarity"], hit["payload"]) == ("near/1", similarity, {"url": "https://example.org/1"})
+    assert (hit["id"], hit["similarity"], hit["payload"]) == (
+        "near/1",
+        similarity,
+        {"url": "https://example.org/1"},
+    )
 
 
 def test_a_document_that_is_sent_again_gets_the_same_answer_and_changes_nothing(service):
-    message = {"id": "again", "text": "a text that is sent twice because the answer to the first was lost"}
+    message = {
+        "id": "again",
+        "text": "a text that is sent twice because the answer to the first was lost",
+    }
     [first], [second] = add(service, message), add(service, message)
     assert (first["repeated"], second["repeated"]) == (False, True)
     assert {**second, "repeated": False, "last_seen": None} == {**first, "last_seen": None}
 
 
 def test_the_mode_add_keeps_similar_documents(service):
-    add(service, {"id": "mode/1", "text": "seven ships sailed south on a stormy sunday in september"})
+    add(
+        service,
+        {"id": "mode/1", "text": "seven ships sailed south on a stormy sunday in september"},
+    )
     [answer] = add(
-        service, {"id": "mode/2", "text": "seven ships sailed south on a stormy sunday in september"}, mode="add"
+        service,
+        {"id": "mode/2", "text": "seven ships sailed south on a stormy sunday in september"},
+        mode="add",
     )
     assert answer["kept"]
 
 
-@pytest.mark.parametrize("payload", [{"a": [1, None, "x"]}, "plain", '{"looks": "like JSON"}', "1", 1.5, True, [], ""])
+@pytest.mark.parametrize(
+    "payload", [{"a": [1, None, "x"]}, "plain", '{"looks": "like JSON"}', "1", 1.5, True, [], ""]
+)
 def test_a_payload_comes_back_as_it_was_sent(service, payload):
     id = f"payload {payload!r}"
     add(service, {"id": id, "text": f"the text of a payload {id}", "payload": payload}, mode="add")
@@ -82,10 +109,25 @@ def test_a_payload_comes_back_as_it_was_sent(service, payload):
 
 @pytest.mark.parametrize(
     "id",
-    ["a/b/c", "/", "//", "https://example.org/?q=1&r=%20#top", "日本語 😀", " ", "..", "a%2Fb", "a\nb\x00c", '"<&>'],
+    [
+        "a/b/c",
+        "/",
+        "//",
+        "https://example.org/?q=1&r=%20#top",
+        "日本語 😀",
+        " ",
+        "..",
+        "a%2Fb",
+        "a\nb\x00c",
+        '"<&>',
+    ],
 )
 def test_an_id_may_have_any_character(service, id):
-    add(service, {"id": id, "text": f"a text with a special id of {len(id)} characters {id}"}, mode="add")
+    add(
+        service,
+        {"id": id, "text": f"a text with a special id of {len(id)} characters {id}"},
+        mode="add",
+    )
     path = f"/v1/documents/{quote(id, safe='')}"
     assert service.request("GET", path).json["id"] == id
     assert service.request("DELETE", path).json == {"removed": 1}
@@ -100,7 +142,8 @@ def test_the_slashes_of_an_id_need_not_be_encoded(service):
 
 def test_a_thousand_documents_in_a_request_are_decided_in_their_order(service):
     texts = [
-        f"report {i // 2} of the weather station on hill {i // 2} in the year {1900 + i // 2}" for i in range(1000)
+        f"report {i // 2} of the weather station on hill {i // 2} in the year {1900 + i // 2}"
+        for i in range(1000)
     ]
     answers = add(service, *({"id": f"batch/{i}", "text": text} for i, text in enumerate(texts)))
     expected = neardup.Index.create("memory:", method=METHOD).add_many_if_new(texts)
@@ -125,7 +168,12 @@ def test_a_request_that_replaces_a_document_and_repeats_others_is_decided_as_one
 
 def test_an_import_is_decided_when_it_is_committed(client):
     client.open_import("monday")
-    assert client.stage("monday", [{"id": "run/1", "text": "the staged text of a run on monday morning"}]) == 1
+    assert (
+        client.stage(
+            "monday", [{"id": "run/1", "text": "the staged text of a run on monday morning"}]
+        )
+        == 1
+    )
     assert client.imports() == {"monday": 1}
     assert client.get("run/1") is None
     committed = client.commit_import("monday")
@@ -156,13 +204,22 @@ def test_two_texts_are_compared_side_by_side(service):
 
 
 @pytest.mark.slow
-def test_the_answers_of_concurrent_requests_are_those_of_the_sieve_in_the_order_of_decision(tmp_path):
+def test_the_answers_of_concurrent_requests_are_those_of_the_sieve_in_the_order_of_decision(
+    tmp_path,
+):
     path = tmp_path / "concurrent.index"
     neardup.Index.create(path, method=METHOD).close()
-    texts = [f"notice {i % 40} of the harbour office about pier {i % 40} and the tide" for i in range(120)]
+    texts = [
+        f"notice {i % 40} of the harbour office about pier {i % 40} and the tide"
+        for i in range(120)
+    ]
     with RunningService(path) as running:
         with Client(running.url) as client, ThreadPoolExecutor(12) as threads:
-            sent = list(threads.map(lambda i: client.add_if_new([{"id": str(i), "text": texts[i]}])[0], range(120)))
+            sent = list(
+                threads.map(
+                    lambda i: client.add_if_new([{"id": str(i), "text": texts[i]}])[0], range(120)
+                )
+            )
         assert running.stop() == 0
     given = {answer.id: (answer.kept, answer.kept_id, answer.similarity) for answer in sent}
     with neardup.Index.open(path, read_only=True) as index:
@@ -180,7 +237,11 @@ def test_the_answers_of_concurrent_requests_are_those_of_the_sieve_in_the_order_
 def test_health_readiness_and_statistics(service):
     assert service.request("GET", "/healthz").json == {"status": "ok"}
     assert service.request("GET", "/readyz").json == {"status": "ok"}
-    add(service, {"id": "stats", "text": "a text to be counted by the statistics of the service"}, mode="add")
+    add(
+        service,
+        {"id": "stats", "text": "a text to be counted by the statistics of the service"},
+        mode="add",
+    )
     stats = service.request("GET", "/v1/stats").json
     assert stats["index"]["documents"]["kept"] >= 1
     assert stats["growth"][-1]["documents"] >= 1
@@ -188,17 +249,26 @@ def test_health_readiness_and_statistics(service):
 
 
 def test_the_metrics_are_in_the_format_of_prometheus(service):
-    add(service, {"id": "metrics", "text": "a text to be counted by the metrics of the service"}, mode="add")
+    add(
+        service,
+        {"id": "metrics", "text": "a text to be counted by the metrics of the service"},
+        mode="add",
+    )
     response = service.request("GET", "/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
     values = {}
     for line in response.content.decode().splitlines():
         if not line.startswith("#"):
-            name, value = re.fullmatch(r'([a-z_]+(?:{[a-z_]+="[^"]*"(?:,[a-z_]+="[^"]*")*})?) (\S+)', line).groups()
+            name, value = re.fullmatch(
+                r'([a-z_]+(?:{[a-z_]+="[^"]*"(?:,[a-z_]+="[^"]*")*})?) (\S+)', line
+            ).groups()
             values[name] = float(value)
     assert values['neardup_requests_total{operation="add_documents",status="200"}'] >= 1
     assert values['neardup_documents{decision="kept"}'] >= 1
-    buckets = [values[f'neardup_batch_size_bucket{{queue="writes",le="{le}"}}'] for le in ("1", "1000", "+Inf")]
+    buckets = [
+        values[f'neardup_batch_size_bucket{{queue="writes",le="{le}"}}']
+        for le in ("1", "1000", "+Inf")
+    ]
     assert buckets == sorted(buckets)
     assert buckets[-1] == values['neardup_batch_size_count{queue="writes"}']
 
@@ -211,13 +281,17 @@ def test_times_of_the_openapi_document_have_the_format_of_times(service):
         ("Document", "first_seen"),
         ("Import", "opened"),
     ):
-        assert {"type": "string", "format": "date-time"} in schemas[kind]["properties"][name]["anyOf"]
+        assert {"type": "string", "format": "date-time"} in schemas[kind]["properties"][name][
+            "anyOf"
+        ]
     assert schemas["Growth"]["properties"]["time"] == {"type": "string", "format": "date-time"}
 
 
 def test_the_openapi_document_lists_every_operation_and_every_reference_resolves(service):
     found = service.request("GET", "/openapi.json").json
-    assert found == json.loads(json.dumps(document(OPERATIONS, neardup.__version__, ServiceSettings())))
+    assert found == json.loads(
+        json.dumps(document(OPERATIONS, neardup.__version__, ServiceSettings()))
+    )
     assert {(m.upper(), path) for path, methods in found["paths"].items() for m in methods} == {
         (operation.method, operation.path) for operation in OPERATIONS
     }
@@ -229,7 +303,12 @@ def test_each_request_is_a_line_of_the_log_and_carries_its_id(service):
     response = service.request("GET", "/healthz", X_Request_ID="from-the-caller.1")
     assert response.headers["x-request-id"] == "from-the-caller.1"
     line = service.wait("request", request_id="from-the-caller.1")
-    assert (line["method"], line["path"], line["status"], line["level"]) == ("GET", "/healthz", 200, "info")
+    assert (line["method"], line["path"], line["status"], line["level"]) == (
+        "GET",
+        "/healthz",
+        200,
+        "info",
+    )
     refused = service.request("GET", "/healthz", X_Request_ID="bad id {}")
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]+", refused.headers["x-request-id"])
 
@@ -277,7 +356,12 @@ def test_a_problem_has_the_sentence_of_the_library_and_the_id_of_the_request(ser
 
 def test_an_import_that_is_not_open_is_not_found(service):
     documents = {"documents": [{"id": "a", "text": "b"}]}
-    for method, path in (("POST", "commit"), ("POST", "cancel"), ("POST", "documents"), ("DELETE", "")):
+    for method, path in (
+        ("POST", "commit"),
+        ("POST", "cancel"),
+        ("POST", "documents"),
+        ("DELETE", ""),
+    ):
         body = documents if path == "documents" else None
         response = service.request(method, f"/v1/imports/nowhere/{path}".rstrip("/"), body)
         assert (response.status, "'nowhere'" in response.json["detail"]) == (404, True)
@@ -300,7 +384,9 @@ def test_the_openapi_document_has_the_limits_of_the_service(service):
 
 
 def test_an_empty_id_is_an_id(service):
-    documents = {"documents": [{"id": "", "text": "the only document here without any characters in its id"}]}
+    documents = {
+        "documents": [{"id": "", "text": "the only document here without any characters in its id"}]
+    }
     [answer] = service.request("POST", "/v1/documents", documents | {"mode": "add"}).json["answers"]
     assert (answer["id"], answer["kept"]) == ("", True)
     assert service.request("GET", "/v1/documents/").json["id"] == ""
@@ -320,7 +406,11 @@ def test_there_is_nothing_at_an_unknown_path_and_methods_are_named(service):
     [
         (b"{", 400, "not valid JSON"),
         (b'{"documents": [{"id": "a", "text": "\xff"}]}', 400, "not valid JSON in UTF-8"),
-        (b'{"documents": [{"id": "a", "text": "\\ud800"}]}', 400, "a lone surrogate such as \\ud800"),
+        (
+            b'{"documents": [{"id": "a", "text": "\\ud800"}]}',
+            400,
+            "a lone surrogate such as \\ud800",
+        ),
         (b'{"documents": [{"id": "a", "text": "\\ud800 x"}]}', 400, "surrogate"),
         (b'{"documents": [{"id": "a", "text": "b", "payload": ' + b"[" * 100_000, 400, "levels"),
         (b"[]", 422, "Expected `object`"),
@@ -337,19 +427,39 @@ def test_a_body_of_another_form_is_refused_with_the_place(service, body, status,
 
 
 def test_of_a_repeated_key_the_last_one_counts(service):
-    body = b'{"documents": [{"id": "first", "id": "last", "text": "a key of the object is repeated"}], "mode": "add"}'
+    body = (
+        b'{"documents": [{"id": "first", "id": "last", "text": "a key of the object is '
+        b'repeated"}], "mode": "add"}'
+    )
     [answer] = service.request("POST", "/v1/documents", body=body).json["answers"]
     assert answer["id"] == "last"
 
 
 def test_a_body_must_be_plain_json(service):
-    for headers in ({"Content_Type": "text/plain"}, {"Content_Type": ""}, {"Content_Encoding": "gzip"}):
-        assert service.request("POST", "/v1/query", body=b'{"texts": ["a"]}', **headers).status == 415
+    for headers in (
+        {"Content_Type": "text/plain"},
+        {"Content_Type": ""},
+        {"Content_Encoding": "gzip"},
+    ):
+        assert (
+            service.request("POST", "/v1/query", body=b'{"texts": ["a"]}', **headers).status == 415
+        )
 
 
 def test_another_host_name_is_refused_as_in_dns_rebinding(service):
-    users = (f"127.0.0.1:{service.port}@evil.example", "localhost@evil.example", "localhost:80:80", "[::1]evil.example")
-    for host in ("evil.example", f"evil.example:{service.port}", "127.0.0.1.evil.example", "[::2]:80", *users):
+    users = (
+        f"127.0.0.1:{service.port}@evil.example",
+        "localhost@evil.example",
+        "localhost:80:80",
+        "[::1]evil.example",
+    )
+    for host in (
+        "evil.example",
+        f"evil.example:{service.port}",
+        "127.0.0.1.evil.example",
+        "[::2]:80",
+        *users,
+    ):
         response = service.request("GET", "/v1/stats", Host=host)
         assert (response.status, "--token-file" in response.json["detail"]) == (421, True)
     for host in ("localhost", f"localhost:{service.port}", "[::1]:80"):
@@ -361,14 +471,26 @@ def test_pages_of_other_sites_cannot_write(service):
     assert service.request("POST", path, Origin="https://evil.example").status == 403
     assert service.request("POST", path, Origin="null").status == 403
     assert service.request("POST", path, Sec_Fetch_Site="cross-site").status == 403
-    assert service.request("POST", path, Origin=service.url, Sec_Fetch_Site="same-origin").status == 404
-    assert "A proxy must pass the Host header on" in service.request("POST", path, Origin="null").json["detail"]
+    assert (
+        service.request("POST", path, Origin=service.url, Sec_Fetch_Site="same-origin").status
+        == 404
+    )
+    assert (
+        "A proxy must pass the Host header on"
+        in service.request("POST", path, Origin="null").json["detail"]
+    )
     answer = service.request("GET", "/v1/stats", Origin="https://evil.example")
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 def test_every_response_has_the_security_headers(service):
-    for method, path in (("GET", "/"), ("GET", "/healthz"), ("GET", "/nothing"), ("PUT", "/"), ("POST", "/v1/query")):
+    for method, path in (
+        ("GET", "/"),
+        ("GET", "/healthz"),
+        ("GET", "/nothing"),
+        ("PUT", "/"),
+        ("POST", "/v1/query"),
+    ):
         assert set(service.request(method, path).headers) >= SECURITY_HEADERS
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(b"this is no HTTP\r\n\r\n")
@@ -379,7 +501,10 @@ def test_every_response_has_the_security_headers(service):
 
 
 def test_a_client_that_leaves_does_no_harm(service):
-    for head in (b"", b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"):
+    for head in (
+        b"",
+        b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n",
+    ):
         with socket.create_connection((service.host, service.port)) as connection:
             connection.sendall(head + (b"Content-Length: 100\r\n\r\n{" if head else b""))
     assert service.request("GET", "/healthz").status == 200

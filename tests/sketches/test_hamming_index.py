@@ -1,4 +1,6 @@
-"""The index finds what comparing a query with every fingerprint finds, whatever was added and removed before."""
+"""The index finds what comparing a query with every fingerprint finds, whatever was added and
+removed before.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,15 @@ def operations(draw, bits: int, max_distance: int):
 
 @pytest.mark.slow
 @given(st.data(), st.sampled_from(WIDTHS), st.integers(0, 8), st.booleans())
-def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(data, bits, max_distance, strings):
+def test_adds_and_removes_in_any_order_leave_what_brute_force_finds(
+    data, bits, max_distance, strings
+):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_tables, "_TAIL_ENTRIES", data.draw(st.sampled_from([2, 512])))
         patch.setattr(row_store, "_LEAST_TO_COMPACT", data.draw(st.sampled_from([2, 4096])))
-        patch.setattr(hamming, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9])))  # 1e9: tables always
+        patch.setattr(
+            hamming, "_SCAN_COST", data.draw(st.sampled_from([0.35, 1e9]))
+        )  # 1e9: tables always
         patch.setattr(row_index, "_BLOCK", 2)
         index = neardup.HammingIndex(bits, max_distance, threads=2)
         expected: dict[object, int] = {}
@@ -81,7 +87,8 @@ def test_every_number_of_blocks_finds_the_same(bits, max_distance, monkeypatch):
     chance = random.Random(bits)
     bases = [chance.getrandbits(bits) for _ in range(20)]
     stored = {
-        number: flipped(bases[number % 20], bits, chance.randint(0, max_distance), chance) for number in range(400)
+        number: flipped(bases[number % 20], bits, chance.randint(0, max_distance), chance)
+        for number in range(400)
     }
     asked = [flipped(base, bits, chance.randint(0, 2), chance) for base in bases]
     expected = [reference.query(stored, one, max_distance) for one in asked]
@@ -153,7 +160,10 @@ def test_results_are_a_table_of_query_id_and_distance():
 def test_an_id_that_is_there_is_refused_by_name_and_nothing_changes():
     index = neardup.HammingIndex()
     index.add_many(["a", "b"], [1, 2])
-    with pytest.raises(InputError, match=r"The id 'b' is already in the index, or twice .* at row 1\. Remove it first"):
+    with pytest.raises(
+        InputError,
+        match=r"The id 'b' is already in the index, or twice .* at row 1\. Remove it first",
+    ):
         index.add_many(["c", "b"], [3, 4])
     with pytest.raises(InputError, match="The id 'd'"):
         index.add_many(["d", "d"], [3, 4])
@@ -227,14 +237,18 @@ def test_ids_are_read_from_any_iterable_and_one_string_is_none():
     index.add_many(dict.fromkeys(["b"]), [1])
     assert list(index) == ["a0", "a1", "a2", "b"]
     for ids in ("ab", 5, None):
-        with pytest.raises(InputError, match=r"^Ids are a list, a NumPy or an Arrow array: got .* in a list\."):
+        with pytest.raises(
+            InputError, match=r"^Ids are a list, a NumPy or an Arrow array: got .* in a list\."
+        ):
             index.add_many(ids, [1, 2])
 
 
 @pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, 5000])
 def test_the_number_of_threads_is_checked_when_an_index_is_made(threads):
     for kind in (neardup.HammingIndex, neardup.LSHIndex):
-        with pytest.raises(SettingError, match=r"^threads must be a whole number of 1 or more .* got "):
+        with pytest.raises(
+            SettingError, match=r"^threads must be a whole number of 1 or more .* got "
+        ):
             kind(threads=threads)
 
 
@@ -257,7 +271,8 @@ def test_a_fingerprint_out_of_its_range_is_refused(value):
     index = neardup.HammingIndex()
     for call in (lambda: index.add("a", value), lambda: index.query(value)):
         with pytest.raises(
-            InputError, match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more"
+            InputError,
+            match=r"an integer from 0 to 2\^64 - 1: got .* at row 0\. Create an index with more",
         ):
             call()
     assert len(index) == 0
@@ -266,7 +281,9 @@ def test_a_fingerprint_out_of_its_range_is_refused(value):
 def test_arrays_of_another_shape_are_refused():
     index = neardup.HammingIndex(128)
     for wrong in (np.zeros(3, np.uint64), np.zeros((3, 1), np.uint64), np.zeros((3, 2), np.int64)):
-        with pytest.raises(InputError, match=r"of 128 bits are integers or a uint64 array of shape \(n, 2\): got"):
+        with pytest.raises(
+            InputError, match=r"of 128 bits are integers or a uint64 array of shape \(n, 2\): got"
+        ):
             index.query_many(wrong)
     with pytest.raises(InputError, match=r"0 to 2\^32 - 1: got 4294967296 at row 1"):
         neardup.HammingIndex(32).query_many(np.array([0, 2**32], np.uint64))
@@ -314,7 +331,9 @@ def test_an_index_is_saved_and_opened(bits, strings, tmp_path):
     assert opened.query(0) == [(ids[0], 1)]
     assert opened.query(2**bits - 1) == [(ids[1], 0)]
     opened.save(tmp_path / "again.parquet")
-    assert pq.read_table(tmp_path / "again.parquet").equals(pq.read_table(tmp_path / "index.parquet"))
+    assert pq.read_table(tmp_path / "again.parquet").equals(
+        pq.read_table(tmp_path / "index.parquet")
+    )
 
 
 def test_the_bytes_in_a_file_read_as_the_digits_of_the_number(tmp_path):
@@ -328,7 +347,9 @@ def test_the_bytes_in_a_file_read_as_the_digits_of_the_number(tmp_path):
 
 
 def test_a_table_of_integers_is_opened(tmp_path):
-    pq.write_table(pa.table({"fingerprint": pa.array([5, 2**63], pa.uint64())}), tmp_path / "other.parquet")
+    pq.write_table(
+        pa.table({"fingerprint": pa.array([5, 2**63], pa.uint64())}), tmp_path / "other.parquet"
+    )
     index = neardup.HammingIndex.open(tmp_path / "other.parquet")
     assert index.query(5) == [("0", 0), ("1", 3)]
     pq.write_table(pa.table({"id": ["a"]}), tmp_path / "none.parquet")
@@ -356,7 +377,9 @@ def test_the_distance_of_two_fingerprints():
     assert neardup.lsh.hamming_distance(0, 2**256 - 1) == 256
     assert neardup.lsh.hamming_distance(np.uint64(2**63), 0) == 1
     for wrong in (-1, 2**256, 1.0, "1"):
-        with pytest.raises(InputError, match=r"right must be a fingerprint, an integer from 0 to 2\^256 - 1: got"):
+        with pytest.raises(
+            InputError, match=r"right must be a fingerprint, an integer from 0 to 2\^256 - 1: got"
+        ):
             neardup.lsh.hamming_distance(1, wrong)
 
 
@@ -368,13 +391,19 @@ def test_fingerprints_go_in_as_they_are_with_their_scheme(bits):
     index = neardup.HammingIndex(bits=bits, max_distance=0)
     index.add_many(signed.ids, signed)
     assert index.scheme == signed.scheme
-    assert index.query(signed[0]) == index.query(fingerprint_of("one two three", method=method)) == [("0", 0), ("2", 0)]
+    assert (
+        index.query(signed[0])
+        == index.query(fingerprint_of("one two three", method=method))
+        == [("0", 0), ("2", 0)]
+    )
     assert index.query_many(signed[1:]).to_pylist() == [
         {"query": 0, "id": "1", "distance": 0},
         {"query": 1, "id": "0", "distance": 0},
         {"query": 1, "id": "2", "distance": 0},
     ]
-    with pytest.raises(SchemeError, match=r"the index has .*weights='tf'; what is given has .*weights='one'"):
+    with pytest.raises(
+        SchemeError, match=r"the index has .*weights='tf'; what is given has .*weights='one'"
+    ):
         index.query(neardup.sign("one two three", method=neardup.SimHash(bits=bits, weights="one")))
 
 
@@ -395,14 +424,21 @@ def test_fingerprints_and_their_index_share_a_file(tmp_path):
     assert (len(index), index.scheme) == (2, signed.scheme)  # the empty one is left out
     index.save(tmp_path / "index.parquet")
     again = neardup.Fingerprints.open(tmp_path / "index.parquet")
-    assert (again.ids.to_pylist(), again.values.tolist()) == (["0", "2"], signed[[0, 2]].values.tolist())
+    assert (again.ids.to_pylist(), again.values.tolist()) == (
+        ["0", "2"],
+        signed[[0, 2]].values.tolist(),
+    )
     assert again.scheme == signed.scheme
 
 
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        (["one", ""], InputError, r"1 of 2 documents have no features.*Leave them out: fingerprints\[~fingerprints"),
+        (
+            ["one", ""],
+            InputError,
+            r"1 of 2 documents have no features.*Leave them out: fingerprints\[~fingerprints",
+        ),
         (["one", "two"], InputError, "go together: got 1 ids and 2 fingerprints"),
     ],
 )

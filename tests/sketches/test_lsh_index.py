@@ -1,4 +1,6 @@
-"""The index finds what a comparison of bands one by one finds, whatever was added, removed and merged before."""
+"""The index finds what a comparison of bands one by one finds, whatever was added, removed and
+merged before.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def array(*rows: list[int]) -> np.ndarray:
     return np.array(rows, np.uint32)
 
 
-def banded(num_bands: int, rows_per_band: int, threshold: float = 0.8, **settings) -> neardup.LSHIndex:
+def banded(
+    num_bands: int, rows_per_band: int, threshold: float = 0.8, **settings
+) -> neardup.LSHIndex:
     method = MinHash(threshold=threshold, num_bands=num_bands, rows_per_band=rows_per_band)
     return neardup.LSHIndex(method, **settings)
 
@@ -46,7 +50,9 @@ def operations(draw, num_hashes: int):
 
 
 @given(st.data(), st.integers(1, 4), st.integers(1, 3), st.integers(0, 2), st.booleans())
-def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows_per_band, beyond, strings):
+def test_steps_in_any_order_leave_what_the_naive_index_has(
+    data, num_bands, rows_per_band, beyond, strings
+):
     num_hashes = num_bands * rows_per_band + beyond
     bands = {"num_bands": num_bands, "rows_per_band": rows_per_band}
     expected: dict[object, list[int]] = {}
@@ -93,8 +99,12 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
         assert all(one in index for one in expected)
         asked = list(expected.values())
         for least in (0.0, 0.7, None):
-            table = index.query_many(np.array(asked, np.uint32).reshape(-1, num_hashes), min_similarity=least)
-            assert found_in(table, len(asked)) == [naive(one, 0.5 if least is None else least) for one in asked]
+            table = index.query_many(
+                np.array(asked, np.uint32).reshape(-1, num_hashes), min_similarity=least
+            )
+            assert found_in(table, len(asked)) == [
+                naive(one, 0.5 if least is None else least) for one in asked
+            ]
 
 
 # What is found.
@@ -102,7 +112,9 @@ def test_steps_in_any_order_leave_what_the_naive_index_has(data, num_bands, rows
 
 @pytest.mark.parametrize("similarity", [0.5, 0.7, 0.8, 0.9])
 def test_pairs_are_found_as_often_as_the_s_curve_says(similarity):
-    """Each place of a pair agrees with the probability of its similarity: binomial, 5 standard deviations."""
+    """Each place of a pair agrees with the probability of its similarity: binomial, 5 standard
+    deviations.
+    """
     chance, count = np.random.default_rng(1), 4000
     values = chance.integers(0, 2**32, (count, 128), np.uint32)
     asked = np.where(chance.random(values.shape) < similarity, values, values + np.uint32(1))
@@ -206,7 +218,10 @@ def test_results_are_a_table_of_query_id_and_similarity():
         ("id", "large_string"),
         ("similarity", "double"),
     ]
-    assert table.to_pylist() == [{"query": 0, "id": "b", "similarity": 1.0}, {"query": 0, "id": "a", "similarity": 0.5}]
+    assert table.to_pylist() == [
+        {"query": 0, "id": "b", "similarity": 1.0},
+        {"query": 0, "id": "a", "similarity": 0.5},
+    ]
 
 
 # Bands.
@@ -222,22 +237,30 @@ def test_bands_are_chosen_to_fit_the_signatures():
 
 def test_a_recall_out_of_reach_names_the_nearest_that_can_be_reached():
     message = (
-        r"recall=0\.99 at threshold=0\.2 needs more than the 16 hashes of a signature\. At this threshold a "
-        r"recall of 0\.971 can be reached: lower the recall or raise the threshold, or use longer signatures"
+        r"recall=0\.99 at threshold=0\.2 needs more than the 16 hashes of a signature\. At "
+        r"this threshold a "
+        r"recall of 0\.971 can be reached: lower the recall or raise the threshold, or use "
+        r"longer signatures"
     )
     with pytest.raises(SettingError, match=message):
         neardup.LSHIndex(MinHash(threshold=0.2, num_hashes=16))
-    assert neardup.LSHIndex(MinHash(threshold=0.2, recall=0.971, num_hashes=16)).bands == Bands(16, 1)
+    assert neardup.LSHIndex(MinHash(threshold=0.2, recall=0.971, num_hashes=16)).bands == Bands(
+        16, 1
+    )
 
 
 def test_a_threshold_alone_is_short_for_a_method():
     assert neardup.LSHIndex(threshold=0.3).bands == neardup.LSHIndex(MinHash(threshold=0.3)).bands
     assert neardup.LSHIndex().threshold == 0.8
-    with pytest.raises(SettingError, match=r"threshold is part of the method: got threshold=0\.3 and MinHash"):
+    with pytest.raises(
+        SettingError, match=r"threshold is part of the method: got threshold=0\.3 and MinHash"
+    ):
         neardup.LSHIndex(MinHash(), threshold=0.3)
     with pytest.raises(SettingError, match=r"method must be .*: got 0\.3"):
         neardup.LSHIndex(0.3)
-    with pytest.raises(SettingError, match="threshold must be a number above 0 and at most 1: got 0"):
+    with pytest.raises(
+        SettingError, match="threshold must be a number above 0 and at most 1: got 0"
+    ):
         neardup.LSHIndex(threshold=0)
 
 
@@ -269,20 +292,36 @@ def test_signatures_of_another_length_are_refused():
     with pytest.raises(SchemeError, match="needs signatures of 4 hashes or more: got 3"):
         index.add("a", array([1, 2, 3]))
     index.add("a", array([1, 2, 3, 4, 5]))
-    for call in (lambda: index.add("b", array([1, 2, 3, 4])), lambda: index.query(array([1, 2, 3, 4]))):
+    for call in (
+        lambda: index.add("b", array([1, 2, 3, 4])),
+        lambda: index.query(array([1, 2, 3, 4])),
+    ):
         with pytest.raises(
-            SchemeError, match=r"of 5 and of 4 hashes cannot be compared.*Sign with MinHash\(num_hashes=5\)"
+            SchemeError,
+            match=r"of 5 and of 4 hashes cannot be compared.*Sign with MinHash\(num_hashes=5\)",
         ):
             call()
     assert index.num_hashes == 5
 
 
 @pytest.mark.parametrize(
-    "wrong", [[1, 2], np.zeros((1, 4)), np.zeros((1, 4), np.uint64), np.zeros((1, 1, 4), np.uint32), "abcd", None]
+    "wrong",
+    [
+        [1, 2],
+        np.zeros((1, 4)),
+        np.zeros((1, 4), np.uint64),
+        np.zeros((1, 1, 4), np.uint32),
+        "abcd",
+        None,
+    ],
 )
 def test_what_is_no_signature_is_refused(wrong):
     index = banded(2, 2)
-    for call in (lambda: index.add_many(["a"], wrong), lambda: index.query_many(wrong), lambda: index.query(wrong)):
+    for call in (
+        lambda: index.add_many(["a"], wrong),
+        lambda: index.query_many(wrong),
+        lambda: index.query(wrong),
+    ):
         with pytest.raises(InputError, match=r"a uint32 array with a row for each.*: got"):
             call()
     assert len(index) == 0
@@ -291,7 +330,11 @@ def test_what_is_no_signature_is_refused(wrong):
 def test_one_is_one_and_many_are_as_many_as_their_ids():
     index = banded(2, 2)
     two = array([1, 2, 3, 4], [5, 6, 7, 8])
-    for call in (lambda: index.add("a", two), lambda: index.query(two), lambda: index.query(two[:0])):
+    for call in (
+        lambda: index.add("a", two),
+        lambda: index.query(two),
+        lambda: index.query(two[:0]),
+    ):
         with pytest.raises(InputError, match="Pass one signature: got"):
             call()
     with pytest.raises(InputError, match="got 1 ids and 2 signatures"):
@@ -310,7 +353,9 @@ def test_one_is_one_and_many_are_as_many_as_their_ids():
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, True, "0.5", float("nan")])
 def test_a_least_similarity_out_of_its_limits_is_refused(wrong):
-    with pytest.raises(SettingError, match="min_similarity must be a number from 0 to 1, or None: got"):
+    with pytest.raises(
+        SettingError, match="min_similarity must be a number from 0 to 1, or None: got"
+    ):
         neardup.LSHIndex().query(np.zeros(128, np.uint32), min_similarity=wrong)
 
 
@@ -325,7 +370,9 @@ def test_indexes_merge_whatever_their_bands_but_not_across_schemes():
     other = banded(1, 1, scheme=SCHEME | {"ngram": 3})
     with pytest.raises(SchemeError, match=r"ngram=5.*ngram=3"):
         first.merge(other)
-    with pytest.raises(InputError, match="can only be merged with one of the same type: got HammingIndex"):
+    with pytest.raises(
+        InputError, match="can only be merged with one of the same type: got HammingIndex"
+    ):
         first.merge(neardup.HammingIndex())
     with pytest.raises(InputError, match="The id 'c' is already in the index"):
         first.merge(second)
@@ -343,10 +390,17 @@ def test_an_index_is_saved_and_opened(strings, scheme, tmp_path):
     index.remove(ids[2])
     index.save(tmp_path / "index.parquet")
     opened = neardup.LSHIndex.open(tmp_path / "index.parquet")
-    assert (opened.threshold, opened.bands, opened.scheme, opened.num_hashes) == (0.5, Bands(2, 2), scheme, 4)
+    assert (opened.threshold, opened.bands, opened.scheme, opened.num_hashes) == (
+        0.5,
+        Bands(2, 2),
+        scheme,
+        4,
+    )
     assert opened.query(array([1, 2, 3, 2**32 - 1])) == [(ids[0], 1.0), (ids[1], 0.5)]
     opened.save(tmp_path / "again.parquet")
-    assert pq.read_table(tmp_path / "again.parquet").equals(pq.read_table(tmp_path / "index.parquet"))
+    assert pq.read_table(tmp_path / "again.parquet").equals(
+        pq.read_table(tmp_path / "index.parquet")
+    )
     with pytest.raises(OutputError, match="already exists"):
         index.save(tmp_path / "index.parquet")
     index.save(tmp_path / "index.parquet", overwrite=True)
@@ -367,7 +421,9 @@ def test_a_large_index_is_saved_in_stretches(tmp_path, monkeypatch):
     index.add_many(range(100), values)
     index.save(tmp_path / "index.parquet")
     opened = neardup.LSHIndex.open(tmp_path / "index.parquet")
-    assert opened.query_many(values, min_similarity=0.0).equals(index.query_many(values, min_similarity=0.0))
+    assert opened.query_many(values, min_similarity=0.0).equals(
+        index.query_many(values, min_similarity=0.0)
+    )
 
 
 def test_an_index_opens_a_file_of_signatures_and_signatures_that_of_an_index(tmp_path):

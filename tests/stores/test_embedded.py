@@ -1,4 +1,6 @@
-"""A store in a folder answers as one of dictionaries and lists does, also after it was opened again."""
+"""A store in a folder answers as one of dictionaries and lists does, also after it was opened
+again.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,10 @@ def test_large_changes_are_written_a_part_at_a_time_all_or_none(tmp_path):
     "failing",
     [
         "write_documents",
-        *(pytest.param(f"write_{kind}", marks=pytest.mark.slow) for kind in ("keys", "seen", "forgotten")),
+        *(
+            pytest.param(f"write_{kind}", marks=pytest.mark.slow)
+            for kind in ("keys", "seen", "forgotten")
+        ),
     ],
 )
 def test_a_large_batch_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, failing):
@@ -155,14 +160,20 @@ def test_records_that_files_contain_are_ignored_and_deleted_a_few_with_each_writ
                     changes = random_changes(expected, rng, 1)
                     writer.write(changes)
                     expected.write(changes)
-            return [number for (number,) in database.execute("SELECT number FROM journal ORDER BY number")]
+            return [
+                number
+                for (number,) in database.execute("SELECT number FROM journal ORDER BY number")
+            ]
 
         assert write(9) == [*range(1, 10)]
         store._maintenance.flush()
         assert store.describe()["journal_records"] == 0
         assert write(1) == [*range(5, 11)]
         assert store.describe()["journal_records"] == 1
-        with closing(embedded.open(str(path), read_only=True)) as other, other.reading() as snapshot:
+        with (
+            closing(embedded.open(str(path), read_only=True)) as other,
+            other.reading() as snapshot,
+        ):
             assert_equal(snapshot, expected, rng)
         assert write(2) == [*range(10, 13)]
         assert write(1) == [*range(10, 14)]
@@ -240,7 +251,9 @@ def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
     database.close()
     files = {kind: [folder / name for found, name in listed if found == kind] for kind, _ in listed}
     (bits,) = files["forgotten"]
-    forgotten = set(np.flatnonzero(np.unpackbits(read_arrays(bits)["bits"], bitorder="little")).tolist())
+    forgotten = set(
+        np.flatnonzero(np.unpackbits(read_arrays(bits)["bits"], bitorder="little")).tolist()
+    )
     seen = {}
     for path in files["seen"]:
         arrays = read_arrays(path)
@@ -251,7 +264,9 @@ def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
             if row not in forgotten:
                 assert document["id"] == expected.rows[row]["id"]
                 time = pa.scalar(seen[row], TIME).as_py() if row in seen else None
-                assert (time or document.get("last_seen", document["first_seen"])) == expected.rows[row]["last_seen"]
+                assert (time or document.get("last_seen", document["first_seen"])) == expected.rows[
+                    row
+                ]["last_seen"]
             row += 1
     assert row == expected.num_rows
     entries = []
@@ -259,11 +274,17 @@ def test_an_index_can_be_read_as_its_format_is_described(tmp_path):
         arrays = read_arrays(path)
         for table in (0, 1):
             keys, rows = arrays[f"keys.{table}"].tolist(), arrays[f"rows.{table}"].tolist()
-            entries += [(table, key, row) for key, row in zip(keys, rows, strict=True) if row not in forgotten]
+            entries += [
+                (table, key, row)
+                for key, row in zip(keys, rows, strict=True)
+                if row not in forgotten
+            ]
             starts = arrays[f"starts.{table}"]
             cells = np.array(keys, np.uint64) >> np.uint64(65 - len(starts).bit_length())
             assert np.array_equal(np.searchsorted(cells, np.arange(len(starts))), starts)
-    assert sorted(entries) == sorted(entry for entry in expected.entries if entry[2] in expected.rows)
+    assert sorted(entries) == sorted(
+        entry for entry in expected.entries if entry[2] in expected.rows
+    )
 
 
 @pytest.mark.parametrize(

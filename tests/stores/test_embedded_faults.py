@@ -1,4 +1,6 @@
-"""An index in a folder survives kills, damage, full disks and a second writer; readers follow the writer."""
+"""An index in a folder survives kills, damage, full disks and a second writer; readers follow the
+writer.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,24 @@ def rows_of(snapshot) -> list[int]:
 
 
 def check_rows(store, rows: list[int], seen: dict[int, int]) -> None:
-    """Check that the store has these rows, each found by its id and its keys, and the times at which some were seen."""
+    """Check that the store has these rows, each found by its id and its keys, and the times at
+    which some were seen.
+    """
     with store.reading() as snapshot:
         assert rows_of(snapshot) == rows
         ids = pa.array([f"document {row}" for row in rows], pa.large_string())
         assert snapshot.rows_of_ids(ids).tolist() == rows
         keys = np.array([keys_of(row) for row in rows], np.uint64).reshape(-1)
-        found = snapshot.find(Entries(None, np.tile(np.arange(2, dtype=np.uint16), len(rows)), keys), 5)
+        found = snapshot.find(
+            Entries(None, np.tile(np.arange(2, dtype=np.uint16), len(rows)), keys), 5
+        )
         assert found.row.tolist() == np.repeat(rows, 2).tolist()
         table = snapshot.take(np.array(rows, np.int64), ["id", "last_seen"])
         assert table.column("id").to_pylist() == ids.to_pylist()
         times = dict(zip(rows, table.column("last_seen").cast(pa.int64()).to_pylist(), strict=True))
-        assert {row: times[row] for row in seen if row in times} == {row: seen[row] for row in seen if row in times}
+        assert {row: times[row] for row in seen if row in times} == {
+            row: seen[row] for row in seen if row in times
+        }
 
 
 def kill_while_writing(path: Path, times: int, rng: random.Random) -> None:
@@ -70,7 +78,9 @@ def kill_while_writing(path: Path, times: int, rng: random.Random) -> None:
         assert store.verify() == []
         with store.reading() as snapshot:
             rows = rows_of(snapshot)
-            assert [row for row in rows if row < stop - 1] == [r for r in range(stop - 1) if r not in forgotten]
+            assert [row for row in rows if row < stop - 1] == [
+                r for r in range(stop - 1) if r not in forgotten
+            ]
             # One more change may be there: it was written, and not acknowledged.
             assert snapshot.num_rows - stop in (0, 1, 40)
             seen.pop(stop - 1, None)
@@ -92,7 +102,10 @@ def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], Referenc
     """Write an index with every kind of file, and some records in its journal."""
     rng, expected = random.Random(0), ReferenceStore(LAYOUT)
     store = embedded.create(
-        str(path), made_for(LAYOUT, {"method": "any"}, {"idf": bytes(range(256))}), None, memory_bytes
+        str(path),
+        made_for(LAYOUT, {"method": "any"}, {"idf": bytes(range(256))}),
+        None,
+        memory_bytes,
     )
     with store.writing() as writer:
         for size in (300, 0, 200, 1, 0, 0, 300, 0, 1, 2):
@@ -110,7 +123,9 @@ def filled(path: Path, memory_bytes: int = 1 << 17) -> tuple[list[int], Referenc
 
 
 def answer(path: Path, expected: ReferenceStore) -> str:
-    """Return the first problem of an index: at open, or by `verify`; else check its answers and return nothing."""
+    """Return the first problem of an index: at open, or by `verify`; else check its answers and
+    return nothing.
+    """
     try:
         store = open_store(str(path), read_only=True)
     except StoreError as error:
@@ -137,7 +152,13 @@ def positions_to_damage(size: int, thorough: bool) -> list[int]:
 
 @pytest.mark.parametrize(
     "kind",
-    ["documents", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("index.db", "keys", "seen", "forgotten"))],
+    [
+        "documents",
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("index.db", "keys", "seen", "forgotten")
+        ),
+    ],
 )
 def test_a_flipped_byte_is_named_or_does_no_harm(tmp_path, kind, pytestconfig):
     _, expected = filled(tmp_path / "index")
@@ -151,7 +172,9 @@ def test_a_flipped_byte_is_named_or_does_no_harm(tmp_path, kind, pytestconfig):
         quiet += not problem
     path.write_bytes(whole)
     assert answer(tmp_path / "index", expected) == ""
-    assert quiet <= (len(positions) if kind == "index.db" else 0)  # SQLite has bytes that nothing uses
+    assert quiet <= (
+        len(positions) if kind == "index.db" else 0
+    )  # SQLite has bytes that nothing uses
 
 
 @pytest.mark.slow
@@ -211,7 +234,9 @@ def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     with sqlite3.connect(tmp_path / "index" / "index.db") as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(StoreError, match=r"index\.db has format 99; this version of neardup reads formats up to 1"):
+    with pytest.raises(
+        StoreError, match=r"index\.db has format 99; this version of neardup reads formats up to 1"
+    ):
         embedded.open(str(tmp_path / "index"))
     with sqlite3.connect(tmp_path / "index" / "index.db") as database:
         database.execute("PRAGMA user_version = 0")
@@ -222,7 +247,9 @@ def test_a_foreign_file_and_a_later_version_are_named(tmp_path):
     with sqlite3.connect(tmp_path / "other" / "index.db") as database:
         database.execute("CREATE TABLE t (x)")
     database.close()
-    with pytest.raises(StoreError, match=r"index\.db is damaged: it is not the database of an index"):
+    with pytest.raises(
+        StoreError, match=r"index\.db is damaged: it is not the database of an index"
+    ):
         embedded.open(str(tmp_path / "other"))
     with pytest.raises(StoreError, match="There is no index at"):
         embedded.open(str(tmp_path / "nothing"))
@@ -260,7 +287,7 @@ while last < int(sys.argv[2]):
         last = snapshot.num_rows
 assert store.verify() == []
 print("done")
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
@@ -302,7 +329,9 @@ def test_readers_in_threads_and_processes_see_consistent_states_while_one_writes
 
 
 @pytest.mark.parametrize("kind", ["documents", "keys"])
-def test_a_reader_reads_the_list_again_when_a_file_is_replaced_before_it_opens_it(tmp_path, monkeypatch, kind):
+def test_a_reader_reads_the_list_again_when_a_file_is_replaced_before_it_opens_it(
+    tmp_path, monkeypatch, kind
+):
     filled(tmp_path / "index")
     writer, real = embedded.open(str(tmp_path / "index")), Path.open
 
@@ -354,7 +383,13 @@ def test_a_backup_while_writing_is_a_whole_state(tmp_path):
     with pytest.raises(StoreError, match=r"There is something at .*copy 0"):
         store.backup(str(tmp_path / "copy 0"))
     store.close()
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["copy 0", "copy 1", "copy 2", "copy 3", "index"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "copy 0",
+        "copy 1",
+        "copy 2",
+        "copy 3",
+        "index",
+    ]
     shutil.rmtree(path)
     embedded.open(str(tmp_path / "copy 0")).close()
 
@@ -386,7 +421,10 @@ store.close()
 """
 
 
-SLOW = [pytest.param(*case, marks=pytest.mark.slow) for case in ((200_000, 1 << 28), (30_000, 1 << 17), (9, 1 << 20))]
+SLOW = [
+    pytest.param(*case, marks=pytest.mark.slow)
+    for case in ((200_000, 1 << 28), (30_000, 1 << 17), (9, 1 << 20))
+]
 
 
 @pytest.mark.slow
@@ -413,7 +451,9 @@ def small_disk(tmp_path):
     """A file system of 12 MB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip(f"only root mounts a small file system: {mounted.stderr.decode().strip()}")
     yield disk
@@ -430,11 +470,17 @@ def repeat(call) -> None:
 def test_documents_are_forgotten_and_compacted_on_a_full_disk(small_disk, memory_bytes):
     path, rng = str(small_disk / "index"), random.Random(0)
     store = embedded.create(path, made_for(LAYOUT), memory_bytes=memory_bytes)
-    with store.writing() as writer, pytest.raises(StoreError, match="What was acknowledged is stored, and nothing"):
+    with (
+        store.writing() as writer,
+        pytest.raises(StoreError, match="What was acknowledged is stored, and nothing"),
+    ):
         repeat(lambda: writer.write(changes_of(writer.num_rows, rng.choice([1, 300, 3000]), rng)))
     rows = rows_of(store._latest)
     store.close()  # without a warning: the journal moves to files in the space of the reserve
-    with (small_disk / "filler").open("wb", 0) as file, pytest.raises(OSError, match="No space left"):
+    with (
+        (small_disk / "filler").open("wb", 0) as file,
+        pytest.raises(OSError, match="No space left"),
+    ):
         repeat(lambda: file.write(bytes(4096)))
     for forgotten in (rows[:1], rows[1 : len(rows) // 2]):
         store = embedded.open(path, memory_bytes=memory_bytes)
@@ -463,7 +509,9 @@ def test_a_call_that_is_committed_does_not_fail_at_close(tmp_path, monkeypatch, 
     with store.writing() as writer:
         writer.write(changes_of(0, 600, random.Random(0)))
     store._maintenance.flush()
-    with pytest.warns(UserWarning, match="all its documents are stored. .* database or disk is full"):
+    with pytest.warns(
+        UserWarning, match="all its documents are stored. .* database or disk is full"
+    ):
         store.close()
     monkeypatch.undo()
     store = embedded.open(path)
@@ -471,7 +519,9 @@ def test_a_call_that_is_committed_does_not_fail_at_close(tmp_path, monkeypatch, 
     store.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write to every folder")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write to every folder"
+)
 def test_an_index_in_a_folder_that_cannot_be_written_is_read(tmp_path):
     _, expected = filled(tmp_path / "index")
     (tmp_path / "index").chmod(0o555)

@@ -17,7 +17,9 @@ LAYOUTS = [Layout((64, 64, 64), 0), Layout((2, 8), 3), Layout((0,), 1)]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-@pytest.mark.parametrize("sizes", [(0, 1, 1, 2), pytest.param((0, 5, 300, 1, 700), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(0, 1, 1, 2), pytest.param((0, 5, 300, 1, 700), marks=pytest.mark.slow)], ids=str
+)
 def test_random_changes_are_found_as_in_lists(layout, sizes):
     rng = random.Random(f"{layout} {sizes}")
     store, expected = create_store("memory:", made_for(layout)), ReferenceStore(layout)
@@ -39,11 +41,15 @@ def test_a_snapshot_does_not_change_with_the_store():
     snapshots = []
     for _ in range(8):
         with store.writing() as writer, store.reading() as snapshot:
-            snapshots.append((snapshot, list(snapshot.scan(["row", "last_seen"])), snapshot.count()))
+            snapshots.append(
+                (snapshot, list(snapshot.scan(["row", "last_seen"])), snapshot.count())
+            )
             random_step([writer], expected, rng, 90)
         store.compact()
     for snapshot, rows, count in snapshots:
-        assert [table.to_pylist() for table in snapshot.scan(["row", "last_seen"])] == [t.to_pylist() for t in rows]
+        assert [table.to_pylist() for table in snapshot.scan(["row", "last_seen"])] == [
+            t.to_pylist() for t in rows
+        ]
         assert snapshot.count() == count
 
 
@@ -61,7 +67,9 @@ def test_rows_must_count_on_and_columns_stay_the_same():
 
 
 def test_attachments_and_meta_are_what_was_given():
-    store = create_store("memory:", made_for(LAYOUTS[0], {"method": "simhash"}, {"idf": b"\0bytes"}))
+    store = create_store(
+        "memory:", made_for(LAYOUTS[0], {"method": "simhash"}, {"idf": b"\0bytes"})
+    )
     assert store.settings.meta == {"method": "simhash"}
     assert (store.attachment("idf"), store.attachment("other")) == (b"\0bytes", None)
     assert store.verify() == []

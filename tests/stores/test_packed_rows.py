@@ -13,7 +13,9 @@ SCHEMA = indexed_schema((SIMILARITY, DISTANCE, EXACT))
 
 
 def value(field: pa.Field, i: int) -> object:
-    """Return some value of a type, of lengths around those where a varint grows; a null now and then."""
+    """Return some value of a type, of lengths around those where a varint grows; a null now and
+    then.
+    """
     if field.nullable and i % 3 == 0:
         return None
     if pa.types.is_boolean(field.type):
@@ -41,7 +43,9 @@ def test_compact_rows_come_back_equal(num_rows):
     for part in (table, table.slice(1), pa.concat_tables([table, table.slice(3, 9)])):
         packed = pack_table(part, compact=True)
         assert packed.offsets[-1] == len(packed.data)
-        assert unpack_table(packed.data, part.num_rows, list(SCHEMA), compact=True).equals(part.combine_chunks())
+        assert unpack_table(packed.data, part.num_rows, list(SCHEMA), compact=True).equals(
+            part.combine_chunks()
+        )
 
 
 def test_every_cut_of_packed_rows_is_noticed():

@@ -1,4 +1,6 @@
-"""The stores on servers answer as one of dictionaries and lists does; writers take turns; errors say what to do."""
+"""The stores on servers answer as one of dictionaries and lists does; writers take turns; errors
+say what to do.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,15 @@ def one_document(row, **values):
     """Return a change that adds one document with one key in every table."""
     table = table_of([document(row, random.Random(row), member=True, **values)])
     keys = np.full(len(LAYOUT.prefix_bits), 2**63 + row % 7, np.uint64)
-    return Changes(table, Entries(np.zeros(len(keys), np.int64), np.arange(len(keys), dtype=np.uint16), keys))
+    return Changes(
+        table, Entries(np.zeros(len(keys), np.int64), np.arange(len(keys), dtype=np.uint16), keys)
+    )
 
 
 @pytest.mark.parametrize(
-    "layout", [LAYOUT, *(pytest.param(layout, marks=pytest.mark.slow) for layout in LAYOUTS[1:])], ids=str
+    "layout",
+    [LAYOUT, *(pytest.param(layout, marks=pytest.mark.slow) for layout in LAYOUTS[1:])],
+    ids=str,
 )
 def test_random_changes_are_found_as_in_lists_also_by_who_opens_the_index_later(address, layout):
     rng = random.Random(str(layout))
@@ -68,9 +74,15 @@ def test_a_document_may_have_many_keys_in_one_table_and_none_in_another(address)
     rng = random.Random(3)
     documents = table_of([document(row, rng, member=True) for row in range(3)])
     entries = Entries(
-        np.array([0, 0, 0, 1, 2, 2]), np.array([1, 1, 2, 0, 2, 2], np.uint16), np.array([5, 6, 5, 5, 5, 7], np.uint64)
+        np.array([0, 0, 0, 1, 2, 2]),
+        np.array([1, 1, 2, 0, 2, 2], np.uint16),
+        np.array([5, 6, 5, 5, 5, 7], np.uint64),
     )
-    lookups = Entries(np.arange(9), np.repeat(np.arange(3, dtype=np.uint16), 3), np.tile(np.array([5, 6, 7], "u8"), 3))
+    lookups = Entries(
+        np.arange(9),
+        np.repeat(np.arange(3, dtype=np.uint16), 3),
+        np.tile(np.array([5, 6, 7], "u8"), 3),
+    )
     with store.writing() as writer:
         for one in (writer, expected):
             one.write(Changes(documents, entries))
@@ -78,7 +90,9 @@ def test_a_document_may_have_many_keys_in_one_table_and_none_in_another(address)
             assert found.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("id", ["", "\0", "a\0b", "\u00e9\U0001f600", "long " * 5_000, "' OR 1=1 --", "\\x00", "*:{}"])
+@pytest.mark.parametrize(
+    "id", ["", "\0", "a\0b", "\u00e9\U0001f600", "long " * 5_000, "' OR 1=1 --", "\\x00", "*:{}"]
+)
 def test_an_id_is_any_text(address, id):
     store = create_store(address, made_for(LAYOUT))
     with store.writing() as writer:
@@ -103,7 +117,9 @@ def test_a_snapshot_does_not_change_while_documents_are_added_and_replaced(addre
             ids = pa.array(["a"], pa.large_string())
             assert snapshot.rows_of_ids(ids).tolist() == [0]
             assert snapshot.take(np.array([0]), ["id"]).to_pylist() == [{"id": "a"}]
-            lookups = Entries(np.arange(2), np.zeros(2, np.uint16), np.array([2**63, 2**63 + 1], np.uint64))
+            lookups = Entries(
+                np.arange(2), np.zeros(2, np.uint16), np.array([2**63, 2**63 + 1], np.uint64)
+            )
             assert snapshot.find(lookups, 9).row.tolist() == [0]
             assert [table.to_pylist() for table in snapshot.scan(["row"])] == [[{"row": 0}]]
             assert (snapshot.num_rows, sum(snapshot.count())) == (1, 1)
@@ -123,23 +139,39 @@ def test_a_document_is_replaced_by_one_of_the_same_change(address):
         entries = Entries(np.arange(2), np.zeros(2, np.uint16), keys)
         writer.write(Changes(table_of(documents), entries, forgotten=np.array([0, 1])))
         ids = pa.array(["a"], pa.large_string())
-        assert (writer.rows_of_ids(ids).tolist(), writer.num_rows, sum(writer.count())) == ([2], 3, 1)
-        assert writer.find(Entries(np.zeros(1, np.int64), np.zeros(1, np.uint16), keys[:1]), 9).row.tolist() == [2]
+        assert (writer.rows_of_ids(ids).tolist(), writer.num_rows, sum(writer.count())) == (
+            [2],
+            3,
+            1,
+        )
+        assert writer.find(
+            Entries(np.zeros(1, np.int64), np.zeros(1, np.uint16), keys[:1]), 9
+        ).row.tolist() == [2]
     assert store.verify() == []
     store.close()
 
 
 @pytest.mark.slow
 def test_rows_of_a_common_key_are_listed_up_to_the_limit_however_many_there_are(address):
-    store, expected, rng = create_store(address, made_for(LAYOUT)), ReferenceStore(LAYOUT), random.Random(2)
+    store, expected, rng = (
+        create_store(address, made_for(LAYOUT)),
+        ReferenceStore(LAYOUT),
+        random.Random(2),
+    )
     documents = table_of([document(row, rng, member=True) for row in range(3_000)])
-    entries = Entries(np.arange(3_000), np.ones(3_000, np.uint16), np.where(np.arange(3_000) % 900, 5, 6).astype("u8"))
+    entries = Entries(
+        np.arange(3_000),
+        np.ones(3_000, np.uint16),
+        np.where(np.arange(3_000) % 900, 5, 6).astype("u8"),
+    )
     lookups = Entries(np.arange(3), np.ones(3, np.uint16), np.array([5, 6, 7], np.uint64))
     with store.writing() as writer:
         for one in (writer, expected):
             one.write(Changes(documents, entries, forgotten=np.arange(1, 2_000, 3)))
         for limit in (1, 4, 1_500, 5_000):
-            for found, wanted in zip(writer.find(lookups, limit), expected.find(lookups, limit), strict=True):
+            for found, wanted in zip(
+                writer.find(lookups, limit), expected.find(lookups, limit), strict=True
+            ):
                 assert found.tolist() == wanted.tolist()
     store.compact()
     assert store.verify() == []
@@ -174,14 +206,20 @@ def test_writers_take_turns_and_no_row_is_lost_or_doubled(address):
     with stores[0].reading() as snapshot:
         documents = pa.concat_tables(snapshot.scan(["row", "id"])).to_pylist()
     assert [document["row"] for document in documents] == list(range(48))
-    assert {document["id"] for document in documents} == {f"{i} {number}" for i in range(4) for number in range(12)}
+    assert {document["id"] for document in documents} == {
+        f"{i} {number}" for i in range(4) for number in range(12)
+    }
     assert stores[0].verify() == []
     for store in stores:
         store.close()
 
 
 def test_a_change_that_fails_leaves_nothing(address):
-    store, expected, rng = create_store(address, made_for(LAYOUT)), ReferenceStore(LAYOUT), random.Random(1)
+    store, expected, rng = (
+        create_store(address, made_for(LAYOUT)),
+        ReferenceStore(LAYOUT),
+        random.Random(1),
+    )
     with store.writing() as writer:
         random_step([writer], expected, rng, 20)
         bad = one_document(writer.num_rows + 1)
@@ -201,13 +239,17 @@ def test_a_change_that_fails_leaves_nothing(address):
 
 def test_an_index_that_exists_is_not_created_again(address):
     create_store(address, made_for(LAYOUT))
-    with pytest.raises(StoreError, match=r"exists already: .*needs a name that is free.*choose another name"):
+    with pytest.raises(
+        StoreError, match=r"exists already: .*needs a name that is free.*choose another name"
+    ):
         create_store(address, made_for(LAYOUT))
 
 
 def test_an_index_that_is_missing_is_named_beside_those_that_exist(server):
     create_store(server.address("there"), made_for(LAYOUT))
-    with pytest.raises(StoreError, match=r"no index 'missing'.*Indexes there: .*'there'.*neardup index create"):
+    with pytest.raises(
+        StoreError, match=r"no index 'missing'.*Indexes there: .*'there'.*neardup index create"
+    ):
         open_store(server.address("missing"))
 
 
@@ -226,7 +268,9 @@ def test_a_name_of_an_index_may_have_capital_letters_digits_and_hyphens(server, 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 49, '"', "'", "a.b", "*", "新闻", "é", "%"])
 def test_a_name_of_an_index_is_short_and_plain(server, name):
-    with pytest.raises(StoreError, match=r"name of the index is not valid: got index=['\"].*1 to 48 letters"):
+    with pytest.raises(
+        StoreError, match=r"name of the index is not valid: got index=['\"].*1 to 48 letters"
+    ):
         create_store(server.address(name), made_for(LAYOUT))
 
 
@@ -239,7 +283,12 @@ def test_an_index_for_reading_only_is_not_written(address):
 def test_a_store_that_was_closed_is_refused(address):
     store = create_store(address, made_for(LAYOUT))
     store.close()
-    for use in (lambda: store.reading().__enter__(), lambda: store.writing().__enter__(), store.verify, store.describe):
+    for use in (
+        lambda: store.reading().__enter__(),
+        lambda: store.writing().__enter__(),
+        store.verify,
+        store.describe,
+    ):
         with pytest.raises(StoreError, match="was closed"):
             use()
 

@@ -23,7 +23,9 @@ from reference.store_writer import LAYOUT, assert_whole, change_at
 
 pytestmark = pytest.mark.slow
 
-psycopg = pytest.importorskip("psycopg", reason="no psycopg: install neardup[postgres] to test the store")
+psycopg = pytest.importorskip(
+    "psycopg", reason="no psycopg: install neardup[postgres] to test the store"
+)
 redis = pytest.importorskip("redis", reason="no redis-py: install neardup[redis] to test the store")
 
 from neardup.stores.postgres import connections  # noqa: E402
@@ -74,14 +76,22 @@ def test_a_server_that_is_not_there_is_named(scheme):
     assert "secret" not in str(e.value)
 
 
-def test_a_wrong_password_is_refused_and_a_user_needs_the_right_to_create_a_schema_or_an_empty_one(postgres_server):
-    with psycopg.connect(postgres_server.address().partition("?")[0], autocommit=True) as connection:
+def test_a_wrong_password_is_refused_and_a_user_needs_the_right_to_create_a_schema_or_an_empty_one(
+    postgres_server,
+):
+    with psycopg.connect(
+        postgres_server.address().partition("?")[0], autocommit=True
+    ) as connection:
         connection.execute("CREATE ROLE limited LOGIN PASSWORD 'right'")
         connection.execute("CREATE SCHEMA neardup_given AUTHORIZATION limited")
-    with pytest.raises(StoreError, match=r"refused the user at postgresql://limited@127.*Name them as in") as caught:
+    with pytest.raises(
+        StoreError, match=r"refused the user at postgresql://limited@127.*Name them as in"
+    ) as caught:
         open_store(postgres_server.address(user="limited:wrong"))
     assert "wrong" not in str(caught.value)
-    with pytest.raises(StoreError, match=r"refused a change at .*permission denied.*Use such a user"):
+    with pytest.raises(
+        StoreError, match=r"refused a change at .*permission denied.*Use such a user"
+    ):
         create_store(postgres_server.address(user="limited:right"), made_for(LAYOUT))
     store = create_store(postgres_server.address("given", user="limited:right"), made_for(LAYOUT))
     with store.writing() as writer:
@@ -109,14 +119,19 @@ def test_an_index_of_another_format_is_refused(server, store):
         client, prefix = keys_of(server, store)
         client.hset(f"{prefix}settings", "format", 2)
         client.close()
-    with pytest.raises(StoreError, match=r"of another format: version 2 at .*reads version 1.*create the index again"):
+    with pytest.raises(
+        StoreError,
+        match=r"of another format: version 2 at .*reads version 1.*create the index again",
+    ):
         open_store(store.address)
 
 
 def test_an_index_that_was_dropped_while_it_was_open_is_noticed(server, store):
     if isinstance(server, servers.Postgres):
         sql(server, store, f'DROP SCHEMA "neardup_{name_of(store)}" CASCADE')
-        with pytest.raises(StoreError, match=r"dropped or changed while it was open at .*Restore them"):
+        with pytest.raises(
+            StoreError, match=r"dropped or changed while it was open at .*Restore them"
+        ):
             store.reading().__enter__()
     else:
         client, prefix = keys_of(server, store)
@@ -133,7 +148,9 @@ def test_an_index_on_redis_that_was_replaced_by_another_is_noticed(redis_server)
         client.delete(*client.keys(f"{prefix}*"))
         client.close()
     create_store(other.address, made_for(LAYOUT)).close()
-    with pytest.raises(StoreError, match=r"The index is gone: .*open the index again if another has its name now"):
+    with pytest.raises(
+        StoreError, match=r"The index is gone: .*open the index again if another has its name now"
+    ):
         other.reading().__enter__()
     other.close()
 
@@ -142,7 +159,10 @@ def test_a_writer_that_waits_too_long_is_told_who_is_in_its_way(server, store, m
     monkeypatch.setattr(connection, "WRITER_TIMEOUT_S", 0.1)
     monkeypatch.setitem(connections.SETTINGS, "lock_timeout", "100ms")
     other = open_store(store.address)
-    with store.writing(), pytest.raises(StoreError, match=r"The index is in use.*one at a time|One writer at a time"):
+    with (
+        store.writing(),
+        pytest.raises(StoreError, match=r"The index is in use.*one at a time|One writer at a time"),
+    ):
         other.writing().__enter__()
     with other.writing() as writer:  # the lock is free again
         writer.write(change_at(writer.num_rows))
@@ -174,7 +194,8 @@ def test_an_index_on_redis_is_reached_over_a_unix_socket():
 
 @pytest.mark.timing
 @pytest.mark.parametrize(
-    "call", ["read", *(pytest.param(call, marks=pytest.mark.slow) for call in ("write", "verify", "open"))]
+    "call",
+    ["read", *(pytest.param(call, marks=pytest.mark.slow) for call in ("write", "verify", "open"))],
 )
 def test_a_server_that_is_frozen_is_not_waited_for(server, monkeypatch, call):
     monkeypatch.setattr(connections, "PATIENCE_S", 0.5)
@@ -196,7 +217,12 @@ def test_a_server_that_is_frozen_is_not_waited_for(server, monkeypatch, call):
 
     use()  # a connection of before is asked first
     began = time.monotonic()
-    with server.frozen(), pytest.raises(StoreError, match=r"cannot be reached or ended the connection at .*repeat the"):
+    with (
+        server.frozen(),
+        pytest.raises(
+            StoreError, match=r"cannot be reached or ended the connection at .*repeat the"
+        ),
+    ):
         use()
     assert time.monotonic() - began < 10
     use()
@@ -240,7 +266,9 @@ def test_a_writer_on_redis_that_lost_its_lock_cannot_write(redis_server):
     with store.writing() as writer:
         writer.write(change_at(0))
         client.set(f"{prefix}writer", "another")
-        with pytest.raises(StoreError, match=r"lost its turn at .*Nothing was written; repeat the call"):
+        with pytest.raises(
+            StoreError, match=r"lost its turn at .*Nothing was written; repeat the call"
+        ):
             writer.write(change_at(writer.num_rows))
         assert client.get(f"{prefix}writer") == b"another"
     assert client.get(f"{prefix}writer") == b"another"  # not released by whom it does not belong to
@@ -254,7 +282,10 @@ def test_a_writer_on_redis_that_lost_its_lock_cannot_write(redis_server):
 
 def test_a_waiting_writer_on_redis_is_woken_when_the_lock_is_free(redis_server, monkeypatch):
     monkeypatch.setattr(connection, "LONGEST_WAIT_S", 30)
-    stores = [create_store(redis_server.address("woken"), made_for(LAYOUT)), open_store(redis_server.address("woken"))]
+    stores = [
+        create_store(redis_server.address("woken"), made_for(LAYOUT)),
+        open_store(redis_server.address("woken")),
+    ]
     waits, done = threading.Event(), threading.Event()
 
     def write():
@@ -277,10 +308,18 @@ def test_a_waiting_writer_on_redis_is_woken_when_the_lock_is_free(redis_server, 
 @pytest.mark.parametrize(
     ("arguments", "durable", "promise"),
     [
-        (("--appendonly", "yes", "--appendfsync", "everysec"), True, "may lose the changes of the last second"),
+        (
+            ("--appendonly", "yes", "--appendfsync", "everysec"),
+            True,
+            "may lose the changes of the last second",
+        ),
         (("--appendonly", "yes", "--appendfsync", "no"), True, "often half a minute"),
         (("--appendonly", "no"), False, "loses all changes since its last snapshot"),
-        (("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"), False, "documents may be lost at any time"),
+        (
+            ("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"),
+            False,
+            "documents may be lost at any time",
+        ),
     ],
 )
 def test_the_promise_of_redis_is_that_of_its_settings(arguments, durable, promise):
@@ -312,8 +351,14 @@ def test_the_promise_of_postgresql_is_that_of_its_settings(postgres_server):
     [
         ("DELETE FROM entries WHERE row = 1", "1 documents are in no table of keys."),
         ("DELETE FROM documents WHERE row = 1", "1 entries of tables of keys have no document."),
-        ("UPDATE entries SET kept = NOT kept WHERE row = 1", "1 entries of tables of keys have another state"),
-        ("UPDATE counts SET kept = kept + 2", "kept documents differs by 2 from the number that was counted."),
+        (
+            "UPDATE entries SET kept = NOT kept WHERE row = 1",
+            "1 entries of tables of keys have another state",
+        ),
+        (
+            "UPDATE counts SET kept = kept + 2",
+            "kept documents differs by 2 from the number that was counted.",
+        ),
         ("UPDATE counts SET num_rows = 3", "documents have a row that was never given out."),
         ("INSERT INTO staged VALUES ('a', 1, 'b')", "1 staged tables belong to no import."),
         ("DROP TABLE entries", "The index was dropped or changed while it was open"),
@@ -332,14 +377,22 @@ def test_damage_in_postgresql_is_found(postgres_server, damage, found):
 
 def test_damage_in_redis_is_found(redis_server):
     for damage, found in {
-        lambda client, p: client.delete(f"{p}d0"): "The index is damaged at .*: row 1 has no document",
+        lambda client, p: client.delete(
+            f"{p}d0"
+        ): "The index is damaged at .*: row 1 has no document",
         lambda client, p: client.lset(f"{p}d0", 1, b"\1\2\3"): "is damaged",
-        lambda client, p: client.lset(f"{p}d0", 1, client.lindex(f"{p}d0", 2)): "differ from their entries",
+        lambda client, p: client.lset(
+            f"{p}d0", 1, client.lindex(f"{p}d0", 2)
+        ): "differ from their entries",
         lambda client, p: client.delete(f"{p}t1:0:0"): "The table 1 has 0 entries",
         lambda client, p: client.append(f"{p}t1:0:0", "abc"): "t1:0:0 is no multiple of 12 bytes",
-        lambda client, p: client.append(f"{p}t3:0:0", client.getrange(f"{p}t3:0:0", -12, -1)): "The table 3 has",
+        lambda client, p: client.append(
+            f"{p}t3:0:0", client.getrange(f"{p}t3:0:0", -12, -1)
+        ): "The table 3 has",
         lambda client, p: client.append(f"{p}states", b"\1"): "There are states of",
-        lambda client, p: client.hincrby(f"{p}state", "kept", 1): "numbers of kept and removed documents are",
+        lambda client, p: client.hincrby(
+            f"{p}state", "kept", 1
+        ): "numbers of kept and removed documents are",
     }.items():
         store = create_store(redis_server.address(f"damaged-{next(NUMBERS)}"), made_for(LAYOUT))
         with store.writing() as writer:
@@ -359,7 +412,9 @@ def test_compaction_on_redis_gives_memory_back_and_refuses_states_from_before(re
     with store.writing() as writer:
         for _ in range(60):
             writer.write(change_at(writer.num_rows))
-        rows = np.concatenate([table.column("row").to_numpy() for table in writer.scan(["row"])]).astype(np.int64)
+        rows = np.concatenate(
+            [table.column("row").to_numpy() for table in writer.scan(["row"])]
+        ).astype(np.int64)
     before = store.describe()["bytes"]
     with reader.reading() as old:
         with store.writing() as writer:
@@ -454,7 +509,10 @@ def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later()
             "postgresql:///db?host=/var/run&index=a",
             ("postgresql:///db?host=/var/run", "a", "postgresql:///db?host=/var/run&index=a"),
         ),
-        ("unix:///tmp/redis.sock?db=1", ("unix:///tmp/redis.sock?db=1", "index", "unix:///tmp/redis.sock?db=1")),
+        (
+            "unix:///tmp/redis.sock?db=1",
+            ("unix:///tmp/redis.sock?db=1", "index", "unix:///tmp/redis.sock?db=1"),
+        ),
         (
             "postgresql://h/db?password=p&index=a_b-1&sslmode=require",
             (
@@ -465,12 +523,16 @@ def test_rows_that_a_redis_server_lost_are_not_taken_for_those_that_came_later()
         ),
     ],
 )
-def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_password(address, expected):
+def test_an_address_names_a_server_and_an_index_and_is_shown_without_its_password(
+    address, expected
+):
     assert parse_server_address(address) == expected
 
 
 @pytest.mark.parametrize(("scheme", "package"), [("postgresql", "psycopg"), ("redis", "redis")])
-def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch, scheme, package):
+def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(
+    monkeypatch, scheme, package
+):
     monkeypatch.setitem(sys.modules, package, None)
     extra = {"postgresql": "postgres"}.get(scheme, scheme)
     with pytest.raises(MissingExtraError, match=rf'pip install "neardup\[{extra}\]"'):
@@ -488,7 +550,10 @@ def test_a_full_redis_server_refuses_a_change_and_keeps_the_index():
         store = create_store(server.address(), made_for(LAYOUT))
         client, _ = keys_of(server, store)
         client.config_set("maxmemory", client.info("memory")["used_memory"] + 200_000)
-        with store.writing() as writer, pytest.raises(StoreError, match=r"no memory left at .*Raise maxmemory"):
+        with (
+            store.writing() as writer,
+            pytest.raises(StoreError, match=r"no memory left at .*Raise maxmemory"),
+        ):
             fill(writer)
         client.config_set("maxmemory", 0)
         client.close()

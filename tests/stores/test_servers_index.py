@@ -22,11 +22,15 @@ def address(request):
 
 
 def answers_of(address, name, sizes, count):
-    """Add documents to a new index in batches of some sizes, over and over; return its answers and what it is then."""
+    """Add documents to a new index in batches of some sizes, over and over; return its answers and
+    what it is then.
+    """
     method, options = METHODS[name]
     documents = documents_for(method, 5, count)
     storage = "fingerprints" if getattr(method, "confirm", None) == "hamming" else "features"
-    with Index.create(address, method=method, storage=storage, idf=idf_for(method, documents), **options) as index:
+    with Index.create(
+        address, method=method, storage=storage, idf=idf_for(method, documents), **options
+    ) as index:
         answers, start = [], 0
         for size in itertools.cycle(sizes):
             if start >= len(documents):
@@ -35,13 +39,15 @@ def answers_of(address, name, sizes, count):
             start += size
         hits = index.query_many(documents.slice(0, 50))
         assert index.verify() == []
-    return pa.concat_tables(answers).drop_columns(["first_seen", "last_seen"]).to_pylist(), hits.drop_columns(
+    return pa.concat_tables(answers).drop_columns(
         ["first_seen", "last_seen"]
-    ).to_pylist()
+    ).to_pylist(), hits.drop_columns(["first_seen", "last_seen"]).to_pylist()
 
 
 def assert_same(address, name, sizes, count):
-    for found, expected in zip(*(answers_of(place, name, sizes, count) for place in (address, "memory:")), strict=True):
+    for found, expected in zip(
+        *(answers_of(place, name, sizes, count) for place in (address, "memory:")), strict=True
+    ):
         assert found == expected
 
 
@@ -68,7 +74,10 @@ def test_an_index_that_was_not_filled_is_refused_and_one_that_was_is_opened(addr
         with pytest.raises(KeyboardInterrupt):
             index.rebuild(address, method=index.method)
         for call in (Index.open, lambda address: Index.open(address, read_only=True)):
-            with pytest.raises(StoreError, match="is incomplete: the process that filled it is not done, or was inter"):
+            with pytest.raises(
+                StoreError,
+                match="is incomplete: the process that filled it is not done, or was inter",
+            ):
                 call(address)
         with pytest.raises(StoreError, match=r"exists already: .* (DROP SCHEMA|redis-cli)"):
             index.rebuild(address, method=index.method)

@@ -1,4 +1,6 @@
-"""What was acknowledged survives the end of the client and of the server, and nothing is half there."""
+"""What was acknowledged survives the end of the client and of the server, and nothing is half
+there.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def kill_writers(address, store_writer, times, rng):
         child = store_writer.start(address)
         for _ in range(rng.randrange(1, 6)):
             acknowledged = int(store_writer.line())
-        threading.Event().wait(rng.random() * 0.01)  # a moment of the next changes, not the same each time
+        threading.Event().wait(
+            rng.random() * 0.01
+        )  # a moment of the next changes, not the same each time
         os.kill(child, signal.SIGKILL)
         while (line := store_writer.line()) != "ended":
             acknowledged = int(line)
@@ -68,11 +72,18 @@ def kill_writers(address, store_writer, times, rng):
 
 
 class Writing(threading.Thread):
-    """Write to a store until this fails. acknowledged : the number of rows. error : why it failed."""
+    """Write to a store until this fails. acknowledged : the number of rows. error : why it
+    failed.
+    """
 
     def __init__(self, store, wanted):
         super().__init__()
-        self.store, self.wanted, self.acknowledged, self.enough = store, wanted, 0, threading.Event()
+        self.store, self.wanted, self.acknowledged, self.enough = (
+            store,
+            wanted,
+            0,
+            threading.Event(),
+        )
 
     def run(self):
         try:
@@ -94,7 +105,10 @@ def kill_servers(server, times, rng):
         threading.Event().wait(rng.random() * 0.01)
         server.kill()
         writing.join()
-        assert re.match(r"The server cannot be reached or ended .* at .*: .*is needed.*Check the ", writing.error)
+        assert re.match(
+            r"The server cannot be reached or ended .* at .*: .*is needed.*Check the ",
+            writing.error,
+        )
         with pytest.raises(StoreError, match="cannot be reached"):
             open_store(server.address())
         server.start()
@@ -105,7 +119,9 @@ def kill_servers(server, times, rng):
 
 
 @pytest.mark.slow
-def test_a_client_that_is_killed_leaves_all_that_was_acknowledged_and_nothing_half_written(address, store_writer):
+def test_a_client_that_is_killed_leaves_all_that_was_acknowledged_and_nothing_half_written(
+    address, store_writer
+):
     kill_writers(address, store_writer, 2, random.Random(1))
 
 
@@ -125,7 +141,9 @@ def test_a_server_is_killed_twenty_times(own_server):
 
 
 class Reading(threading.Thread):
-    """Read a store, and check what is there, until `ended`. states : the number of rows each time."""
+    """Read a store, and check what is there, until `ended`. states : the number of rows each
+    time.
+    """
 
     def __init__(self, store, ended):
         super().__init__()
@@ -146,7 +164,11 @@ class Reading(threading.Thread):
 def test_writers_in_two_processes_take_turns_while_threads_read_whole_states(address, store_writer):
     create_store(address, made_for(LAYOUT)).close()
     child = store_writer.start(address)
-    store, reader, ended = open_store(address), open_store(address, read_only=True), threading.Event()
+    store, reader, ended = (
+        open_store(address),
+        open_store(address, read_only=True),
+        threading.Event(),
+    )
     theirs = [int(store_writer.line())]
     readings = [Reading(reader, ended) for _ in range(3)]
     for reading in readings:

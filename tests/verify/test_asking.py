@@ -1,4 +1,6 @@
-"""A threshold is chosen from answers about pairs of nine bands of similarity, some of which may be wrong."""
+"""A threshold is chosen from answers about pairs of nine bands of similarity, some of which may be
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,28 @@ from reference.places import REPOSITORY, SHARED_DATA
 
 GIVEN = 0.9  # what 5 words at 0.8 are with 2 words
 MIDDLES = np.round(np.arange(1, 10) / 10 + 0.05, 2)
-UNRELATED = np.array([100_000, 40_000, 20_000, 8_000, 3_000, 1_000, 400, 100, 50, 20, 20, 20, 30, 40, 60, 80, 100, 300])
+UNRELATED = np.array(
+    [
+        100_000,
+        40_000,
+        20_000,
+        8_000,
+        3_000,
+        1_000,
+        400,
+        100,
+        50,
+        20,
+        20,
+        20,
+        30,
+        40,
+        60,
+        80,
+        100,
+        300,
+    ]
+)
 """The pairs of a collection by step of 0.05, most of which are chance similarities below 0.4."""
 
 
@@ -46,11 +69,15 @@ def test_with_all_pairs_answered_the_threshold_is_the_best_of_the_labels(line):
     assert decision.found.answers == 900
 
 
-@pytest.mark.parametrize("places", [(0.11, 0.36), (0.15, 0.25), (0.15, 0.35), (0.25, 0.45), (0.15, 0.15)])
+@pytest.mark.parametrize(
+    "places", [(0.11, 0.36), (0.15, 0.25), (0.15, 0.35), (0.25, 0.45), (0.15, 0.15)]
+)
 def test_two_wrong_yes_to_pairs_of_low_similarity_do_not_lower_the_threshold_to_them(places):
     answers = [(middle, "n" if middle < 0.6 else "y") for middle in MIDDLES for _ in range(3)]
     wrong = dict.fromkeys(places, "ny") if len(set(places)) == 2 else {places[0]: "yy"}
-    clean = {float(middle): "".join(key for at, key in answers if at == middle) for middle in MIDDLES}
+    clean = {
+        float(middle): "".join(key for at, key in answers if at == middle) for middle in MIDDLES
+    }
     for place, keys in wrong.items():
         band = float(MIDDLES[asking.band_of(np.array([place]))[0]])
         clean[band] = clean[band][len(keys) :]
@@ -106,7 +133,9 @@ def test_the_estimates_are_those_of_bayes_rule_over_curves_and_shares_of_wrong_a
                 for wrong in (0, 0.05, 0.1, 0.15):
                     likelihood = 1.0
                     for similarity, keys in answers.items():
-                        says_yes = min(max(wrong + (1 - 2 * wrong) * share(similarity), 1e-6), 1 - 1e-6)
+                        says_yes = min(
+                            max(wrong + (1 - 2 * wrong) * share(similarity), 1e-6), 1 - 1e-6
+                        )
                         for key in keys:
                             likelihood *= says_yes if key == "y" else 1 - says_yes
                     weight += likelihood
@@ -128,7 +157,7 @@ def test_the_estimates_are_those_of_bayes_rule_over_curves_and_shares_of_wrong_a
         assert 0 <= share_of.low < share_of.estimated < share_of.high <= 1
 
 
-def test_the_interval_has_the_truth_in_19_of_20_collections_of_which_the_curve_is_one_of_the_model():
+def test_the_interval_has_the_truth_in_19_of_20_collections_of_which_the_curve_is_one_of_the_model():  # noqa: E501
     draw = np.random.default_rng(4)
     inside = 0
     trials = 300
@@ -141,8 +170,11 @@ def test_the_interval_has_the_truth_in_19_of_20_collections_of_which_the_curve_i
         by_step = curve.reshape(18, 5).mean(axis=1)
         truth = (UNRELATED[8:] * by_step[8:]).sum() / UNRELATED[8:].sum()
         found = asking.estimate(UNRELATED, similarity, same)
-        inside += not found or found[8].precision.low - 1e-9 <= truth <= found[8].precision.high + 1e-9
-    # Five standard errors below 95 % (6e-7); the points of the answers lie between those of the curve.
+        inside += (
+            not found or found[8].precision.low - 1e-9 <= truth <= found[8].precision.high + 1e-9
+        )
+    # Five standard errors below 95 % (6e-7); the points of the answers lie between those of the
+    # curve.
     assert inside / trials > 0.95 - 5 * np.sqrt(0.95 * 0.05 / trials)
 
 
@@ -174,12 +206,15 @@ def test_bands_contradict_where_a_lower_one_has_a_larger_share_of_yes(answers, b
 
 @pytest.mark.parametrize(("count", "more"), [(27, 4), (24, 4), (23, 2), (22, 1), (21, 0), (3, 0)])
 def test_at_most_a_third_more_is_asked_again(count, more):
-    answers = rising(0.5) | {0.15: "nyn"} | {0.95: "yyyy"}  # 28 answers; the lowest four bands contradict
+    answers = (
+        rising(0.5) | {0.15: "nyn"} | {0.95: "yyyy"}
+    )  # 28 answers; the lowest four bands contradict
     assert len(asking.bands_to_ask_again(*columns(answers), count)) == more
 
 
 @pytest.mark.parametrize(
-    ("threshold", "ngram", "other", "equal"), [(0.8, 5, 2, 0.9), (0.8, 5, 1, 0.95), (0.8, 3, 3, 0.8), (0.1, 1, 2, 0.1)]
+    ("threshold", "ngram", "other", "equal"),
+    [(0.8, 5, 2, 0.9), (0.8, 5, 1, 0.95), (0.8, 3, 3, 0.8), (0.1, 1, 2, 0.1)],
 )
 def test_a_threshold_is_as_strict_as_one_for_other_shingles(threshold, ngram, other, equal):
     assert asking.as_strict(threshold, ngram, other) == pytest.approx(equal)
@@ -187,8 +222,12 @@ def test_a_threshold_is_as_strict_as_one_for_other_shingles(threshold, ngram, ot
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the labelled sets of ../shared")
-@pytest.mark.parametrize("name", ["en_terms", "en_doc_versions", "zh_laws", "zh_poetry", "zh_ts, documents"])
-def test_with_one_answer_in_ten_wrong_19_of_20_draws_have_nine_tenths_of_the_f1_of_the_default(name, monkeypatch):
+@pytest.mark.parametrize(
+    "name", ["en_terms", "en_doc_versions", "zh_laws", "zh_poetry", "zh_ts, documents"]
+)
+def test_with_one_answer_in_ten_wrong_19_of_20_draws_have_nine_tenths_of_the_f1_of_the_default(
+    name, monkeypatch
+):
     monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
     import measure_mistakes as measuring
 

@@ -1,4 +1,6 @@
-"""Two outlines side by side: what one page has and the other has not, and nothing hostile on the terminal."""
+"""Two outlines side by side: what one page has and the other has not, and nothing hostile on the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,14 @@ from neardup.features.outline import outline
 from neardup.verify.alignment import align_outlines
 
 LEFT = "<body><div class=page><h1>a</h1><ul class=list><li>1<li>2</ul><p class=note>x</div>"
-RIGHT = "<body><div class=page><h1>b</h1><nav id=menu></nav><ul class=list><li>1<li>2<li>3</ul></div>"
+RIGHT = (
+    "<body><div class=page><h1>b</h1><nav id=menu></nav><ul class=list><li>1<li>2<li>3</ul></div>"
+)
 PAGES = st.lists(
-    st.sampled_from(["<p>", "</p>", "<div class=a>", "<div id=b>", "</div>", "<ul>", "</ul>", "<li>"]), max_size=30
+    st.sampled_from(
+        ["<p>", "</p>", "<div class=a>", "<div id=b>", "</div>", "<ul>", "</ul>", "<li>"]
+    ),
+    max_size=30,
 ).map("".join)
 
 
@@ -31,7 +38,13 @@ class AsciiStream(io.StringIO):
 
 
 def printed(
-    left: str, right: str, *, width: int = 80, colours: bool = False, ascii_only: bool = False, **how: bool
+    left: str,
+    right: str,
+    *,
+    width: int = 80,
+    colours: bool = False,
+    ascii_only: bool = False,
+    **how: bool,
 ) -> str:
     stream = AsciiStream() if ascii_only else io.StringIO()
     screen = Console(
@@ -124,9 +137,20 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_compares_structure_and_content_and_shows_the_outlines():
     result = run("a.html", "b.html")
     assert result.exit_code == 0
-    for said in ("Cosine ", "Content ", "Not duplicates: the cosine similarity", "+     nav#menu", "-     p.note"):
+    for said in (
+        "Cosine ",
+        "Content ",
+        "Not duplicates: the cosine similarity",
+        "+     nav#menu",
+        "-     p.note",
+    ):
         assert said in result.stdout
-    assert run("a.html", "-", "--method", "structure", input=LEFT.encode()).stdout.count("Copies: the same tags") == 1
+    assert (
+        run("a.html", "-", "--method", "structure", input=LEFT.encode()).stdout.count(
+            "Copies: the same tags"
+        )
+        == 1
+    )
 
 
 @pytest.mark.usefixtures("files")
@@ -171,5 +195,8 @@ def test_pages_without_end_are_compared_in_bounded_time_and_the_rest_is_counted(
 
 def test_the_record_is_plain_json():
     record = json.loads(json.dumps(align_outlines(LEFT, RIGHT).record()))
-    assert record["outlines"][3] == {"left": None, "right": {"label": "nav#menu", "depth": 2, "repeats": 1}}
+    assert record["outlines"][3] == {
+        "left": None,
+        "right": {"label": "nav#menu", "depth": 2, "repeats": 1},
+    }
     assert record["left_out"] == [0, 0]

@@ -1,4 +1,6 @@
-"""The arithmetic of scores: pairs counted without a list of them, the best of a curve, the adjusted Rand index."""
+"""The arithmetic of scores: pairs counted without a list of them, the best of a curve, the adjusted
+Rand index.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_pairs_under_one_label_are_counted_as_if_they_were_listed(rows):
 
 
 def test_judged_pairs_are_known_in_either_direction_and_no_others_are():
-    judged = Judgements(np.array([0, 1], np.uint32), np.array([3, 2], np.uint32), np.array([True, False]))
+    judged = Judgements(
+        np.array([0, 1], np.uint32), np.array([3, 2], np.uint32), np.array([True, False])
+    )
     left, right = (np.array(one, np.uint32) for one in ([3, 2, 0, 1], [0, 1, 1, 3]))
     assert judged.judge(left, right).tolist() == [SAME, DIFFERENT, UNKNOWN, UNKNOWN]
     assert judged.count_positives(np.array([2, 0, 1, 1])).tolist() == [0, 1, 0]
@@ -46,8 +50,16 @@ def test_judged_pairs_are_known_in_either_direction_and_no_others_are():
 
 def test_a_limit_counts_what_reaches_it_exactly():
     values = np.array([0.3, 0.5, 0.5, 0.8])
-    assert count_within(np.array([0.3, 0.5, 0.6, 0.8, 1.0]), values, at_least=True).tolist() == [4, 3, 1, 1, 0]
-    assert count_within(np.array([0, 1, 2, 3]), np.array([0.0, 2.0, 2.0]), at_least=False).tolist() == [1, 1, 3, 3]
+    assert count_within(np.array([0.3, 0.5, 0.6, 0.8, 1.0]), values, at_least=True).tolist() == [
+        4,
+        3,
+        1,
+        1,
+        0,
+    ]
+    assert count_within(
+        np.array([0, 1, 2, 3]), np.array([0.0, 2.0, 2.0]), at_least=False
+    ).tolist() == [1, 1, 3, 3]
 
 
 def test_the_best_of_equals_is_the_strictest():
@@ -100,7 +112,9 @@ def test_the_adjusted_rand_index_of_many_things_is_exact_and_of_nothing_unknown(
 
 @pytest.mark.slow
 def test_the_adjusted_rand_index_of_chance_is_about_nothing():
-    """Of two independent partitions its mean is 0, by its definition; the bound is 5 standard errors."""
+    """Of two independent partitions its mean is 0, by its definition; the bound is 5 standard
+    errors.
+    """
     draw = np.random.default_rng(1)
     values = [adjusted_rand(draw.integers(0, 5, 100), draw.integers(0, 5, 100)) for _ in range(200)]
     assert abs(np.mean(values)) < 5 * np.std(values) / math.sqrt(len(values))

@@ -1,7 +1,9 @@
-"""Settings of the documentation site: Sphinx reads the Markdown files where they are, `make site` builds out/site.
+"""Settings of the documentation site: Sphinx reads the Markdown files where they are, `make site`
+builds out/site.
 
-Links in the pages are relative paths to files, as forges follow them. MyST turns them into links of the site, and the
-build fails at a broken link. The navigation is made from the tables of docs/README.md and docs/decisions/README.md.
+Links in the pages are relative paths to files, as forges follow them. MyST turns them into links of
+the site, and the build fails at a broken link. The navigation is made from the tables of
+docs/README.md and docs/decisions/README.md.
 """
 
 from __future__ import annotations
@@ -17,7 +19,12 @@ project = "neardup"
 release = __version__
 root_doc = "docs/README"
 PROJECT = ["CHANGELOG", "CONTRIBUTING", "SECURITY", "benchmarks/README"]
-include_patterns = ["docs/**.md", "benchmarks/results/*.md", "examples/**.md", *(f"{page}.md" for page in PROJECT)]
+include_patterns = [
+    "docs/**.md",
+    "benchmarks/results/*.md",
+    "examples/**.md",
+    *(f"{page}.md" for page in PROJECT),
+]
 exclude_patterns = [".venv", "benchmarks/.venv-*", "benchmarks/work", "out", "build", "dist"]
 
 extensions = ["myst_parser"]
@@ -37,11 +44,15 @@ _PAGE = re.compile(r"^\| \[(.+?)\]\(([\w./-]+)\.md\)(?: \| (.+?) \|$)?", re.MULT
 
 
 def add_navigation(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Append the pages that an index page lists as tables of contents, which the theme shows at the side."""
+    """Append the pages that an index page lists as tables of contents, which the theme shows at the
+    side.
+    """
     if docname == root_doc:
         for caption, listed in _GROUP.findall(source[0]):
             source[0] += _toctree([page for _, page, _ in _PAGE.findall(listed)], caption)
-        source[0] += _toctree(["zh/quickstart"], "中文") + _toctree([f"../{page}" for page in PROJECT], "Project")
+        source[0] += _toctree(["zh/quickstart"], "中文") + _toctree(
+            [f"../{page}" for page in PROJECT], "Project"
+        )
     elif Path(docname).parts[:2] == ("docs", "decisions") and Path(docname).name == "README":
         source[0] += _toctree([page for _, page, _ in _PAGE.findall(source[0])], "Decisions")
 

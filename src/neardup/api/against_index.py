@@ -21,14 +21,19 @@ from neardup.stores.base import StoredSnapshot
 
 @contextmanager
 def open_engine(
-    found: Index | str, method: MethodSettings | str | None, threshold: float | None, max_distance: int | None, run: Run
+    found: Index | str,
+    method: MethodSettings | str | None,
+    threshold: float | None,
+    max_distance: int | None,
+    run: Run,
 ) -> Iterator[Engine]:
     """Open an index for a run of dedup; an index that was passed stays open afterwards.
 
     Parameters
     ----------
     found : as `index_sources.index_in` returns it.
-    method, threshold, max_distance : the index must have been made with these, unless they are None.
+    method, threshold, max_distance : the index must have been made with these, unless they are
+        None.
     run : to perform, by the method of the index.
 
     Raises
@@ -39,20 +44,29 @@ def open_engine(
         If it was made with another bound of its buckets, or an index does not take an option.
     """
     opened: AbstractContextManager[Index]
-    opened = nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=not run.update)
+    opened = (
+        nullcontext(found)
+        if isinstance(found, Index)
+        else Index.open(found, read_only=not run.update)
+    )
     with opened as public:
         index = public.opened
         index_of(index.rules.max_bucket_size).refuse("dedup", run.options)
         named = _named(index, method, threshold, max_distance)
         if named is not None:
             meta.require_method(index.store.settings.meta, named, index.address)
-        state: AbstractContextManager[StoredSnapshot] = index.store.writing() if run.update else index.store.reading()
+        state: AbstractContextManager[StoredSnapshot] = (
+            index.store.writing() if run.update else index.store.reading()
+        )
         with state as snapshot:
             yield IndexEngine(dataclasses.replace(run, method=index.method), index, snapshot)
 
 
 def _named(
-    index: OpenIndex, method: MethodSettings | str | None, threshold: float | None, max_distance: int | None
+    index: OpenIndex,
+    method: MethodSettings | str | None,
+    threshold: float | None,
+    max_distance: int | None,
 ) -> MethodSettings | None:
     """Return the method that the user named beside the index, if any."""
     if method is not None:
@@ -62,7 +76,8 @@ def _named(
     unknown = next((name for name in given if name not in constraints_of(type(index.method))), None)
     if unknown is not None:
         raise SchemeError(
-            f"The index {index.address} was made with {type(index.method).__name__}, which has no {unknown}: got "
+            f"The index {index.address} was made with {type(index.method).__name__}, which "
+            f"has no {unknown}: got "
             f"{unknown}={given[unknown]!r}. Leave it out."
         )
     return dataclasses.replace(index.method, **given) if given else None

@@ -1,4 +1,6 @@
-"""Suggest a shingle length and a threshold for a collection, and ask about pairs to estimate them."""
+"""Suggest a shingle length and a threshold for a collection, and ask about pairs to estimate
+them.
+"""
 
 from __future__ import annotations
 
@@ -67,32 +69,42 @@ class _Drawn(NamedTuple):
     similarity: float
 
 
-def choose(job: Job, tasks: list[Task], given: MinHash, corpus: Corpus) -> tuple[Suggestion, _Chooser | None]:
+def choose(
+    job: Job, tasks: list[Task], given: MinHash, corpus: Corpus
+) -> tuple[Suggestion, _Chooser | None]:
     """Return the settings to suggest, and the object that asks; None if they cannot be chosen.
 
     Notes
     -----
-    One search from similarity 0.1 on. The shingles are of 2 words, of 1 word if half of the texts have fewer than 20
-    different words, or of as many as the settings give, if not the default. The bound of the buckets limits the pairs
-    to about 30 million. Where it hides pairs, it is raised tenfold while there are fewer than 3 million; where it hides
-    pairs even so, nothing is suggested.
+    One search from similarity 0.1 on. The shingles are of 2 words, of 1 word if half of the texts
+    have fewer than 20 different words, or of as many as the settings give, if not the default. The
+    bound of the buckets limits the pairs to about 30 million. Where it hides pairs, it is raised
+    tenfold while there are fewer than 3 million; where it hides pairs even so, nothing is
+    suggested.
     """
     if not has_rule(given):
         return Suggestion(given, False, NO_RULE), None
     total = corpus.num_documents
     if total > _MAX_DOCUMENTS:
-        reason = f"{total:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of the collection."
+        reason = (
+            f"{total:,} documents are more than {_MAX_DOCUMENTS:,}. Choose on a part of the "
+            "collection."
+        )
         return Suggestion(given, False, reason), None
     ngram = given.ngram if given.ngram != MinHash().ngram else _ngram(tasks, given, corpus)
     loosest = replace(given, ngram=ngram, threshold=choosing.LOWEST, recall=_RECALL)
     least = max(_BUCKETS[0], _MAX_PAIRS // max(1, total))
     method = method_of(loosest).resolve()
     sizes = (min(size, _BUCKETS[1]) for size in (least, _WIDER * least, _WIDER**2 * least))
-    selections = [SelectionSettings(within=job.run.selection.within, max_bucket_size=size) for size in sizes]
+    selections = [
+        SelectionSettings(within=job.run.selection.within, max_bucket_size=size) for size in sizes
+    ]
     searches = [pipeline.Search(method, selection, Every()) for selection in selections]
     with (
         workspace() as scratch,
-        closing(pipeline.run_searches(tasks, searches, job.run.settings, scratch, job.stages)) as found,
+        closing(
+            pipeline.run_searches(tasks, searches, job.run.settings, scratch, job.stages)
+        ) as found,
     ):
         for outcome in found:
             if not outcome.num_bucket_overflows or len(outcome.pairs.left) * _WIDER > _MAX_PAIRS:
@@ -107,8 +119,17 @@ def choose(job: Job, tasks: list[Task], given: MinHash, corpus: Corpus) -> tuple
 def _ngram(tasks: list[Task], given: MinHash, corpus: Corpus) -> int:
     """Return 1 if half of the texts have few different words, else 2."""
     sample = np.unique(np.linspace(0, corpus.num_documents - 1, _SAMPLE).astype(np.uint32))
-    texts = [text for _, text in read_texts(tasks, corpus.part_ends, sample)] if corpus.num_documents else []
-    return 1 if np.median([len(one) for one in _sets(texts, replace(given, ngram=1))] or [0]) < _FEW_WORDS else 2
+    texts = (
+        [text for _, text in read_texts(tasks, corpus.part_ends, sample)]
+        if corpus.num_documents
+        else []
+    )
+    return (
+        1
+        if np.median([len(one) for one in _sets(texts, replace(given, ngram=1))] or [0])
+        < _FEW_WORDS
+        else 2
+    )
 
 
 def _sets(texts: Sequence[str], settings: MinHash) -> list[Any]:
@@ -123,7 +144,9 @@ def _counted(pairs: Pairs) -> Ints:
 
 
 def _pool(pairs: Pairs) -> Ints:
-    """Return the pairs that may be asked about, at random within their bands, the bands by turns, the highest first."""
+    """Return the pairs that may be asked about, at random within their bands, the bands by turns,
+    the highest first.
+    """
     order = np.random.default_rng(_SEED).permutation(len(pairs.left))
     band = asking.band_of(pairs.measured[SIMILARITY.name])[order]
     members = [order[band == each][:_POOL] for each in range(len(asking.BANDS) - 1, -1, -1)]
@@ -143,8 +166,8 @@ def _name(pairs: Pairs, rows: Ints, locations: DocumentLocations) -> list[_Drawn
 class _Chooser:
     """The pairs of a collection, from which settings are chosen.
 
-    given : the settings of the sweep. loosest : those of the search. pairs : the number of its pairs by step.
-    pool : the pairs that may be asked about, in this order.
+    given : the settings of the sweep. loosest : those of the search. pairs : the number of its
+    pairs by step. pool : the pairs that may be asked about, in this order.
     """
 
     tasks: list[Task]
@@ -161,12 +184,22 @@ class _Chooser:
     def suggest(self, pairs: Pairs, locations: DocumentLocations, *, hidden: int) -> Suggestion:
         """Return the settings that the graph of the pairs suggests, with examples."""
         if hidden:
-            return Suggestion(self.given, False, f"Too many documents are similar: {hidden:,} were not all compared.")
+            return Suggestion(
+                self.given,
+                False,
+                f"Too many documents are similar: {hidden:,} were not all compared.",
+            )
         similarity = pairs.measured[SIMILARITY.name].astype(np.float64)
         levels = choosing.levels_of(pairs.left, pairs.right, similarity, self.corpus.num_documents)
         if not levels:
-            return Suggestion(self.given, False, "Each threshold finds no pair, or more than a tenth of all pairs.")
-        level = max(reversed(levels), key=lambda each: each.score)  # of equal graphs, the highest threshold
+            return Suggestion(
+                self.given,
+                False,
+                "Each threshold finds no pair, or more than a tenth of all pairs.",
+            )
+        level = max(
+            reversed(levels), key=lambda each: each.score
+        )  # of equal graphs, the highest threshold
         doubts = level.doubts(levels)
         shingles = "1 word" if self.loosest.ngram == 1 else f"{self.loosest.ngram} words"
         clearest = f"Shingles of {shingles} separate groups best at {level.threshold:g}"
@@ -175,12 +208,15 @@ class _Chooser:
             return Suggestion(self.given, False, reason, self.at(level.threshold), levels=levels)
         reason = (
             f"{clearest}: {level.documents:,} documents have a neighbour, two neighbours have "
-            f"{level.agreement * 100:.1f} % of their neighbours in common, and {level.stability * 100:.1f} % of the "
+            f"{level.agreement * 100:.1f} % of their neighbours in common, and "
+            f"{level.stability * 100:.1f} % of the "
             f"pairs remain at {level.threshold + 0.05:.2f}."
         )
         order = np.argsort(similarity, kind="stable")
         first = int(np.searchsorted(similarity[order], level.threshold))
-        close = np.concatenate([order[first : first + _CLOSE], order[max(0, first - _CLOSE) : first][::-1]])
+        close = np.concatenate(
+            [order[first : first + _CLOSE], order[max(0, first - _CLOSE) : first][::-1]]
+        )
         num_above = min(_CLOSE, len(order) - first)
         # Of pairs at random, those that the given settings do not find.
         drawn = np.random.default_rng(_SEED).permutation(order[first:])[:_MEASURED]
@@ -211,7 +247,10 @@ class _Chooser:
     def _mark(self, pairs: Sequence[_Drawn], *, again: bool = False) -> list[SweepPair]:
         """Return pairs with their texts, which are read in one pass."""
         marker = Marker(self._texts(pairs), self.loosest)
-        return [SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents), again) for pair in pairs]
+        return [
+            SweepPair(*pair.ids, pair.similarity, marker.mark(*pair.documents), again)
+            for pair in pairs
+        ]
 
     def _begin(self, count: int, file: Path | None) -> tuple[list[JsonObject], list[_Drawn]]:
         """Return the answers of a file, and the pairs that it does not have."""
@@ -222,10 +261,13 @@ class _Chooser:
         pool = {(*pair.ids, pair.similarity, self.loosest.ngram): pair for pair in self.pool}
         if pool.keys().isdisjoint(known) and any(key[-1] == self.loosest.ngram for key in known):
             raise InputError(
-                f"No answer in {file} is about a pair of these documents: they changed, or the answers are of others. "
+                f"No answer in {file} is about a pair of these documents: they changed, or "
+                "the answers are of others. "
                 "Name another file as answers (--answers)."
             )
-        answers = [row for key, row in known.items() if key in pool and row["duplicate"] is not None]
+        answers = [
+            row for key, row in known.items() if key in pool and row["duplicate"] is not None
+        ]
         return answers, [pair for key, pair in pool.items() if key not in known]
 
     def _row(self, pair: _Drawn, same: bool | None = None) -> JsonObject:
@@ -234,15 +276,19 @@ class _Chooser:
         return ids | {"duplicate": same, "similarity": pair.similarity, "ngram": self.loosest.ngram}
 
     def questions(self, count: int, file: Path | None) -> tuple[list[Question], int]:
-        """Return the lines and the texts of pairs to ask about, and the number of answers in the file."""
+        """Return the lines and the texts of pairs to ask about, and the number of answers in the
+        file.
+        """
         answers, waiting = self._begin(count, file)
         pairs = waiting[: max(0, count - len(answers))]
         marked = [shown.pair for shown in self._mark(pairs)]
         return list(zip(map(self._row, pairs), marked, strict=True)), len(answers)
 
-    def ask(self, answer: Answer, count: int, file: Path | None, min_precision: float) -> Suggestion:
-        """Ask until there are enough answers, and again where they contradict each other; return the settings that
-        they favour.
+    def ask(
+        self, answer: Answer, count: int, file: Path | None, min_precision: float
+    ) -> Suggestion:
+        """Ask until there are enough answers, and again where they contradict each other; return
+        the settings that they favour.
         """
         check_kind("answer", answer, Callable, "a function")
         min_precision = MIN_PRECISION.check("min_precision", min_precision)
@@ -251,13 +297,17 @@ class _Chooser:
         end = "\n" if is_open else ""  # of the last line, which has none
         while pairs := _next(answers, waiting, count):
             waiting = [pair for pair in waiting if pair not in pairs]
-            for pair, marked in zip(pairs, self._mark(pairs, again=len(answers) >= count), strict=True):
+            for pair, marked in zip(
+                pairs, self._mark(pairs, again=len(answers) >= count), strict=True
+            ):
                 try:
                     same = answer(marked)
                 except StopIteration:
                     return self._favoured(answers, min_precision)
                 if same not in (None, False, True):
-                    raise InputError(f"An answer is True, False or None: got {same!r:.80}. Change the function.")
+                    raise InputError(
+                        f"An answer is True, False or None: got {same!r:.80}. Change the function."
+                    )
                 row = self._row(pair, None if same is None else bool(same))
                 answers += [] if same is None else [row]
                 if file is not None:
@@ -267,7 +317,9 @@ class _Chooser:
         return self._favoured(answers, min_precision)
 
     def _favoured(self, answers: list[JsonObject], min_precision: float) -> Suggestion:
-        """Return the settings with the largest F1 of the precise ones, if it is larger than that of the given ones."""
+        """Return the settings with the largest F1 of the precise ones, if it is larger than that of
+        the given ones.
+        """
         estimates = asking.estimate(self.pairs, *_columns(answers))
         if not estimates:
             return Suggestion(self.given, False, f"None of {len(answers)} answers is yes.")
@@ -284,23 +336,30 @@ def _reason(decision: asking.Decision, min_precision: float) -> str:
     """Return the reason of a decision, a clause that ends the sentence."""
     found, given, is_precise = decision
     precision, recall = (
-        f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})" for share in (found.precision, found.recall)
+        f"{share.estimated:.2f} ({share.low:.2f} to {share.high:.2f})"
+        for share in (found.precision, found.recall)
     )
     if not is_precise:
         return (
-            f"no threshold is precise enough: at {found.threshold:g}, which has the largest F1, the precision is "
-            f"{precision}, where {min_precision:g} is the least, from an interval above {min_precision / 2:g}. Check "
-            "each yes to a pair of low similarity, answer more pairs (--ask), or accept a lower precision "
+            f"no threshold is precise enough: at {found.threshold:g}, which has the largest "
+            "F1, the precision is "
+            f"{precision}, where {min_precision:g} is the least, from an interval above "
+            f"{min_precision / 2:g}. Check "
+            "each yes to a pair of low similarity, answer more pairs (--ask), or accept a "
+            "lower precision "
             "(--min-precision)."
         )
     if not decision.changes:
         return (
-            "no precise threshold has a larger F1 than the given settings, which are about as strict as "
-            f"{given.threshold:g} with this length of shingles: {found.f1:.2f} at {found.threshold:g}, and "
+            "no precise threshold has a larger F1 than the given settings, which are about as "
+            "strict as "
+            f"{given.threshold:g} with this length of shingles: {found.f1:.2f} at "
+            f"{found.threshold:g}, and "
             f"{given.f1:.2f}."
         )
     return (
-        f"the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: precision {precision}, recall "
+        f"the threshold {found.threshold:g} has the largest F1, {found.f1:.2f}: precision "
+        f"{precision}, recall "
         f"{recall} of the duplicates from a similarity of {choosing.LOWEST:g} on."
     )
 
@@ -312,38 +371,53 @@ def _columns(answers: Sequence[JsonObject]) -> tuple[Floats, Mask]:
 
 
 def _next(answers: Sequence[JsonObject], waiting: Sequence[_Drawn], count: int) -> Sequence[_Drawn]:
-    """Return the pairs to ask about next: those that are missing, then one of each band whose answers contradict."""
+    """Return the pairs to ask about next: those that are missing, then one of each band whose
+    answers contradict.
+    """
     if len(answers) < count:
         return waiting[: count - len(answers)]
     by_band: dict[int, _Drawn] = {}
-    for pair, band in zip(waiting, asking.band_of(np.array([pair.similarity for pair in waiting])), strict=True):
+    for pair, band in zip(
+        waiting, asking.band_of(np.array([pair.similarity for pair in waiting])), strict=True
+    ):
         by_band.setdefault(int(band), pair)
     again = asking.bands_to_ask_again(*_columns(answers), count)
     return [by_band[band] for band in again if band in by_band]
 
 
 def _read_answers(file: Path) -> dict[tuple[Any, ...], JsonObject]:
-    """Return the rows of a file of answers by what was asked: ids, similarity and length of the shingles."""
+    """Return the rows of a file of answers by what was asked: ids, similarity and length of the
+    shingles.
+    """
     rows: dict[tuple[Any, ...], JsonObject] = {}
     for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-            kinds = {"left_id": str, "right_id": str, "duplicate": bool | None, "similarity": float | int, "ngram": int}
+            kinds = {
+                "left_id": str,
+                "right_id": str,
+                "duplicate": bool | None,
+                "similarity": float | int,
+                "ngram": int,
+            }
             valid = all(isinstance(row[name], kind) for name, kind in kinds.items())
             valid = valid and choosing.LOWEST <= row["similarity"] <= 1
         except (ValueError, KeyError, TypeError, RecursionError):
             valid = False
         if not valid:
             raise InputError(
-                f"Line {number} of {file} is no answer of a sweep: got {line.decode(errors='replace')[:80]!r}. An "
-                "answer is a JSON object with left_id, right_id, duplicate (true, false or null), similarity, ngram. "
+                f"Line {number} of {file} is no answer of a sweep: got "
+                f"{line.decode(errors='replace')[:80]!r}. An "
+                "answer is a JSON object with left_id, right_id, duplicate (true, false or "
+                "null), similarity, ngram. "
                 "Fix the line, or name another file."
             )
         key = tuple(row[name] for name in kinds if name != "duplicate")
         if rows.setdefault(key, row)["duplicate"] != row["duplicate"]:
             raise InputError(
-                f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove one of the two."
+                f"Line {number} of {file} contradicts an earlier answer: got {row}. Remove "
+                "one of the two."
             )
     return rows

@@ -55,20 +55,24 @@ def cluster(
     master: str | None = None,
     **options: Unpack[CacheOptions],
 ) -> Clustering:
-    """Group the similar documents of a collection into clusters, with their sizes, names and common parts.
+    """Group the similar documents of a collection into clusters, with their sizes, names and common
+    parts.
 
     Parameters
     ----------
-    source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as in `dedup`.
+    source, method, threshold, max_distance, keep, within, lang, max_bucket_size, audit_sample : as
+        in `dedup`.
     overwrite, scratch, resume, engine, master : as in `dedup`.
-    against : known documents, each the first of a cluster. A document joins the most similar of all first documents,
-        known or new. Known documents are not compared with each other, and have no row in the result. Default: None.
-    output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl, report.json and report.html
-        to; or an address, as in `dedup`. Default: None, which only returns the result.
-    linkage : sieve, where a cluster is a document and those that `dedup` would remove because of it; or connected, for
-        chains of similar documents.
-    tables : fill the tables of the result. Use False with `output` if they do not fit into memory; accessing them then
-        raises SettingError.
+    against : known documents, each the first of a cluster. A document joins the most similar of all
+        first documents, known or new. Known documents are not compared with each other, and have no
+        row in the result. Default: None.
+    output : a folder to write clusters.parquet, cluster_summary.parquet, rejected.jsonl,
+        report.json and report.html to; or an address, as in `dedup`. Default: None, which only
+        returns the result.
+    linkage : sieve, where a cluster is a document and those that `dedup` would remove because of
+        it; or connected, for chains of similar documents.
+    tables : fill the tables of the result. Use False with `output` if they do not fit into memory;
+        accessing them then raises SettingError.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -84,7 +88,8 @@ def cluster(
     Examples
     --------
     >>> import neardup
-    >>> texts = ["the quick brown fox jumps over it", "another text", "The quick brown fox jumps over it!"]
+    >>> fox = "the quick brown fox jumps over it"
+    >>> texts = [fox, "another text", fox.capitalize() + "!"]
     >>> result = neardup.cluster(texts)
     >>> result.documents["cluster"].to_pylist()
     [0, 1, 0]
@@ -98,7 +103,11 @@ def cluster(
             INDEX.refuse("cluster", {})
     output_settings = OutputSettings(lang=lang)
     selection = SelectionSettings(
-        keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
+        keep=keep,
+        within=within,
+        linkage=linkage,
+        max_bucket_size=max_bucket_size,
+        audit_sample=audit_sample,
     )
     selection.refuse_copies("cluster")
     chosen = method_named(method, threshold, max_distance)
@@ -119,7 +128,9 @@ def cluster(
     ):
         decided = decide(run, performer.find(job.folder, job.scratch, job.stages))
         removals = decided.outcome.removals
-        clusters = cluster_documents(decided.outcome.corpus.num_documents, removals.documents, removals.kept)
+        clusters = cluster_documents(
+            decided.outcome.corpus.num_documents, removals.documents, removals.kept
+        )
         with job.stages.stage("name"):
             names = _names(decided, clusters)
         product = _Clusters(run, decided, clusters, names, job.stages, output_settings.lang, tables)
@@ -141,7 +152,9 @@ class _Clusters(Product[Clustering]):
     def tables(self) -> Sequence[Table]:
         """Return clusters.parquet and cluster_summary.parquet."""
         decided, measures = self.decided, self.decided.method.measures
-        documents = partial(cluster_batches, self.clusters, decided.outcome.removals, decided.locations, measures)
+        documents = partial(
+            cluster_batches, self.clusters, decided.outcome.removals, decided.locations, measures
+        )
         summary = partial(cluster_summary_batches, self.clusters, self.names, decided.locations)
         return [
             Table("clusters", clusters_schema(measures), documents),
@@ -159,11 +172,17 @@ class _Clusters(Product[Clustering]):
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
         """Return the page of the largest clusters."""
         rows = self._shown()
-        return {"report.html": render_clusters(report, rows, links_to_files(self.decided.tasks, rows, output))}
+        return {
+            "report.html": render_clusters(
+                report, rows, links_to_files(self.decided.tasks, rows, output)
+            )
+        }
 
     def result(self, report: JsonObject, output: Output) -> Clustering:
         """Return the result."""
-        documents, summary = (table.read() if self.fills_tables else None for table in self.tables())
+        documents, summary = (
+            table.read() if self.fills_tables else None for table in self.tables()
+        )
         return Clustering(documents, summary, report, output)
 
 
@@ -171,7 +190,9 @@ def _names(run: Decided, clusters: Clusters) -> list[str]:
     def read(documents: Positions) -> Iterator[tuple[int, str]]:
         return write.read_texts(run.tasks, run.outcome.corpus.part_ends, documents)
 
-    firsts = clusters.members[clusters.offsets[: min(clusters.num_clusters, MAX_NAMED)]].astype(np.uint32)
+    firsts = clusters.members[clusters.offsets[: min(clusters.num_clusters, MAX_NAMED)]].astype(
+        np.uint32
+    )
     ids = run.locations.ids(firsts).to_pylist()
     if run.method.settings.vector_length is not None:
         return list(map(visible, ids))

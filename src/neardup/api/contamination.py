@@ -26,7 +26,17 @@ from neardup.report.record import ContaminationReport
 from neardup.results import Contamination
 from neardup.runs.items import Items, read_items
 from neardup.runs.refusals import refuse_together
-from neardup.runs.run import BatchOptions, Found, Inputs, Run, Source, Unpack, named_paths, run_of, spelled_out
+from neardup.runs.run import (
+    BatchOptions,
+    Found,
+    Inputs,
+    Run,
+    Source,
+    Unpack,
+    named_paths,
+    run_of,
+    spelled_out,
+)
 from neardup.settings.constraints import ColumnNames
 from neardup.settings.contamination import ContaminationOutput, ContaminationSettings
 from neardup.settings.methods import MinHash
@@ -60,28 +70,34 @@ def find_contamination(
     Parameters
     ----------
     items : the test items, as the source of `dedup`: short texts of one column or of several.
-    corpus : the documents, as the source of `dedup`; read once, however many they are. Or an index with storage="text",
-        or its address; its kept documents are read. Default: the items themselves; then the inputs, such as the splits
-        of a DatasetDict, are searched for the items of each other.
-    item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5". Default: the first
-        of question, problem, prompt, query, instruction, input, text, content and sentence; and choices, options,
-        answer, answers, solution, target, output and canonical_solution where they exist.
+    corpus : the documents, as the source of `dedup`; read once, however many they are. Or an index
+        with storage="text", or its address; its kept documents are read. Default: the items
+        themselves; then the inputs, such as the splits of a DatasetDict, are searched for the items
+        of each other.
+    item_columns : the columns of an item; a list, each perhaps with its weight, as in "answer:0.5".
+        Default: the first of question, problem, prompt, query, instruction, input, text, content
+        and sentence; and choices, options, answer, answers, solution, target, output and
+        canonical_solution where they exist.
     item_id_column : the id column of the items. Default: as of a corpus.
     benchmark_column : the column with the benchmark of an item. Default: the name of the input.
     threshold : the minimum containment: the share of an item's shingles in a stretch of a document.
-    ngram : words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.
-    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be whole.
-    common : the most documents that may have a sequence of eight words of an item, and the most items that may have a
-        shingle of it. What more have is boilerplate, which is listed and does not count.
-    max_documents : the most documents that are listed for one item, the best first; of those that have at least 0.95 of
-        a long item, the first. All are counted.
-    output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl, report.json and
-        report.html to; or an address, as in `dedup`. Default: None, which only returns the result.
-    write : the clean copies to write: of the items without those that were found (items), of the corpus without the
-        documents that contain items (corpus), or none. Both are in kept/.
+    ngram : words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1
+        characters.
+    min_shingles : the fewest shingles that show an item, half of them rare; one with fewer must be
+        whole.
+    common : the most documents that may have a sequence of eight words of an item, and the most
+        items that may have a shingle of it. What more have is boilerplate, which is listed and does
+        not count.
+    max_documents : the most documents that are listed for one item, the best first; of those that
+        have at least 0.95 of a long item, the first. All are counted.
+    output : a folder to write hits.parquet, items.parquet, boilerplate.parquet, rejected.jsonl,
+        report.json and report.html to; or an address, as in `dedup`. Default: None, which only
+        returns the result.
+    write : the clean copies to write: of the items without those that were found (items), of the
+        corpus without the documents that contain items (corpus), or none. Both are in kept/.
     lang : the language of the report: English or simplified Chinese.
-    tables : fill the tables of the result; False leaves them to the files of `output`, and accessing them then raises
-        SettingError.
+    tables : fill the tables of the result; False leaves them to the files of `output`, and
+        accessing them then raises SettingError.
     overwrite, scratch, resume : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : of the corpus, as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
@@ -99,13 +115,18 @@ def find_contamination(
     --------
     >>> import neardup
     >>> item = "Which planet of the solar system has the shortest year of all eight?"
-    >>> page = "Quiz night. Question 3: Which planet of the solar system has the shortest year of all eight? Mercury!"
+    >>> question = "Which planet of the solar system has the shortest year of all eight?"
+    >>> page = f"Quiz night. Question 3: {question} Mercury!"
     >>> found = neardup.find_contamination([item], [page, "Nothing of it here."])
     >>> found.hits.select(["item_id", "document_id", "start", "end", "rule"]).to_pylist()
     [{'item_id': '0', 'document_id': '0', 'start': 24, 'end': 91, 'rule': 'perfect'}]
     """
     settings = ContaminationSettings(
-        threshold=threshold, ngram=ngram, min_shingles=min_shingles, common=common, max_documents=max_documents
+        threshold=threshold,
+        ngram=ngram,
+        min_shingles=min_shingles,
+        common=common,
+        max_documents=max_documents,
     )
     wanted = ContaminationOutput(write=write, lang=lang)
     refuse_together("find_contamination", output=output, write=write)
@@ -123,11 +144,21 @@ def find_contamination(
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             with job.stages.stage("items"):
                 inputs = Inputs(items, id_column=item_id_column, text_unit=run.inputs.text_unit)
-                read = read_items(inputs, item_columns, benchmark_column, run.rejecter, run.settings.max_unreadable)
+                read = read_items(
+                    inputs,
+                    item_columns,
+                    benchmark_column,
+                    run.rejecter,
+                    run.settings.max_unreadable,
+                )
                 run.refuse_replacing(read.tasks)
                 found = _find(run, read, between=corpus is None)
-                read.warnings += [warning for warning in found.warnings if warning not in read.warnings]
-                table = build_items(*read.fields(), len(read.ids), settings, found.settings.shingling)
+                read.warnings += [
+                    warning for warning in found.warnings if warning not in read.warnings
+                ]
+                table = build_items(
+                    *read.fields(), len(read.ids), settings, found.settings.shingling
+                )
             made = find_items(job, found, read, table, between=corpus is None)
             return job.finish(_Search(job, made, settings, wanted, tables))
 
@@ -144,13 +175,17 @@ class _Search(Product[Contamination]):
 
     def tables(self) -> Sequence[Table]:
         """Return hits.parquet, items.parquet and boilerplate.parquet."""
-        return [Table(name, table.schema, table.to_batches) for name, table in self.made.tables.items()]
+        return [
+            Table(name, table.schema, table.to_batches) for name, table in self.made.tables.items()
+        ]
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the clean copies."""
         if self.wanted.write != "none":
             of_items = self.wanted.write == "items"
-            self.made.write_copies(folder / "kept", progress, self.job.run.threads, of_items=of_items)
+            self.made.write_copies(
+                folder / "kept", progress, self.job.run.threads, of_items=of_items
+            )
 
     def report(self) -> ContaminationReport:
         """Return the report."""
@@ -186,9 +221,11 @@ class _Search(Product[Contamination]):
 
 
 def _find(run: Run, items: Items, *, between: bool) -> Found:
-    """Find the corpus; between : whether it is the items, whose documents are then the texts of all their columns.
+    """Find the corpus; between : whether it is the items, whose documents are then the texts of all
+    their columns.
 
-    So are those of another corpus that has these columns, and none that is known as a column of texts.
+    So are those of another corpus that has these columns, and none that is known as a column of
+    texts.
 
     Raises
     ------
@@ -197,7 +234,9 @@ def _find(run: Run, items: Items, *, between: bool) -> Found:
     """
     if between and len(items.tasks) == 1:
         name = items.tasks[0].part.name
-        raise SettingError(f"Nothing to search: got one input, {name}. Pass corpus (--corpus PATH).")
+        raise SettingError(
+            f"Nothing to search: got one input, {name}. Pass corpus (--corpus PATH)."
+        )
     text_column = run.inputs.text_column or items.text_columns or None
     as_items = replace(run, inputs=run.inputs._replace(text_column=text_column))
     try:

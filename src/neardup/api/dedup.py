@@ -19,7 +19,15 @@ from neardup.runs.run import CacheOptions, Run, Source, Unpack, run_of, spelled_
 from neardup.schemas import ANNOTATIONS
 from neardup.settings.methods import MethodSettings, method_named
 from neardup.settings.passages import PassageSettings
-from neardup.settings.run import GroupSettings, Keep, Language, Linkage, OutputKind, OutputSettings, SelectionSettings
+from neardup.settings.run import (
+    GroupSettings,
+    Keep,
+    Language,
+    Linkage,
+    OutputKind,
+    OutputSettings,
+    SelectionSettings,
+)
 
 
 @spelled_out(CacheOptions, is_reported=True)
@@ -56,78 +64,97 @@ def dedup(
 
     Parameters
     ----------
-    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any object with Arrow's
-        PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face Dataset), or a Hugging Face
-        DatasetDict, whose splits are inputs in their order. A str is a path. A list of str is a list of paths if each
-        of them exists, has a known suffix, or is a pattern or an address; otherwise it is a list of texts.
-    method : settings of the comparison, or their name: minhash, simhash, structure, content, page. Default: minhash, or
-        the method of the index passed as `against`; another method is then an error.
-    threshold, max_distance : the limit of a duplicate, instead of that of the named method: the minimum similarity, or
-        the maximum number of differing bits (SimHash). If `method` is an object, set them there.
-    against : an earlier collection, read as `source` is. Its documents are never removed, and come before all others.
-        Or an Index, or its address: documents are decided one after the other, as by `Index.add_if_new`; unless it is
-        updated, their ids do not matter. `pairs` then contains the pairs that removed a document.
-    update : whether to add the documents to the index once the output is complete. They need ids: one that the index
-        has already, with the same text, gets its earlier answer, so that a run that is repeated has the same output.
-    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html to; or its address on
-        remote storage (`s3://...`): the files are written to `scratch` and copied there at the end, report.json last.
-        Default: None, which only returns the result.
-    write : the output besides removed.parquet: the kept documents in the format of the input (kept), a true or false
-        for each input row (mask), the ids of the kept documents (ids), all documents with the columns duplicate_of,
-        similarity, cluster and duplicates (annotated), or nothing (removed). In the folder these are kept/,
-        mask.parquet, ids.parquet and annotated/.
-    passages : the fewest characters of a passage: those that are repeated in the kept documents are then cut, as by
-        remove_passages; also passages.parquet and passages.html are written. Default: None, nothing is cut.
-    keep : which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or the
-        order of the inputs (source). Separate several by commas: each decides the ties of those before it. longest:3
-        keeps three of a cluster, and so on; none keeps no document that has a near-duplicate.
-        "max:date,longest" has two orders; "none" implies linkage="connected".
-    within : compare only documents with the same value in this column, such as a language or a site.
-    count_by : count removed documents by the values of this column, such as a source. Default: the column of within.
-    group_by : keep or remove all documents with the same value in this column together, such as the files of a
-        repository. Writes groups.parquet. `groups` of the result lists the groups.
-    group_share : remove a group if at least this share of its documents are near-duplicates of documents in kept
-        groups. Groups come in the order of `keep`, by their first document.
-    lang : the language of reports and tables: English, or simplified Chinese, which is the default of a Chinese locale.
-    linkage : remove each document that is similar to a kept one (sieve), or all but one of each chain of similar
-        documents (connected).
-    max_bucket_size : the maximum number of documents in a bucket; later ones are left out, and counted in the report.
-        It keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), 1,000 with one
-        fingerprint, 10,000 with one sampled shingle (containment).
-    audit_sample : the number of sampled documents to compare exactly with all others, to measure the recall; 0 for
-        none.
-    text_column, id_column : names of columns. Default: the first of text, content, body, raw_content and html; of id,
-        doc_id, document_id, _id and url. The texts of several columns, such as ["title", "body"], are joined by line
-        ends; the ids of several, such as ["repo", "path"], by colons, with percent signs and colons of their values
-        as %25 and %3A. If `against` has none of the named text columns, its default is used.
-    text_unit : whether a document of a text file is a line or the whole file. auto: a line if the input is a single
-        file.
-    in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.
+    source : a path, a glob, an address (`s3://...`), or a list of them; a list of texts; or any
+        object with Arrow's PyCapsule interface (pyarrow, polars, pandas, duckdb, Hugging Face
+        Dataset), or a Hugging Face DatasetDict, whose splits are inputs in their order. A str is a
+        path. A list of str is a list of paths if each of them exists, has a known suffix, or is a
+        pattern or an address; otherwise it is a list of texts.
+    method : settings of the comparison, or their name: minhash, simhash, structure, content, page.
+        Default: minhash, or the method of the index passed as `against`; another method is then an
+        error.
+    threshold, max_distance : the limit of a duplicate, instead of that of the named method: the
+        minimum similarity, or the maximum number of differing bits (SimHash). If `method` is an
+        object, set them there.
+    against : an earlier collection, read as `source` is. Its documents are never removed, and come
+        before all others. Or an Index, or its address: documents are decided one after the other,
+        as by `Index.add_if_new`; unless it is updated, their ids do not matter. `pairs` then
+        contains the pairs that removed a document.
+    update : whether to add the documents to the index once the output is complete. They need ids:
+        one that the index has already, with the same text, gets its earlier answer, so that a run
+        that is repeated has the same output.
+    output : a folder to write kept/, removed.parquet, rejected.jsonl, report.json and report.html
+        to; or its address on remote storage (`s3://...`): the files are written to `scratch` and
+        copied there at the end, report.json last. Default: None, which only returns the result.
+    write : the output besides removed.parquet: the kept documents in the format of the input
+        (kept), a true or false for each input row (mask), the ids of the kept documents (ids), all
+        documents with the columns duplicate_of, similarity, cluster and duplicates (annotated), or
+        nothing (removed). In the folder these are kept/, mask.parquet, ids.parquet and annotated/.
+    passages : the fewest characters of a passage: those that are repeated in the kept documents are
+        then cut, as by remove_passages; also passages.parquet and passages.html are written.
+        Default: None, nothing is cut.
+    keep : which document of a cluster to keep: by position, length in UTF-8 bytes, a column of
+        numbers or dates, or the order of the inputs (source). Separate several by commas: each
+        decides the ties of those before it. longest:3 keeps three of a cluster, and so on; none
+        keeps no document that has a near-duplicate. "max:date,longest" has two orders; "none"
+        implies linkage="connected".
+    within : compare only documents with the same value in this column, such as a language or a
+        site.
+    count_by : count removed documents by the values of this column, such as a source. Default: the
+        column of within.
+    group_by : keep or remove all documents with the same value in this column together, such as the
+        files of a repository. Writes groups.parquet. `groups` of the result lists the groups.
+    group_share : remove a group if at least this share of its documents are near-duplicates of
+        documents in kept groups. Groups come in the order of `keep`, by their first document.
+    lang : the language of reports and tables: English, or simplified Chinese, which is the default
+        of a Chinese locale.
+    linkage : remove each document that is similar to a kept one (sieve), or all but one of each
+        chain of similar documents (connected).
+    max_bucket_size : the maximum number of documents in a bucket; later ones are left out, and
+        counted in the report. It keeps the work linear on boilerplate. Default: 64 in a band (1,000
+        in a search for all pairs), 1,000 with one fingerprint, 10,000 with one sampled shingle
+        (containment).
+    audit_sample : the number of sampled documents to compare exactly with all others, to measure
+        the recall; 0 for none.
+    text_column, id_column : names of columns. Default: the first of text, content, body,
+        raw_content and html; of id, doc_id, document_id, _id and url. The texts of several columns,
+        such as ["title", "body"], are joined by line ends; the ids of several, such as ["repo",
+        "path"], by colons, with percent signs and colons of their values as %25 and %3A. If
+        `against` has none of the named text columns, its default is used.
+    text_unit : whether a document of a text file is a line or the whole file. auto: a line if the
+        input is a single file.
+    in_format : the format of all inputs. Default: detected from the suffix, or from the first bytes
+        of standard input.
     max_document_bytes : longer documents are rejected.
-    tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit into memory; accessing
-        them then raises SettingError.
-    rethreshold : measure all pairs, also those of removed documents, and keep them in memory, so that
-        `result.rethreshold` answers at stricter limits. Not with an index, linkage="connected", keep="none",
-        passages, group_by or containment. The result is the same where no bucket overflows; the search takes longer
-        where clusters are large.
-    overwrite : replace the output folder, if it exists, once the new result is complete. A folder that has files but
-        no report.json is not the output of a run, and is not replaced; remote storage is never overwritten.
-    scratch : an existing folder for temporary files; use a fast local disk. Default: next to the output, or the
-        temporary folder of the system. Resuming an interrupted run needs the same folder.
+    tables : fill `removed` and `pairs` of the result. Use False with `output` if they do not fit
+        into memory; accessing them then raises SettingError.
+    rethreshold : measure all pairs, also those of removed documents, and keep them in memory, so
+        that `result.rethreshold` answers at stricter limits. Not with an index,
+        linkage="connected", keep="none", passages, group_by or containment. The result is the same
+        where no bucket overflows; the search takes longer where clusters are large.
+    overwrite : replace the output folder, if it exists, once the new result is complete. A folder
+        that has files but no report.json is not the output of a run, and is not replaced; remote
+        storage is never overwritten.
+    scratch : an existing folder for temporary files; use a fast local disk. Default: next to the
+        output, or the temporary folder of the system. Resuming an interrupted run needs the same
+        folder.
     resume : continue an interrupted run with the same inputs, settings and output.
     threads : worker threads. Default: one per processor available to this process.
-    batch_rows : documents per batch. Default: chosen from their size. It does not change the result.
-    cache_bytes : memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again
-        when needed. Default: a quarter of the memory.
-    on_error : reject documents that cannot be read, and warn with IncompleteWarning if a file cannot be read to its
-        end; skip both without a warning; or stop at the first. With `update`, reject raises InputError instead of the
-        warning, and neither output nor index is written.
-    max_unreadable : the share of unreadable rows above which a file counts as one that could not be read completely.
-    progress : True for progress bars on stderr (plain lines if it is no terminal), or an object with the methods of
-        neardup.Progress.
+    batch_rows : documents per batch. Default: chosen from their size. It does not change the
+        result.
+    cache_bytes : memory for caching the input documents, in bytes; inputs that do not fit are read
+        and decoded again when needed. Default: a quarter of the memory.
+    on_error : reject documents that cannot be read, and warn with IncompleteWarning if a file
+        cannot be read to its end; skip both without a warning; or stop at the first. With `update`,
+        reject raises InputError instead of the warning, and neither output nor index is written.
+    max_unreadable : the share of unreadable rows above which a file counts as one that could not be
+        read completely.
+    progress : True for progress bars on stderr (plain lines if it is no terminal), or an object
+        with the methods of neardup.Progress.
     engine : run on this machine, or on Spark (pip install 'neardup[spark]'), with the same result.
-        docs/what-works-where.md lists what each does not take. Workers open files under the names that are given here.
-    master : the cluster, such as spark://host:7077. Default: the active session, that of spark-submit, or this machine.
+        docs/what-works-where.md lists what each does not take. Workers open files under the names
+        that are given here.
+    master : the cluster, such as spark://host:7077. Default: the active session, that of
+        spark-submit, or this machine.
 
     Returns
     -------
@@ -149,7 +176,8 @@ def dedup(
     Examples
     --------
     >>> import neardup
-    >>> texts = ["the quick brown fox jumps over it", "The quick brown fox jumps over it!", "another text"]
+    >>> fox = "the quick brown fox jumps over it"
+    >>> texts = [fox, fox.capitalize() + "!", "another text"]
     >>> result = neardup.dedup(texts)
     >>> result.kept["text"].to_pylist()
     ['the quick brown fox jumps over it', 'another text']
@@ -157,7 +185,11 @@ def dedup(
     [{'id': '1', 'kept_id': '0', 'similarity': 1.0}]
     """
     selection = SelectionSettings(
-        keep=keep, within=within, linkage=linkage, max_bucket_size=max_bucket_size, audit_sample=audit_sample
+        keep=keep,
+        within=within,
+        linkage=linkage,
+        max_bucket_size=max_bucket_size,
+        audit_sample=audit_sample,
     )
     groups = GroupSettings(group_by=group_by, group_share=group_share)
     output_settings = OutputSettings(write=write, passages=passages, count_by=count_by, lang=lang)
@@ -180,7 +212,12 @@ def dedup(
     run = replace(run, inputs=run.inputs._replace(reserved=reserved, count_by=group_by or count_by))
     with _performer(run, (method, threshold, max_distance), engine, master) as performer:
         run, paths = performer.run, performer.paths()
-        by_workers = engine == "spark" and output is not None and not tables and wanted in ("kept", "removed")
+        by_workers = (
+            engine == "spark"
+            and output is not None
+            and not tables
+            and wanted in ("kept", "removed")
+        )
         with open_job(run, output, paths, overwrite=overwrite, scratch=scratch) as job:
             if by_workers:
                 return _on_workers(performer, job, wanted, lang, scratch)
@@ -190,7 +227,9 @@ def dedup(
             return job.finish(Removal(run, decided, job.stages, wanted, lang, tables), performer)
 
 
-def _on_workers(performer: Engine, job: Job, wanted: str, lang: str, scratch: AnyPath | None) -> Deduplication:
+def _on_workers(
+    performer: Engine, job: Job, wanted: str, lang: str, scratch: AnyPath | None
+) -> Deduplication:
     """Let the workers of a cluster write the kept documents."""
     from neardup.engines.spark.engine import deliver  # loads PySpark
 
@@ -200,18 +239,28 @@ def _on_workers(performer: Engine, job: Job, wanted: str, lang: str, scratch: An
 
 
 def _wanted(
-    settings: OutputSettings, groups: GroupSettings, selection: SelectionSettings, output: AnyPath | None
+    settings: OutputSettings,
+    groups: GroupSettings,
+    selection: SelectionSettings,
+    output: AnyPath | None,
 ) -> str:
-    """Return the `write` of the settings. Raise SettingError if it needs an output, or settings do not go together."""
+    """Return the `write` of the settings. Raise SettingError if it needs an output, or settings do
+    not go together.
+    """
     groups.refuse(selection, settings)
     refuse_together("dedup", write=settings.write, output=output, passages=settings.passages)
     return settings.write
 
 
 def _performer(
-    run: Run, named: tuple[MethodSettings | str | None, float | None, int | None], engine: str, master: str | None
+    run: Run,
+    named: tuple[MethodSettings | str | None, float | None, int | None],
+    engine: str,
+    master: str | None,
 ) -> AbstractContextManager[Engine]:
-    """Open the engine of a run: that on top of an index, or the one that is named; named : the method."""
+    """Open the engine of a run: that on top of an index, or the one that is named; named : the
+    method.
+    """
     index = None
     if run.inputs.against is not None:
         from neardup.api.index_sources import index_in  # loads addresses of stores

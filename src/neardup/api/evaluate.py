@@ -48,23 +48,25 @@ def evaluate(
     max_bucket_size: int | None = None,
     **options: Unpack[BatchOptions],
 ) -> Evaluation:
-    """Score a method on labelled documents: precision, recall and F1, by threshold and length; agreement of clusters.
+    """Score a method on labelled documents: precision, recall and F1, by threshold and length;
+    agreement of clusters.
 
     Parameters
     ----------
     source, method, threshold, max_distance : as in `dedup`.
-    label : the column of labels; default: cluster. Documents with the same label are duplicates, documents with
-        different labels are not; pairs with a document whose label is null or empty are ignored. With `pairs`, the
-        column of verdicts; default: duplicate, else label.
-    pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict: true or false, 1 or 0.
-        All other pairs are ignored.
+    label : the column of labels; default: cluster. Documents with the same label are duplicates,
+        documents with different labels are not; pairs with a document whose label is null or empty
+        are ignored. With `pairs`, the column of verdicts; default: duplicate, else label.
+    pairs : judged pairs, a file or a table with the columns left_id, right_id, and the verdict:
+        true or false, 1 or 0. All other pairs are ignored.
     plot : an SVG file for the plot of the curve. Default: None.
-    errors : an HTML file for twenty wrong and twenty missed pairs, side by side with their differences marked. Default:
-        None.
+    errors : an HTML file for twenty wrong and twenty missed pairs, side by side with their
+        differences marked. Default: None.
     lang : the language of that page: en, or zh for simplified Chinese.
     overwrite : replace these files, if they exist.
-    curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of 0.05. Lower values
-        are slower. Default: 0.2. SimHash, whose curve has distances, does not accept it.
+    curve_from : the threshold where the curve begins, from 0.05 to 1, rounded down to a multiple of
+        0.05. Lower values are slower. Default: 0.2. SimHash, whose curve has distances, does not
+        accept it.
     max_bucket_size : as in `find_pairs`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
@@ -82,8 +84,9 @@ def evaluate(
 
     Notes
     -----
-    It reads once and searches three times: with the unchanged method for the scores at its threshold; at `curve_from`
-    (SimHash: distance 16) for the curve; and as `dedup` does for the clusters.
+    It reads once and searches three times: with the unchanged method for the scores at its
+    threshold; at `curve_from` (SimHash: distance 16) for the curve; and as `dedup` does for the
+    clusters.
 
     Examples
     --------
@@ -103,7 +106,11 @@ def evaluate(
     page = None if errors is None else check_output(errors, (".html",), overwrite=overwrite)
     selection = SelectionSettings(max_bucket_size=max_bucket_size)
     run = run_of(
-        source, options, method=method_named(method, threshold, max_distance), selection=selection, outputs=(path, page)
+        source,
+        options,
+        method=method_named(method, threshold, max_distance),
+        selection=selection,
+        outputs=(path, page),
     )
     result, found = _evaluate(run, label, pairs, _checked(curve_from), with_errors=page is not None)
     if path is not None:
@@ -152,23 +159,32 @@ def compare_methods(
     Examples
     --------
     >>> import neardup, pyarrow as pa
-    >>> table = pa.table({"text": ["a b c d e f g", "A b c d e f g!", "a b c d e f h"], "cluster": ["1", "1", "2"]})
-    >>> found = neardup.compare_methods(table, {"strict": neardup.MinHash(), "loose": neardup.MinHash(threshold=0.4)})
+    >>> texts = ["a b c d e f g", "A b c d e f g!", "a b c d e f h"]
+    >>> table = pa.table({"text": texts, "cluster": ["1", "1", "2"]})
+    >>> methods = {"strict": neardup.MinHash(), "loose": neardup.MinHash(threshold=0.4)}
+    >>> found = neardup.compare_methods(table, methods)
     >>> {name: result.at_threshold.precision for name, result in found.items()}
     {'strict': 1.0, 'loose': 0.3333333333333333}
     """
     if not isinstance(methods, (Mapping, Sequence)):
         raise SettingError(
-            f"methods must be a list of names, or a dict of settings by name: got {methods!r:.80}. Pass for example "
+            "methods must be a list of names, or a dict of settings by name: got "
+            f"{methods!r:.80}. Pass for example "
             "['minhash', 'simhash']."
         )
     named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     if len(named) < 2 or len(named) < len(methods):
         raise SettingError(
-            f"methods must be two or more different ones: got {methods!r}. To score one method, use evaluate."
+            f"methods must be two or more different ones: got {methods!r}. To score one "
+            "method, use evaluate."
         )
     path = None if plot is None else check_output(plot, (".svg",), overwrite=overwrite)
-    run = run_of(source, options, selection=SelectionSettings(max_bucket_size=max_bucket_size), outputs=(path,))
+    run = run_of(
+        source,
+        options,
+        selection=SelectionSettings(max_bucket_size=max_bucket_size),
+        outputs=(path,),
+    )
     first = _checked(curve_from)
     results = {}
     for name, method in {name: method_named(method) for name, method in named.items()}.items():
@@ -184,18 +200,25 @@ def _checked(curve_from: float | None) -> float | None:
     if curve_from is None or (isinstance(curve_from, (int, float)) and 0.05 <= curve_from <= 1):
         return curve_from
     raise SettingError(
-        f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from (--curve-from) out to "
+        f"curve_from must be a threshold from 0.05 to 1: got {curve_from!r}. Leave curve_from "
+        "(--curve-from) out to "
         "begin at 0.2."
     )
 
 
 def _evaluate(
-    run: Run, label: str | None, pairs: Source | None, curve_from: float | None, *, with_errors: bool = False
+    run: Run,
+    label: str | None,
+    pairs: Source | None,
+    curve_from: float | None,
+    *,
+    with_errors: bool = False,
 ) -> tuple[Evaluation, Errors | None]:
     """Score the method of a run."""
     if label is not None and not isinstance(label, str):
         raise SettingError(
-            f"label must be the name of a column: got {label!r:.80}. Put the labels into a column of the source, and "
+            f"label must be the name of a column: got {label!r:.80}. Put the labels into a "
+            "column of the source, and "
             "pass its name."
         )
     inputs = run.find()
@@ -204,11 +227,16 @@ def _evaluate(
     if isinstance(truth, str):
         choose_label([task.part for task in tasks], truth)
     with open_job(run) as job:
-        found = engine.evaluate(job, tasks, truth, chosen, curve_from=curve_from, with_errors=with_errors)
+        found = engine.evaluate(
+            job, tasks, truth, chosen, curve_from=curve_from, with_errors=with_errors
+        )
     limit = chosen.limit.name
-    curve = pa.Table.from_pylist([{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit))
+    curve = pa.Table.from_pylist(
+        [{limit: one.limit} | _cells(one) for one in found.curve], curve_schema(limit)
+    )
     rows = [
-        {"characters_from": least, "characters_to": max(2 * least - 1, 0), "documents": count} | _cells(score)
+        {"characters_from": least, "characters_to": max(2 * least - 1, 0), "documents": count}
+        | _cells(score)
         for least, count, score in found.by_length
     ]
     by_length = pa.Table.from_pylist(rows, length_schema())
@@ -224,7 +252,9 @@ def _evaluate(
         curve=curve.to_pylist(),
         by_length=by_length.to_pylist(),
     )
-    result = Evaluation(found.at_threshold, found.best, curve, by_length, sieved, connected, report.to_dict())
+    result = Evaluation(
+        found.at_threshold, found.best, curve, by_length, sieved, connected, report.to_dict()
+    )
     return result, found.errors
 
 
@@ -235,7 +265,8 @@ def _verdicts(pairs: Source, label: str | None) -> Verdicts:
     files = list_inputs(paths)
     if len(files) > 1:
         raise InputError(
-            f"Judged pairs must be in one file: got {len(files)}, the first {files[0].name}. Join them into one."
+            f"Judged pairs must be in one file: got {len(files)}, the first {files[0].name}. "
+            "Join them into one."
         )
     return read_verdicts(files[0], label)
 

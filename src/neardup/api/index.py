@@ -57,13 +57,15 @@ class AddOptions(StageOptions, total=False):
 class Index(FileJobs):
     """A durable index of documents, which finds out whether a similar document was seen before.
 
-    `add_if_new` decides as `dedup` does on the same documents in the same order: it keeps a document unless its
-    measured similarity to a kept one reaches the threshold, for any batch sizes. `Index.create` creates an index,
-    `Index.open` opens one; an index is a context manager, and closes on exit. Threads can share it.
+    `add_if_new` decides as `dedup` does on the same documents in the same order: it keeps a
+    document unless its measured similarity to a kept one reaches the threshold, for any batch
+    sizes. `Index.create` creates an index, `Index.open` opens one; an index is a context manager,
+    and closes on exit. Threads can share it.
 
     Attributes
     ----------
-    address : as it was named, without a password. method : of the comparison. settings : the other settings.
+    address : as it was named, without a password. method : of the comparison. settings : the other
+        settings.
 
     Examples
     --------
@@ -99,43 +101,54 @@ class Index(FileJobs):
 
         Parameters
         ----------
-        address : a new folder; `postgresql://...` or `redis://...`; or `memory:`, which lasts as long as the process.
+        address : a new folder; `postgresql://...` or `redis://...`; or `memory:`, which lasts as
+            long as the process.
         method, threshold, max_distance : as in `dedup`.
-        storage : the data stored for a kept document: fingerprints alone, if these decide; features, which confirm
-            duplicates exactly; or text, from which the features are computed again: this takes a third of the space and
-            twice the time to confirm a pair, and `get` and the page of the service can show the text.
+        storage : the data stored for a kept document: fingerprints alone, if these decide;
+            features, which confirm duplicates exactly; or text, from which the features are
+            computed again: this takes a third of the space and twice the time to confirm a pair,
+            and `get` and the page of the service can show the text.
         max_bucket_size : as in `dedup`.
-        expected_documents : the number of documents to choose the blocks of SimHash for; does not change the answers.
-        idf : the document frequencies for the weights of the method, as returned by `document_frequencies`, or their
-            file. Required by methods that boost rare features: boost_rare, structure and page.
+        expected_documents : the number of documents to choose the blocks of SimHash for; does not
+            change the answers.
+        idf : the document frequencies for the weights of the method, as returned by
+            `document_frequencies`, or their file. Required by methods that boost rare features:
+            boost_rare, structure and page.
 
         Raises
         ------
         SettingError
-            If a value is outside its limits, an index cannot use the method, or `idf` is missing or not for the method.
+            If a value is outside its limits, an index cannot use the method, or `idf` is missing or
+            not for the method.
         SchemeError
             If `idf` counts other features than those of the method.
         StoreError
             If the index exists, or cannot be created.
         """
-        made = IndexSettings(storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents)
+        made = IndexSettings(
+            storage=storage, max_bucket_size=max_bucket_size, expected_documents=expected_documents
+        )
         prepared = meta.prepare(method_named(method, threshold, max_distance), made, idf)
         return cls(OpenIndex.create(check_path("address", address), prepared, made))
 
     @classmethod
-    def open(cls, address: AnyPath, *, read_only: bool = False, method: MethodSettings | None = None) -> Index:
+    def open(
+        cls, address: AnyPath, *, read_only: bool = False, method: MethodSettings | None = None
+    ) -> Index:
         """Open an index.
 
         Parameters
         ----------
         address : as in `create`.
-        read_only : whether it is only queried. One process can write to a folder, and any number can read.
+        read_only : whether it is only queried. One process can write to a folder, and any number
+            can read.
         method : the settings that the index must have been created with; None accepts any.
 
         Raises
         ------
         StoreError
-            If there is no index, it is damaged or has another version, or another process writes to it.
+            If there is no index, it is damaged or has another version, or another process writes to
+            it.
         SchemeError
             If it was created with another method, or by a version that computes other fingerprints.
         """
@@ -152,7 +165,8 @@ class Index(FileJobs):
         payload_column: ColumnNames = None,
         **settings: Any,
     ) -> Index:
-        """Create an index of the documents that a run of `dedup` kept, with its method and their ids, and open it.
+        """Create an index of the documents that a run of `dedup` kept, with its method and their
+        ids, and open it.
 
         Parameters
         ----------
@@ -193,23 +207,37 @@ class Index(FileJobs):
 
     def __repr__(self) -> str:
         """Return the address, the method and the number of documents."""
-        return f"Index({self.address!r}, {type(self.method).__name__}, {len(self):,} kept documents)"
+        return (
+            f"Index({self.address!r}, {type(self.method).__name__}, {len(self):,} kept documents)"
+        )
 
     # One document.
 
-    def add(self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None) -> Answer:
-        """Add a document without looking for similar ones. Parameters and errors as in `add_if_new`."""
-        return _answer(self.opened.add(batch_of_text(text, id, payload, self.method.vector_length), if_new=False))
+    def add(
+        self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None
+    ) -> Answer:
+        """Add a document without looking for similar ones. Parameters and errors as in
+        `add_if_new`.
+        """
+        return _answer(
+            self.opened.add(
+                batch_of_text(text, id, payload, self.method.vector_length), if_new=False
+            )
+        )
 
-    def add_if_new(self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None) -> Answer:
-        """Add a document unless a kept one is similar to it; either way the index remembers its id and the answer.
+    def add_if_new(
+        self, text: str | Sequence[float], *, id: str | None = None, payload: str | None = None
+    ) -> Answer:
+        """Add a document unless a kept one is similar to it; either way the index remembers its id
+        and the answer.
 
         Parameters
         ----------
-        text : the text, or the HTML of a page if the method compares pages, or the numbers of a vector.
-        id : its id; by default one that no other document of any index has: "#", random letters and a number. If the
-            index has the id with the same content, nothing changes and the first answer is returned; with other
-            content, the document is replaced.
+        text : the text, or the HTML of a page if the method compares pages, or the numbers of a
+            vector.
+        id : its id; by default one that no other document of any index has: "#", random letters and
+            a number. If the index has the id with the same content, nothing changes and the first
+            answer is returned; with other content, the document is replaced.
         payload : a text to return with answers about this document, such as its address.
 
         Raises
@@ -222,7 +250,8 @@ class Index(FileJobs):
         return _answer(self.opened.add(batch_of_text(text, id, payload, self.method.vector_length)))
 
     def query(self, text: str | Sequence[float], limit: int = 10) -> list[Hit]:
-        """Return the kept documents that are similar to a text, the most similar first. Nothing is stored.
+        """Return the kept documents that are similar to a text, the most similar first. Nothing is
+        stored.
 
         Parameters
         ----------
@@ -237,7 +266,9 @@ class Index(FileJobs):
 
     @spelled_out(AddOptions)
     def add_many(self, source: Source, **options: Unpack[AddOptions]) -> pa.Table:
-        """Add documents without looking for similar ones. Parameters, result and errors as in `add_many_if_new`."""
+        """Add documents without looking for similar ones. Parameters, result and errors as in
+        `add_many_if_new`.
+        """
         return self.opened.collect(self.add_batches(source, if_new=False, **options))
 
     @spelled_out(AddOptions)
@@ -247,12 +278,13 @@ class Index(FileJobs):
         Parameters
         ----------
         source : documents, as in `dedup`.
-        text_column, id_column, in_format : as in `dedup`. Documents without an id column get ids as in `add_if_new`, so
-            that the index does not recognise them when they are sent again.
-        payload_column : the column to store with the documents, or several, which become a JSON object; by default the
-            column `payload`, if it exists.
+        text_column, id_column, in_format : as in `dedup`. Documents without an id column get ids as
+            in `add_if_new`, so that the index does not recognise them when they are sent again.
+        payload_column : the column to store with the documents, or several, which become a JSON
+            object; by default the column `payload`, if it exists.
         import_name : a name for the documents of this call, by which `remove_import` removes them.
-        threads : worker threads that compute features. Default: one per processor available to this process.
+        threads : worker threads that compute features. Default: one per processor available to this
+            process.
 
         Returns
         -------
@@ -287,13 +319,21 @@ class Index(FileJobs):
         index, if_new = self.opened, check_flag("if_new", if_new)
         threads = count_threads(None if threads is None else check_limit(threads, "threads"))
         batches = batches_of(source, self.method, **options)
-        if threads == 1:  # no other thread: handing over a few documents takes longer than describing them
-            yield from (index.add(batch, if_new=if_new, import_name=import_name) for batch in batches)
+        if (
+            threads == 1
+        ):  # no other thread: handing over a few documents takes longer than describing them
+            yield from (
+                index.add(batch, if_new=if_new, import_name=import_name) for batch in batches
+            )
             return
-        for batch, incoming in map_ordered(batches, index.describe, threads, bytes_of=lambda batch: batch.texts.nbytes):
+        for batch, incoming in map_ordered(
+            batches, index.describe, threads, bytes_of=lambda batch: batch.texts.nbytes
+        ):
             yield index.add(batch, if_new=if_new, import_name=import_name, described=incoming)
 
-    def query_many(self, source: Source, *, text_column: ColumnNames = None, limit: int = 10) -> pa.Table:
+    def query_many(
+        self, source: Source, *, text_column: ColumnNames = None, limit: int = 10
+    ) -> pa.Table:
         """Return the kept documents that are similar to each of many texts.
 
         Parameters
@@ -351,7 +391,8 @@ class Index(FileJobs):
         Parameters
         ----------
         older_than : forget documents that were added longer ago than this, in seconds if a number.
-        unseen_for : forget documents that were neither added, nor found as a duplicate, nor sent again for so long.
+        unseen_for : forget documents that were neither added, nor found as a duplicate, nor sent
+            again for so long.
         max_documents : forget the oldest until no more than so many are left.
 
         Returns
@@ -362,7 +403,9 @@ class Index(FileJobs):
         ages = [None if age is None else now() - check_age(age) for age in (older_than, unseen_for)]
         if max_documents is not None:
             check_limit(max_documents, "max_documents", least=0)
-        return self.opened.forget(lambda writer: maintenance.expired_rows(writer, ages[0], ages[1], max_documents))
+        return self.opened.forget(
+            lambda writer: maintenance.expired_rows(writer, ages[0], ages[1], max_documents)
+        )
 
     # Imports.
 
@@ -371,7 +414,8 @@ class Index(FileJobs):
         self.opened.open_import(import_name)
 
     def stage(self, import_name: str, source: Source, **options: Unpack[StageOptions]) -> int:
-        """Store documents durably in an open import, found by no query before `commit_import`; return their number.
+        """Store documents durably in an open import, found by no query before `commit_import`;
+        return their number.
 
         Parameters
         ----------
@@ -381,7 +425,9 @@ class Index(FileJobs):
         return self.opened.stage(import_name, batches_of(source, self.method, **options))
 
     def commit_import(self, import_name: str) -> pa.Table:
-        """Add the documents of an import that are new, all at once; return the answers as `add_many_if_new` does."""
+        """Add the documents of an import that are new, all at once; return the answers as
+        `add_many_if_new` does.
+        """
         return self.opened.commit_import(import_name)
 
     def cancel_import(self, import_name: str) -> None:
@@ -399,23 +445,26 @@ class Index(FileJobs):
         return self.opened.describe_all()
 
     def growth(self, *, points: int = 64) -> list[tuple[datetime, int]]:
-        """Return how many documents the index had at `points` moments, as far as they were not forgotten.
+        """Return how many documents the index had at `points` moments, as far as they were not
+        forgotten.
 
         Returns
         -------
-        list of (datetime in UTC, number of documents), from the first document to now; empty for an empty index. Reads
-        one column of all documents.
+        list of (datetime in UTC, number of documents), from the first document to now; empty for an
+        empty index. Reads one column of all documents.
         """
         check_limit(points, "points")
         with self.opened.store.reading() as snapshot:
             counts = maintenance.growth(snapshot, now(), points)
-        return [(datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts]
+        return [
+            (datetime.fromtimestamp(moment / 1e6, timezone.utc), count) for moment, count in counts
+        ]
 
     def verify(self) -> list[str]:
         """Return a sentence for each damaged part; an empty list if there is none.
 
-        First the files are compared with their checksums. Only if they are whole, each document is looked up by its own
-        keys.
+        First the files are compared with their checksums. Only if they are whole, each document is
+        looked up by its own keys.
         """
         with self.opened.store.reading() as snapshot:
             return self.opened.store.verify() or maintenance.verify(self.opened.rules, snapshot)
@@ -425,7 +474,9 @@ class Index(FileJobs):
         self.opened.store.compact()
 
     def backup(self, path: AnyPath) -> None:
-        """Write a copy of the index to a new folder, while it is in use. Raises StoreError if the folder exists."""
+        """Write a copy of the index to a new folder, while it is in use. Raises StoreError if the
+        folder exists.
+        """
         self.opened.store.backup(check_path("path", path))
 
     def merge(self, other: Index) -> pa.Table:
@@ -442,21 +493,23 @@ class Index(FileJobs):
     def documents(self) -> Iterator[pa.Table]:
         """Yield all documents by the thousand.
 
-        Columns: id, kept, kept_id, first_seen, last_seen, payload, import_name, text, sketch and duplicates, which is
-        the number of documents of the index that a kept document removed, as in the files of `dedup` with
-        write="annotated"; null for a removed one. A forgotten document no longer counts.
+        Columns: id, kept, kept_id, first_seen, last_seen, payload, import_name, text, sketch and
+        duplicates, which is the number of documents of the index that a kept document removed, as
+        in the files of `dedup` with write="annotated"; null for a removed one. A forgotten document
+        no longer counts.
         """
         with self.opened.store.reading() as snapshot:
             yield from maintenance.documents(snapshot)
 
     def rebuild(self, address: AnyPath, *, method: MethodSettings) -> Index:
-        """Make another index of the same documents with other bands or blocks, from the stored data, without texts.
+        """Make another index of the same documents with other bands or blocks, from the stored
+        data, without texts.
 
         Parameters
         ----------
         address : of the new index, which appears when it is complete.
-        method : settings of the same scheme: the same features, seed and bits. Limits, bands and blocks may differ;
-            bands take no more hashes than the stored signatures have.
+        method : settings of the same scheme: the same features, seed and bits. Limits, bands and
+            blocks may differ; bands take no more hashes than the stored signatures have.
 
         Returns
         -------
@@ -469,7 +522,9 @@ class Index(FileJobs):
 def array_of_ids(ids: Any) -> pa.Array:
     """Return one id or several as large_string, or raise InputError."""
     if isinstance(ids, bytes) or not isinstance(ids, Iterable):
-        raise InputError(f"ids must be a string or a list of strings: got {type(ids).__name__} {shown(ids)}.")
+        raise InputError(
+            f"ids must be a string or a list of strings: got {type(ids).__name__} {shown(ids)}."
+        )
     several = [ids] if isinstance(ids, str) else list(ids)
     for id in several:
         check_text("id", id)

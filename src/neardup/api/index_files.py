@@ -1,4 +1,6 @@
-"""File jobs on an index: add, query or stage the documents of files, and export those of the index."""
+"""File jobs on an index: add, query or stage the documents of files, and export those of the
+index.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ _COUNTS = ("read", "kept", "removed", "removed_exact", "repeated", "truncated")
 
 
 class _Piece(NamedTuple):
-    """Documents of a part, as they were read, and as they enter an index; or the end of the part."""
+    """Documents of a part, as they were read, and as they enter an index; or the end of the
+    part.
+    """
 
     task: Task
     documents: DocumentBatch | None = None
@@ -63,7 +67,8 @@ class _Group(NamedTuple):
 class FileHits(NamedTuple):
     """The result of `Index.query_files`.
 
-    hits : `schemas.hits_schema` with the id of each query; no rows if they are in a file. report : values for JSON.
+    hits : `schemas.hits_schema` with the id of each query; no rows if they are in a file. report :
+    values for JSON.
     """
 
     hits: pa.Table
@@ -108,7 +113,9 @@ class _Reading:
 
     def __iter__(self) -> Iterator[tuple[_Group, Incoming | None]]:
         """Yield the pieces of all parts in order, described on threads."""
-        yield from map_ordered(self.groups(), self._describe, self._run.threads, bytes_of=lambda group: group.num_bytes)
+        yield from map_ordered(
+            self.groups(), self._describe, self._run.threads, bytes_of=lambda group: group.num_bytes
+        )
 
     def groups(self) -> Iterator[_Group]:
         """Yield the pieces of all parts in order, those of small files together."""
@@ -119,7 +126,9 @@ class _Reading:
     def _pieces(self) -> Iterator[_Piece]:
         reject = self._run.rejecter(self._reject, "those before it are stored")
         names, threads = self._payload_column, self._run.threads
-        for task, documents, batch in read_batches(self.tasks, names, reject, threads, with_payload=self._with_payload):
+        for task, documents, batch in read_batches(
+            self.tasks, names, reject, threads, with_payload=self._with_payload
+        ):
             self.text_bytes += 0 if batch is None else flatten_strings(batch.texts)[0].nbytes
             yield _Piece(task, documents, batch)
 
@@ -147,7 +156,9 @@ class _Reading:
 
 
 class _KeptFiles(ExitStack):
-    """The rows that were kept, in files of the format of their inputs; of nothing, if `output` is None."""
+    """The rows that were kept, in files of the format of their inputs; of nothing, if `output` is
+    None.
+    """
 
     def __init__(self, output: str | None, tasks: Sequence[Task], *, overwrite: bool) -> None:
         super().__init__()
@@ -200,19 +211,23 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
     with writing_to(path):  # its name may be longer than that of any file
         is_there = path.exists()
     if is_there and not overwrite:
-        raise OutputError(f"The output {output} already exists. Use another name, or pass --overwrite.")
+        raise OutputError(
+            f"The output {output} already exists. Use another name, or pass --overwrite."
+        )
     if wanted[0] is None:
         return path
     if len(parts) > 1:
         raise OutputError(
-            f"The kept rows of {len(parts)} inputs are written to one file per input: got the file {output}. Pass a "
+            f"The kept rows of {len(parts)} inputs are written to one file per input: got the "
+            f"file {output}. Pass a "
             "folder."
         )
     found = format_of(parts[0].relative_name)
     if wanted != found:
         suffix = "".join(Path(parts[0].relative_name).suffixes[-2 if found[1] else -1 :])
         raise OutputError(
-            f"Kept rows have the format of their input, {parts[0].name}: got {output}. Use a name that ends in "
+            f"Kept rows have the format of their input, {parts[0].name}: got {output}. Use a "
+            "name that ends in "
             f"{suffix}, or a folder."
         )
     return path
@@ -220,9 +235,20 @@ def _kept_path(output: str, parts: Sequence[Part], overwrite: bool) -> Path:
 
 def _count(counts: dict[str, int], answers: pa.Table) -> None:
     kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
-    exact = answers["exact"].fill_null(False).to_numpy() if "exact" in answers.column_names else np.zeros_like(kept)
+    exact = (
+        answers["exact"].fill_null(False).to_numpy()
+        if "exact" in answers.column_names
+        else np.zeros_like(kept)
+    )
     truncated = answers["truncated"].to_numpy()
-    found = (len(kept), kept.sum(), (~kept).sum(), (exact & ~kept).sum(), repeated.sum(), truncated.sum())
+    found = (
+        len(kept),
+        kept.sum(),
+        (~kept).sum(),
+        (exact & ~kept).sum(),
+        repeated.sum(),
+        truncated.sum(),
+    )
     for name, number in zip(_COUNTS, found, strict=True):
         counts[name] += int(number)
 
@@ -241,7 +267,10 @@ def _numbered(hits: pa.Table, batch: Batch, first: int, schema: pa.Schema) -> pa
     query = hits["query"].to_numpy()
     positions = pa.array(query + first)
     ids = positions.cast(pa.large_string()) if batch.is_unnamed else batch.ids.take(pa.array(query))
-    columns = {name: hits[name] for name in hits.column_names} | {"query": positions, "query_id": ids}
+    columns = {name: hits[name] for name in hits.column_names} | {
+        "query": positions,
+        "query_id": ids,
+    }
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
@@ -275,11 +304,14 @@ class FileJobs:
 
         Parameters
         ----------
-        source : files, as in `dedup`. Small files are stored together; each group before its answers are written.
+        source : files, as in `dedup`. Small files are stored together; each group before its
+            answers are written.
         if_new : whether documents that are similar to a kept one are removed.
-        output : a file in the format of the only input, or a folder, for the rows of the kept documents.
+        output : a file in the format of the only input, or a folder, for the rows of the kept
+            documents.
         only_new : whether to leave out of it the documents that the index had already.
-        answers : a file (.parquet, .jsonl, .csv) for a row about each document: `schemas.answers_schema`.
+        answers : a file (.parquet, .jsonl, .csv) for a row about each document:
+            `schemas.answers_schema`.
         overwrite : whether the two may replace files.
         payload_column, import_name : as in `add_many_if_new`.
         text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
@@ -293,7 +325,9 @@ class FileJobs:
             As in `add_many_if_new`.
         """
         kept = None if output is None else name_of(output)
-        reading = _Reading(self.opened, source, options, payload_column, with_payload=kept is not None)
+        reading = _Reading(
+            self.opened, source, options, payload_column, with_payload=kept is not None
+        )
         file = None if answers is None else TableFile(answers, overwrite=overwrite)
         _refuse_replacing([] if file is None else [file.path], reading.tasks)
         counts = dict.fromkeys(_COUNTS, 0)
@@ -304,7 +338,9 @@ class FileJobs:
                     if group.batch is None or incoming is None:
                         files.write(group.pieces, np.empty(0, np.bool_))
                         continue
-                    table = self.opened.add(group.batch, if_new=if_new, import_name=import_name, described=incoming)
+                    table = self.opened.add(
+                        group.batch, if_new=if_new, import_name=import_name, described=incoming
+                    )
                     _count(counts, table)
                     repeated = table["repeated"].to_numpy()
                     files.write(group.pieces, table["kept"].to_numpy() & ~(repeated & only_new))
@@ -325,7 +361,8 @@ class FileJobs:
         overwrite: bool = False,
         **options: Unpack[ReadingOptions],
     ) -> FileHits:
-        """Find the kept documents that are similar to each document of files; return `.hits` and `.report`.
+        """Find the kept documents that are similar to each document of files; return `.hits` and
+        `.report`.
 
         Parameters
         ----------
@@ -347,7 +384,9 @@ class FileJobs:
                 for group, incoming in reading:
                     if group.batch is None or incoming is None:
                         continue
-                    table = _numbered(self.opened.query(incoming, limit), group.batch, counts["read"], schema)
+                    table = _numbered(
+                        self.opened.query(incoming, limit), group.batch, counts["read"], schema
+                    )
                     counts["read"] += len(group.batch.texts)
                     counts["hits"] += len(table)
                     counts["found"] += len(table["query"].unique())
@@ -362,9 +401,16 @@ class FileJobs:
 
     @spelled_out(ReadingOptions)
     def stage_files(
-        self, import_name: str, source: Source, *, payload_column: ColumnNames = None, **options: Unpack[ReadingOptions]
+        self,
+        import_name: str,
+        source: Source,
+        *,
+        payload_column: ColumnNames = None,
+        **options: Unpack[ReadingOptions],
     ) -> JsonObject:
-        """Store the documents of files in an open import, and return a report. Parameters as in `add_files`."""
+        """Store the documents of files in an open import, and return a report. Parameters as in
+        `add_files`.
+        """
         self.opened.require_open(import_name)
         reading = _Reading(self.opened, source, options, payload_column)
         count = 0
@@ -377,39 +423,49 @@ class FileJobs:
 
     @spelled_out(LineOptions)
     def answer_lines(
-        self, groups: Iterable[Sequence[bytes]], *, on_error: OnError = "reject", **options: Unpack[LineOptions]
+        self,
+        groups: Iterable[Sequence[bytes]],
+        *,
+        on_error: OnError = "reject",
+        **options: Unpack[LineOptions],
     ) -> Iterator[list[tuple[bytes, JsonObject]]]:
-        """Add the documents of lines of JSON that are new, and yield each group of lines with their answers.
+        """Add the documents of lines of JSON that are new, and yield each group of lines with their
+        answers.
 
         Parameters
         ----------
-        groups : lines without line ends, such as those that have arrived together; a group is stored at once, before
-            its answers are yielded.
+        groups : lines without line ends, such as those that have arrived together; a group is
+            stored at once, before its answers are yielded.
         on_error : stop ends with the first line that has no document.
-        text_column, id_column : the fields of the text and of the id, of which several are joined as in `dedup`; a dot
-            leads into an object: `response.body`. Default: the first of the usual names that the first line has.
-            Documents without an id get one.
+        text_column, id_column : the fields of the text and of the id, of which several are joined
+            as in `dedup`; a dot leads into an object: `response.body`. Default: the first of the
+            usual names that the first line has. Documents without an id get one.
         payload_column, import_name : as in `add_many_if_new`.
         max_document_bytes : above which a text is refused.
 
         Returns
         -------
-        iterator of list of (line, dict): the columns of `schemas.answers_schema`; or `error`, for a line without a
-        document.
+        iterator of list of (line, dict): the columns of `schemas.answers_schema`; or `error`, for a
+        line without a document.
         """
         check_kind("groups", groups, Iterable, "lists of lines, which are bytes")
         settings, answers = RunSettings(on_error=on_error), LineAnswers(self.opened, options)
-        return (answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups)
+        return (
+            answers.answer(lines, stop_at_error=settings.on_error == "stop") for lines in groups
+        )
 
-    def export(self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False) -> JsonObject:
-        """Write all documents to a file, and return a report; documents that are added meanwhile are left out.
+    def export(
+        self, output: AnyPath, *, overwrite: bool = False, progress: bool | Progress = False
+    ) -> JsonObject:
+        """Write all documents to a file, and return a report; documents that are added meanwhile
+        are left out.
 
         The columns are those of `documents`.
 
         Parameters
         ----------
-        output : the file (.parquet, .jsonl, .csv). Signatures and fingerprints are bytes in Parquet, and hexadecimal
-            digits elsewhere.
+        output : the file (.parquet, .jsonl, .csv). Signatures and fingerprints are bytes in
+            Parquet, and hexadecimal digits elsewhere.
         overwrite : whether it may replace a file.
         progress : as in `dedup`.
         """

@@ -1,4 +1,6 @@
-"""Answer lines of JSON by an index, as they come: for programs that write a line for each page they fetch."""
+"""Answer lines of JSON by an index, as they come: for programs that write a line for each page they
+fetch.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class LineOptions(TypedDict, total=False):
 class LineAnswers:
     """Add the documents of lines of JSON to an index, and answer each line.
 
-    Keeps the names of the fields that it chose for the first line: a later line without them is refused.
+    Keeps the names of the fields that it chose for the first line: a later line without them is
+    refused.
 
     Parameters
     ----------
@@ -57,12 +60,19 @@ class LineAnswers:
         self._index, self._import_name = index, options.get("import_name")
         limit = options.get("max_document_bytes", MAX_DOCUMENT_BYTES)
         self._max_bytes = check_limit(limit, "max_document_bytes", option="--max-document-bytes")
-        columns = options.get("text_column"), options.get("id_column"), options.get("payload_column")
+        columns = (
+            options.get("text_column"),
+            options.get("id_column"),
+            options.get("payload_column"),
+        )
         self._text_names, self._id_names, self._payload_names = map(_several, columns)
         self._has_chosen = False
 
-    def answer(self, lines: Sequence[bytes], *, stop_at_error: bool = False) -> list[tuple[bytes, JsonObject]]:
-        """Add the documents of some lines that are new in one change, and return each line with its answer.
+    def answer(
+        self, lines: Sequence[bytes], *, stop_at_error: bool = False
+    ) -> list[tuple[bytes, JsonObject]]:
+        """Add the documents of some lines that are new in one change, and return each line with its
+        answer.
 
         Parameters
         ----------
@@ -72,7 +82,9 @@ class LineAnswers:
         check_kind("A group of lines", lines, Iterable, "a list of bytes")
         read = [self._read(line) for line in lines]
         if stop_at_error:
-            bad = next((number for number, line in enumerate(read) if line.error is not None), len(read))
+            bad = next(
+                (number for number, line in enumerate(read) if line.error is not None), len(read)
+            )
             read = read[: bad + 1]
         good = [line for line in read if line.error is None]
         answers: Iterator[JsonObject] = iter(self._add(good)) if good else iter(())
@@ -82,7 +94,9 @@ class LineAnswers:
         ]
 
     def _add(self, lines: Sequence[_Line]) -> list[JsonObject]:
-        columns = zip(*((line.text, line.payload, *(line.ids or ("",))) for line in lines), strict=True)
+        columns = zip(
+            *((line.text, line.payload, *(line.ids or ("",))) for line in lines), strict=True
+        )
         texts, payloads, *ids = (pa.array(values, pa.large_string()) for values in columns)
         batch = Batch(texts, join_ids(ids), payloads, is_unnamed=not self._id_names)
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
@@ -92,7 +106,9 @@ class LineAnswers:
         """Return the document of a line."""
         check_kind("A line", line, bytes, "bytes")
         if len(line) > MAX_LINE_BYTES:
-            return _Line(error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read")
+            return _Line(
+                error=f"the line has more than {MAX_LINE_BYTES} bytes, the longest that is read"
+            )
         try:
             record = json.loads(line.decode("utf-8-sig"))
         except (ValueError, RecursionError):
@@ -102,12 +118,21 @@ class LineAnswers:
         self._choose(record)
         names = names_of(self._index.method.vector_length)
         if not self._text_names:
-            return _Line(error=f"the line has no field {', '.join(names)}: name the text field (--text-column)")
+            return _Line(
+                error=(
+                    f"the line has no field {', '.join(names)}: name the text field (--text-column)"
+                )
+            )
         found = [(name, value_of(record, name)) for name in self._text_names]
-        texts, length = [text for text in found if text[1] is not None] or found[:1], self._index.method.vector_length
+        texts, length = (
+            [text for text in found if text[1] is not None] or found[:1],
+            self._index.method.vector_length,
+        )
         if length is not None and len(self._text_names) == 1:
             try:
-                texts = [(texts[0][0], texts_of(array_of_documents([texts[0][1]], length))[0].as_py())]
+                texts = [
+                    (texts[0][0], texts_of(array_of_documents([texts[0][1]], length))[0].as_py())
+                ]
             except InputError as error:
                 return _Line(error=str(error))
         for name, text in texts:
@@ -118,7 +143,9 @@ class LineAnswers:
             if isinstance(id, bool) or not isinstance(id, (str, int, float)):
                 return _Line(error=f"'{name}' is {_kind(id)}, not a string or a number")
         text = "\n".join(text for _, text in texts)
-        return self._checked(_Line(text, tuple(map(str, ids.values())), payload_of(record, self._payload_names)))
+        return self._checked(
+            _Line(text, tuple(map(str, ids.values())), payload_of(record, self._payload_names))
+        )
 
     def _checked(self, document: _Line) -> _Line:
         try:
@@ -128,7 +155,12 @@ class LineAnswers:
         except UnicodeEncodeError:
             return _Line(error="the line contains a lone surrogate, which is not valid text")
         if size > self._max_bytes:
-            return _Line(error=f"the document has {size} bytes, more than {self._max_bytes} (--max-document-bytes)")
+            return _Line(
+                error=(
+                    f"the document has {size} bytes, more than {self._max_bytes} "
+                    "(--max-document-bytes)"
+                )
+            )
         return document
 
     def _choose(self, record: JsonObject) -> None:
@@ -147,5 +179,11 @@ def _several(names: ColumnNames) -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", bool: "a boolean", str: "a string", type(None): "missing or null"}
+    names = {
+        dict: "an object",
+        list: "a list",
+        bool: "a boolean",
+        str: "a string",
+        type(None): "missing or null",
+    }
     return names.get(type(value), "a number")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def index_in(source: Any, name: str = "against") -> Index | str | None:
-    """Return the index that a source is, or its address; None if it is a collection, or nothing. name : of the source.
+    """Return the index that a source is, or its address; None if it is a collection, or nothing.
+    name : of the source.
 
     Raises
     ------
@@ -26,10 +27,13 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
     module = sys.modules.get("neardup.api.index")  # without it, there is no open index
     items = list(source) if isinstance(source, (list, tuple)) else [source]
     opened = [item for item in items if module is not None and isinstance(item, module.Index)]
-    found = [item.address for item in opened] + [path for path in named_paths(source) if is_index(path)]
+    found = [item.address for item in opened] + [
+        path for path in named_paths(source) if is_index(path)
+    ]
     if found and len(items) > 1:
         raise SettingError(
-            f"{name} is either one index or files and tables: got {len(items)} names, with the index "
+            f"{name} is either one index or files and tables: got {len(items)} names, with "
+            "the index "
             f"{shown_address(found[0])}. Add the others to the index first."
         )
     named: list[Index | str] = opened or found
@@ -38,7 +42,8 @@ def index_in(source: Any, name: str = "against") -> Index | str | None:
 
 @contextmanager
 def open_documents(source: Any, name: str) -> Iterator[Any]:
-    """Open the index that a source is, as an input that has its documents; any other source is an input already.
+    """Open the index that a source is, as an input that has its documents; any other source is an
+    input already.
 
     Raises SettingError as `index_in`, or if the index stores no texts.
     """
@@ -49,5 +54,9 @@ def open_documents(source: Any, name: str) -> Iterator[Any]:
     from neardup.api.index import Index  # loads the stores
     from neardup.index.part import IndexPart
 
-    with nullcontext(found) if isinstance(found, Index) else Index.open(found, read_only=True) as index:
+    with (
+        nullcontext(found)
+        if isinstance(found, Index)
+        else Index.open(found, read_only=True) as index
+    ):
         yield IndexPart(index.opened)

@@ -58,12 +58,14 @@ def find_pairs(
     engine, master : as in `dedup`.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
-    output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are only returned.
+    output : a file to write the pairs to: .parquet, .jsonl or .csv. Default: None; the pairs are
+        only returned.
     overwrite : replace that file, if it exists, once the new one is complete.
-    tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory; accessing it then
-        raises SettingError.
-    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default: 1,000; 10,000 for
-        containment. Pairs beyond it are missed, and the report counts the documents that it concerns.
+    tables : fill `pairs` of the result. Use False with `output` if they do not fit into memory;
+        accessing it then raises SettingError.
+    max_bucket_size : the maximum number of documents in one bucket, the earliest ones. Default:
+        1,000; 10,000 for containment. Pairs beyond it are missed, and the report counts the
+        documents that it concerns.
 
     Returns
     -------
@@ -121,9 +123,14 @@ def _pairs_of_documents(engine: Engine, job: Job, found: _Pairs) -> JsonObject:
     decided = decide(engine.run, engine.find(None, job.scratch, stages))
     measures, selection = decided.method.measures, decided.method.in_all_pairs(engine.run.selection)
     with stages.stage("write"):
-        found.take(pair_batches(decided.outcome.pairs, decided.locations.ids, measures), pairs_schema(measures))
+        found.take(
+            pair_batches(decided.outcome.pairs, decided.locations.ids, measures),
+            pairs_schema(measures),
+        )
     findings = findings_of(decided, engine.run, stages)._replace(selection=selection)
-    report = PairsReport(**search_fields(findings), rejected=job.rejected(), engine=findings.engine.engine)
+    report = PairsReport(
+        **search_fields(findings), rejected=job.rejected(), engine=findings.engine.engine
+    )
     return report.to_dict()
 
 
@@ -154,13 +161,16 @@ def fingerprint_paths(source: Source) -> list[str]:
     texts = [path for path in paths if not is_fingerprint_file(path)]
     if texts and len(texts) < len(paths):
         raise InputError(
-            f"Some inputs are fingerprints and others are texts: {texts[0]} has no fingerprints. Create them first "
+            f"Some inputs are fingerprints and others are texts: {texts[0]} has no "
+            "fingerprints. Create them first "
             "(neardup sign --method simhash), with the same settings."
         )
     return [] if texts else paths
 
 
-def _pairs_of_fingerprints(files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs) -> JsonObject:
+def _pairs_of_fingerprints(
+    files: dict[str, Fingerprints | FingerprintFile], job: Job, found: _Pairs
+) -> JsonObject:
     """Find the pairs among fingerprints, without their texts."""
     run = job.run
     stages = job.stages
@@ -178,6 +188,10 @@ def _pairs_of_fingerprints(files: dict[str, Fingerprints | FingerprintFile], job
         left, right = (np.searchsorted(positions, side).astype(np.uint32) for side in (left, right))
         measured = Measured({DISTANCE.name: distance.astype(np.uint16)})
         ids = gathered.ids(positions)
-        batches = pair_batches(Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,))
+        batches = pair_batches(
+            Pairs(left, right, measured), lambda rows: ids.take(arrow_of(rows)), (DISTANCE,)
+        )
         found.take(batches, pairs_schema((DISTANCE,)))
-    return fingerprint_pairs_report(first.scheme, gathered.counts, near, len(left), stages, options=run.given)
+    return fingerprint_pairs_report(
+        first.scheme, gathered.counts, near, len(left), stages, options=run.given
+    )

@@ -57,36 +57,42 @@ def remove_passages(
     resume: bool = False,
     **options: Unpack[CacheOptions],
 ) -> PassageRemoval:
-    """Cut the passages of documents that occurred before, in this document or an earlier one; the first copy stays.
+    """Cut the passages of documents that occurred before, in this document or an earlier one; the
+    first copy stays.
 
     Parameters
     ----------
     source : as in `dedup`.
-    against : an earlier collection, read as `source` is. Nothing is cut from it, and it comes before all others.
-    min_length : the fewest characters of a passage that is cut, counted before its ends move to whole words; or of a
-        unit. Default: 200, with unit 20.
-    unit : cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of passages that may
-        begin anywhere.
-    normalise : with unit, compare words as dedup does: without case, width, white space and punctuation. Default:
-        compare their characters, but for white space at their ends.
-    cut_at : where cuts end: between characters as readers see them, words, sentences or lines. What is not whole stays.
-    bridge : cut the text between two passages, too, if it has at most so many characters. Less than min_length.
-    keep : the copy of a passage that stays: the first one; or none, which cuts the passages that at least min_share of
-        the documents have from all of them.
-    min_share : with keep=none, the least share of the documents (with within, of those of equal value) that have a
-        passage, and two at least.
+    against : an earlier collection, read as `source` is. Nothing is cut from it, and it comes
+        before all others.
+    min_length : the fewest characters of a passage that is cut, counted before its ends move to
+        whole words; or of a unit. Default: 200, with unit 20.
+    unit : cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of
+        passages that may begin anywhere.
+    normalise : with unit, compare words as dedup does: without case, width, white space and
+        punctuation. Default: compare their characters, but for white space at their ends.
+    cut_at : where cuts end: between characters as readers see them, words, sentences or lines. What
+        is not whole stays.
+    bridge : cut the text between two passages, too, if it has at most so many characters. Less than
+        min_length.
+    keep : the copy of a passage that stays: the first one; or none, which cuts the passages that at
+        least min_share of the documents have from all of them.
+    min_share : with keep=none, the least share of the documents (with within, of those of equal
+        value) that have a passage, and two at least.
     within : with keep="none", a column, such as the site of a page.
-    max_loss : drop a document that loses more than this share of its characters. With 1, only one that loses all of
-        them.
-    output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html to; or an address,
-        as in `dedup`. Default: None, which only returns the result.
-    write : the output besides passages.parquet: the documents without the passages, in the format of the input (kept),
-        all documents with each passage between ⟦ and ⟧ (marked), or nothing (removed).
+    max_loss : drop a document that loses more than this share of its characters. With 1, only one
+        that loses all of them.
+    output : a folder to write kept/, passages.parquet, rejected.jsonl, report.json and report.html
+        to; or an address, as in `dedup`. Default: None, which only returns the result.
+    write : the output besides passages.parquet: the documents without the passages, in the format
+        of the input (kept), all documents with each passage between ⟦ and ⟧ (marked), or nothing
+        (removed).
     lang : the language of the report: English or simplified Chinese.
-    tables : fill `passages` of the result. Use False with `output` if it does not fit into memory; accessing it then
-        raises SettingError.
+    tables : fill `passages` of the result. Use False with `output` if it does not fit into memory;
+        accessing it then raises SettingError.
     overwrite, scratch, resume : as in `dedup`.
-    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`; the text must be one column.
+    text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`; the text must
+        be one column.
     threads, batch_rows, cache_bytes, on_error, max_unreadable, progress : as in `dedup`.
 
     Returns
@@ -101,16 +107,23 @@ def remove_passages(
     Examples
     --------
     >>> import neardup
-    >>> notice = "We use cookies to give you the best experience on our site. By going on you accept them all."
-    >>> result = neardup.remove_passages([notice + " Trains are late.", "Apples! " + notice], min_length=60)
-    >>> result.kept["text"].to_pylist()
-    ['We use cookies to give you the best experience on our site. By going on you accept them all. Trains are late.', \
-'Apples! ']
-    """
-    limits: Any = {"min_length": min_length, "bridge": bridge, "min_share": min_share, "max_loss": max_loss}
+    >>> notice = "We use cookies to give you the best experience on our site. Please accept them all."
+    >>> texts = [notice + " Trains are late.", "Apples! " + notice]
+    >>> result = neardup.remove_passages(texts, min_length=60)
+    >>> result.kept["text"].to_pylist() == [notice + " Trains are late.", "Apples! "]
+    True
+    """  # noqa: E501
+    limits: Any = {
+        "min_length": min_length,
+        "bridge": bridge,
+        "min_share": min_share,
+        "max_loss": max_loss,
+    }
     settings = PassageSettings(unit=unit, normalise=normalise, cut_at=cut_at, keep=keep, **limits)
     wanted = PassageOutput(write=write, lang=lang)
-    refuse_together("remove_passages", keep=keep, within=within, against=against, output=output, write=write)
+    refuse_together(
+        "remove_passages", keep=keep, within=within, against=against, output=output, write=write
+    )
     run = run_of(
         source,
         options,
@@ -153,7 +166,14 @@ class _Passages(Product[PassageRemoval]):
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Write the documents without the passages, or with marks around them."""
         if self.job.run.copies:
-            writing.write_kept(self.cleaned.tasks, self.cleaned, folder / "kept", None, progress, self.job.run.threads)
+            writing.write_kept(
+                self.cleaned.tasks,
+                self.cleaned,
+                folder / "kept",
+                None,
+                progress,
+                self.job.run.threads,
+            )
 
     def report(self) -> PassagesReport:
         """Return the report."""
@@ -205,7 +225,9 @@ def passages_report(
     """Return the report; rejected : the rows that could not be read, if it lists them."""
     passages, corpus, tally = cleaned.passages, cleaned.corpus, cleaned.corpus.tally
     characters = cleaned.pieces.characters
-    lost = np.bincount(passages.documents, passages.last - passages.first, corpus.num_documents).astype(np.int64)
+    lost = np.bincount(
+        passages.documents, passages.last - passages.first, corpus.num_documents
+    ).astype(np.int64)
     lost[passages.dropped] = characters[passages.dropped]  # what is left of them goes, too
     by_part = [int(part.sum()) for part in np.split(lost, corpus.part_ends[:-1])]
     columns = next((task.columns for task in cleaned.tasks if not task.against), None)
@@ -226,7 +248,9 @@ def passages_report(
         columns={"text": columns and columns.text, "id": columns and columns.id},
         counts=counts,
         source_bytes=tally.text_bytes - tally.against_bytes,
-        inputs=describe_inputs(cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)),
+        inputs=describe_inputs(
+            cleaned.tasks, corpus, characters=by_part, role=roles_of(cleaned.tasks)
+        ),
         losses=describe_losses(tally.losses, tally.documents),
         cost=describe_cost(stages, corpus.num_documents, tally.text_bytes),
         warnings=warnings,

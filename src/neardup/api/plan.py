@@ -25,23 +25,29 @@ from neardup.settings.methods import MethodSettings, MinHash, SimHash, method_na
 from neardup.settings.run import IndexSettings, Storage
 
 _BYTES_PER_TOKEN = 6.6  # of English text in UTF-8, a word and its separator
-# A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory: the limit that
-# tests/engines/test_runs.py checks for whole runs; 47 were measured between half a million and two million documents.
+# A run on one machine, bytes per document. On disk: the columns of docs/architecture.md. In memory:
+# the limit that tests/engines/test_runs.py checks for whole runs; 47 were measured between half a
+# million and two million documents.
 _DISK_FIXED, _DISK_BAND, _DISK_SHINGLE = 8 + 16 + 8 + 8, 8 + 4, 8
 _MEMORY_DOCUMENT = 64
 _MEMORY_BASE = 500e6
-# Beyond two threads, for each: a stretch of a file that is decoded ahead, and documents that are described. Measured
-# with 16 and 64 threads on 1.9 GB: 60 MB each where a file of JSON lines is read in stretches, 30 for Parquet.
+# Beyond two threads, for each: a stretch of a file that is decoded ahead, and documents that are
+# described. Measured with 16 and 64 threads on 1.9 GB: 60 MB each where a file of JSON lines is
+# read in stretches, 30 for Parquet.
 _MEMORY_THREAD = 64e6
-_MEMORY_AHEAD = 192e6  # and for all of them together, of what waits between them: up to 148 MB were measured with 8
-# A cached document: its text, and the row that is written if it is kept. Besides, a row number, offsets, and its id.
+# and for all of them together, of what waits between them: up to 148 MB were measured with 8
+_MEMORY_AHEAD = 192e6
+# A cached document: its text, and the row that is written if it is kept. Besides, a row number,
+# offsets, and its id.
 _CACHE_COPIES, _CACHE_DOCUMENT = 2, 64
-# On Spark, measured by tools/measure_spark.py on windows of documentation, compressed as Spark does. A document in a
-# candidate pair is shuffled once to its cell, and once before if the list of such documents is too long to broadcast.
+# On Spark, measured by tools/measure_spark.py on windows of documentation, compressed as Spark
+# does. A document in a candidate pair is shuffled once to its cell, and once before if the list of
+# such documents is too long to broadcast.
 _COLLAPSE_FIXED, _COLLAPSE_BAND, _BAND_ROW, _BAND_PAIRS, _FEATURE_COPIES = 57, 8, 22.3, 74, 2.3
 _CLUSTER_SECONDS_PER_GB = 350.0
 _CORE_MEMORY = 2e9
-# An index, bytes a document in the files of docs/index-format.md; tests/api/test_plan.py compares them with indexes.
+# An index, bytes a document in the files of docs/index-format.md; tests/api/test_plan.py compares
+# them with indexes.
 _ENTRY, _STARTS = 8 + 4, 1.07  # a key with its row; the array of starts beside them
 _FIXED = 4 + 1 + 16 + 8 + 0.4  # offset of the id, state, content, first_seen, bits
 _OFFSET, _HASH, _ID = 4, 8, 20
@@ -53,19 +59,21 @@ _ENGINES = ("local", "spark", "index", "memory")
 class Plan:
     """The estimate of a run or of an index; a field that does not apply is None.
 
-    num_tables : bands, or tables of an index. bands, threshold, recall : of MinHash; recall is the share of the pairs
-    just at the threshold that are compared. num_blocks : of SimHash. false_candidates : pairs below the threshold that
-    a run compares, as in manual pages and chapters; with the defaults, 4 a document there, 16 in licences, which share
-    sentences, and 0.03 in poems. comparisons : of a query with the fingerprints in memory, if all bits are random.
+    num_tables : bands, or tables of an index. bands, threshold, recall : of MinHash; recall is the
+    share of the pairs just at the threshold that are compared. num_blocks : of SimHash.
+    false_candidates : pairs below the threshold that a run compares, as in manual pages and
+    chapters; with the defaults, 4 a document there, 16 in licences, which share sentences, and 0.03
+    in poems. comparisons : of a query with the fingerprints in memory, if all bits are random.
     curve : pairs of a similarity and the probability of a comparison, from 0 to 1 in steps of 0.05.
 
-    memory_bytes : of a local run, an upper limit, with the cached documents; on Spark, for each core of an executor,
-    the JVM and the Python worker together. cache_bytes : of a local run, the part for its documents, if they fit into a
-    quarter of the memory of this machine, else 0: a run decodes its files again. A compressed file is cached until it
-    does not fit. Columns besides text and id take more. parts : bytes by content: of scratch files, an upper limit for
-    English, reached if each document has a candidate and none is cached, and twice as much for Chinese, where a
-    character is a token; shuffled on Spark; or of the files of an index after compaction. core_hours : on Spark, of a
-    core like the measured one.
+    memory_bytes : of a local run, an upper limit, with the cached documents; on Spark, for each
+    core of an executor, the JVM and the Python worker together. cache_bytes : of a local run, the
+    part for its documents, if they fit into a quarter of the memory of this machine, else 0: a run
+    decodes its files again. A compressed file is cached until it does not fit. Columns besides text
+    and id take more. parts : bytes by content: of scratch files, an upper limit for English,
+    reached if each document has a candidate and none is cached, and twice as much for Chinese,
+    where a character is a token; shuffled on Spark; or of the files of an index after compaction.
+    core_hours : on Spark, of a core like the measured one.
     """
 
     documents: int
@@ -99,15 +107,25 @@ class Plan:
             search = f"{self.bands.num_bands} bands of {self.bands.rows_per_band} rows"
         if self.recall is not None:
             search += f" find {self.recall:.1%} of the pairs at {self.threshold:g}"
-        sizes = [] if self.memory_bytes is None else [f"{self.memory_bytes / 1e9:,.1f} GB of memory"]
+        sizes = (
+            [] if self.memory_bytes is None else [f"{self.memory_bytes / 1e9:,.1f} GB of memory"]
+        )
         if self.parts:
-            sizes.append(f"{self.disk_bytes / 1e9:,.1f} GB {'shuffled' if self.engine == 'spark' else 'on disk'}")
+            sizes.append(
+                f"{self.disk_bytes / 1e9:,.1f} GB "
+                f"{'shuffled' if self.engine == 'spark' else 'on disk'}"
+            )
         return f"{self.documents:,} documents: {search}; {', '.join(sizes)}"
 
     def _repr_html_(self) -> str:
         curve = "" if self.bands is None else s_curve(*self.bands, self.threshold)
-        parts = pa.table({"part": [*self.parts], "gigabytes": [round(size / 1e9, 3) for size in self.parts.values()]})
-        return f"<p>{escape_text(self)}</p>{first_rows(f'{self.engine}: bytes by content', parts)}{curve}"
+        parts = pa.table(
+            {
+                "part": [*self.parts],
+                "gigabytes": [round(size / 1e9, 3) for size in self.parts.values()],
+            }
+        )
+        return f"<p>{escape_text(self)}</p>{first_rows(f'{self.engine}: bytes by content', parts)}{curve}"  # noqa: E501
 
 
 def plan(
@@ -128,18 +146,20 @@ def plan(
 
     Parameters
     ----------
-    documents : the number of documents; of an index, those that are kept. A removed document takes its keys and
-        fingerprint alone.
+    documents : the number of documents; of an index, those that are kept. A removed document takes
+        its keys and fingerprint alone.
     document_bytes : the average size of a text in bytes of UTF-8.
     method, threshold, max_distance : as in `dedup`.
-    engine : "local" or "spark" for a run with a method based on MinHash; "index" for an `Index` in a folder; "memory"
-        for a `HammingIndex` of SimHash fingerprints.
+    engine : "local" or "spark" for a run with a method based on MinHash; "index" for an `Index` in
+        a folder; "memory" for a `HammingIndex` of SimHash fingerprints.
     storage : of an index, as in `Index.create`. Default: features.
-    document_features : of an index, the average number of distinct features of a text; estimated for English when None.
-    memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen; no limit when None.
+    document_features : of an index, the average number of distinct features of a text; estimated
+        for English when None.
+    memory_bytes : the maximum memory of a `HammingIndex`, for which the number of blocks is chosen;
+        no limit when None.
     threads : of a local run; 2 when None.
-    plot : of a local run, an SVG file for the plot of the S-curve, the probability of a comparison by similarity. An
-        existing file is replaced.
+    plot : of a local run, an SVG file for the plot of the S-curve, the probability of a comparison
+        by similarity. An existing file is replaced.
 
     Returns
     -------
@@ -150,17 +170,23 @@ def plan(
     InputError
         If a number is not from 1 to 1e15.
     SettingError
-        If the engine is unknown, does not support the method or an argument; or if no number of blocks fits into the
-        memory. The message names a distance and a number of fingerprints that would fit.
+        If the engine is unknown, does not support the method or an argument; or if no number of
+        blocks fits into the memory. The message names a distance and a number of fingerprints that
+        would fit.
 
     Examples
     --------
     >>> import neardup
-    >>> neardup.plan(documents=2**34, method=neardup.SimHash(num_blocks=4), engine="memory").comparisons
+    >>> method = neardup.SimHash(num_blocks=4)
+    >>> neardup.plan(documents=2**34, method=method, engine="memory").comparisons
     1048576.0
     """
     numbers = {"documents": documents, "document_bytes": document_bytes}
-    optional = {"document_features": document_features, "memory_bytes": memory_bytes, "threads": threads}
+    optional = {
+        "document_features": document_features,
+        "memory_bytes": memory_bytes,
+        "threads": threads,
+    }
     _check(numbers | {name: value for name, value in optional.items() if value is not None})
     _check_engine(
         engine,
@@ -177,7 +203,9 @@ def plan(
     chosen = named_as(MinHash, settings)
     bands = MinHashMethod(chosen).bands
     if plot is not None:
-        save_drawing(s_curve(*bands, chosen.threshold), check_output(plot, (".svg",), overwrite=True))
+        save_drawing(
+            s_curve(*bands, chosen.threshold), check_output(plot, (".svg",), overwrite=True)
+        )
     if engine == "spark":
         return _plan_spark(chosen, bands, count, document_bytes)
     return _plan_local(chosen, bands, count, document_bytes, 2 if threads is None else threads)
@@ -185,31 +213,44 @@ def plan(
 
 def _check(numbers: Mapping[str, float]) -> None:
     for name, value in numbers.items():
-        if isinstance(value, bool) or not (isinstance(value, (int, float, np.number)) and 1 <= value <= 1e15):
-            raise InputError(f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8.")
+        if isinstance(value, bool) or not (
+            isinstance(value, (int, float, np.number)) and 1 <= value <= 1e15
+        ):
+            raise InputError(
+                f"{name} must be a number from 1 to 1e15: got {value!r}. Give a number such as 1e8."
+            )
 
 
 def _check_engine(engine: str, **options: Mapping[str, object]) -> None:
-    """Raise SettingError unless the engine is known, and every option that is given is one of its options."""
+    """Raise SettingError unless the engine is known, and every option that is given is one of its
+    options.
+    """
     if engine not in _ENGINES:
-        raise SettingError(f"engine must be one of {', '.join(_ENGINES)}: got {engine!r}. Change engine.")
+        raise SettingError(
+            f"engine must be one of {', '.join(_ENGINES)}: got {engine!r}. Change engine."
+        )
     for other, values in options.items():
         for name, value in values.items():
             if value is not None and engine != other:
                 raise SettingError(
-                    f"{name} goes with engine={other!r}: got {name}={value!r} and engine={engine!r}. Leave {name} out, "
+                    f"{name} goes with engine={other!r}: got {name}={value!r} and "
+                    f"engine={engine!r}. Leave {name} out, "
                     f"or use engine={other!r} (--engine {other})."
                 )
 
 
-def _plan_run(engine: str, method: MinHash, bands: Bands, documents: int, document_bytes: float) -> Plan:
+def _plan_run(
+    engine: str, method: MinHash, bands: Bands, documents: int, document_bytes: float
+) -> Plan:
     """Return the figures that the estimates of a run on every engine have."""
     recall = float(candidate_probability(method.threshold, bands))
     size = documents * document_bytes
     return Plan(documents, size, engine, bands.num_bands, bands, method.threshold, recall)
 
 
-def _plan_local(method: MinHash, bands: Bands, documents: int, document_bytes: float, threads: int) -> Plan:
+def _plan_local(
+    method: MinHash, bands: Bands, documents: int, document_bytes: float, threads: int
+) -> Plan:
     steps = [i / 20 for i in range(21)]
     cache = documents * (_CACHE_COPIES * document_bytes + _CACHE_DOCUMENT)
     cache = cache if cache <= default_cache_bytes() else 0
@@ -246,15 +287,23 @@ def _plan_spark(method: MinHash, bands: Bands, documents: int, document_bytes: f
 
 
 def _plan_index(
-    settings: MethodSettings, storage: Storage, documents: int, document_bytes: float, num_features: float | None
+    settings: MethodSettings,
+    storage: Storage,
+    documents: int,
+    document_bytes: float,
+    num_features: float | None,
 ) -> Plan:
-    """Return the estimate of an index; num_features : of a document, None for those of English text."""
+    """Return the estimate of an index; num_features : of a document, None for those of English
+    text.
+    """
     index = IndexSettings(storage=storage, expected_documents=min(documents, 2**32 - 1))
     method = meta.fixed(method_of(settings), index)
     features = method.describe(pa.array([""], pa.large_string()))
     sketch = method.sketch(features)
     length, ngram = method.settings.vector_length, getattr(method.settings, "ngram", 1)
-    count = num_features or (length / 2 if length else _distinct(document_bytes / _BYTES_PER_TOKEN, ngram))
+    count = num_features or (
+        length / 2 if length else _distinct(document_bytes / _BYTES_PER_TOKEN, ngram)
+    )
     num_tables = len(method.lookup.layout.prefix_bits)
     by_samples = method.keys_of(sketch, features).samples is not None
     entries = (count if by_samples else num_tables) + 2  # the tables of ids and contents
@@ -264,17 +313,24 @@ def _plan_index(
         "features": _OFFSET + _HASH * count if storage == FEATURES or by_samples else 0.0,
         "texts": _OFFSET + _COMPRESSED * document_bytes if storage == TEXT else 0.0,
     }
-    total, sizes = documents * document_bytes, {name: documents * size for name, size in parts.items()}
+    total, sizes = (
+        documents * document_bytes,
+        {name: documents * size for name, size in parts.items()},
+    )
     num_blocks = getattr(method.settings, "num_blocks", None)
     return Plan(documents, total, "index", num_tables, num_blocks=num_blocks, parts=sizes)
 
 
 def _distinct(tokens: float, ngram: int) -> float:
-    """Return the number of distinct n-grams of an English text: of words by Heaps' law; nearly all longer ones."""
+    """Return the number of distinct n-grams of an English text: of words by Heaps' law; nearly all
+    longer ones.
+    """
     return min(tokens, 4.0 * tokens**0.62) if ngram == 1 else {2: 0.9}.get(ngram, 1.0) * tokens
 
 
-def _plan_memory(method: SimHash, documents: int, document_bytes: float, memory_bytes: float | None) -> Plan:
+def _plan_memory(
+    method: SimHash, documents: int, document_bytes: float, memory_bytes: float | None
+) -> Plan:
     if method.num_blocks is None:
         chosen = choose_blocks(documents, method.bits, method.max_distance, memory_bytes)
     else:

@@ -1,4 +1,6 @@
-"""What `dedup` delivers: tables, kept documents, the report and its page, and what the result answers later."""
+"""What `dedup` delivers: tables, kept documents, the report and its page, and what the result
+answers later.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ from neardup.report.record import DedupReport, PassagesReport
 from neardup.results import Deduplication
 from neardup.runs.directory import OutputDirectory
 from neardup.runs.run import Run
-from neardup.schemas import ids_schema, least_similar_schema, mask_schema, pairs_schema, removed_schema
+from neardup.schemas import (
+    ids_schema,
+    least_similar_schema,
+    mask_schema,
+    pairs_schema,
+    removed_schema,
+)
 from neardup.settings.constraints import Options, constraints_of
 from neardup.settings.passages import PassageSettings
 
@@ -56,7 +64,9 @@ class Removal(Product[Deduplication]):
 
     def __post_init__(self) -> None:
         self.num_documents = self.decided.outcome.corpus.num_documents
-        self.writes_tables_beside = self.write == "kept"  # others would take more memory and earn little
+        self.writes_tables_beside = (
+            self.write == "kept"
+        )  # others would take more memory and earn little
 
     def tables(self) -> Sequence[Table]:
         """Return removed.parquet, the other tables, and those of the rule."""
@@ -65,7 +75,9 @@ class Removal(Product[Deduplication]):
         rows = partial(removed_batches, outcome.removals, located, measures)
         tables = [Table("removed", removed_schema(measures), rows)]
         if self.write == "mask":
-            tables.append(Table("mask", mask_schema(), partial(mask_batches, decided.tasks, outcome, located)))
+            tables.append(
+                Table("mask", mask_schema(), partial(mask_batches, decided.tasks, outcome, located))
+            )
         if self.write == "ids":
             tables.append(Table("ids", ids_schema(), partial(id_batches, outcome, located)))
         if decided.cleaned is not None:
@@ -73,7 +85,9 @@ class Removal(Product[Deduplication]):
         return [*tables, *tables_of_rule(decided)]
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
-        """Write the kept documents, or all of them with annotations, and choose the removals that the page shows."""
+        """Write the kept documents, or all of them with annotations, and choose the removals that
+        the page shows.
+        """
         decided, method, threads = self.decided, self.decided.method, self.run.threads
         removals, ends = decided.outcome.removals, decided.outcome.corpus.part_ends
         shown = writing.pick_examples(removals, method.strength(removals.measured))
@@ -82,11 +96,15 @@ class Removal(Product[Deduplication]):
             if shown.texts:
                 self._examples = beside.submit(writing.examples, shown, decided.locations, method)
         if self.write == "kept":
-            writing.write_kept(decided.tasks, decided.outcome, folder / "kept", shown, progress, threads)
+            writing.write_kept(
+                decided.tasks, decided.outcome, folder / "kept", shown, progress, threads
+            )
         elif self.write == "annotated":
             new = [task for task in decided.tasks if not task.against]
             columns = Annotations(removals, decided.locations, method.measures)
-            write_annotated(new, columns, decided.outcome.corpus.num_against, folder / "annotated", progress)
+            write_annotated(
+                new, columns, decided.outcome.corpus.num_against, folder / "annotated", progress
+            )
         if isinstance(self._examples, list):
             self._examples = writing.examples(shown, decided.locations, method)
 
@@ -112,7 +130,11 @@ class Removal(Product[Deduplication]):
         """Return the result."""
         result = _result(self.run, self.decided, report, output, fills_tables=self.fills_tables)
         keeps_pairs = self.run.rule.options.get("rethreshold", False)
-        return with_rethreshold(result, self.run, self.decided, self._report) if keeps_pairs else result
+        return (
+            with_rethreshold(result, self.run, self.decided, self._report)
+            if keeps_pairs
+            else result
+        )
 
 
 class Delivery(Protocol):
@@ -135,7 +157,8 @@ class Delivery(Protocol):
 
 @dataclass
 class RemovalByWorkers(Product[Deduplication]):
-    """The product of `dedup` without tables of the result, whose kept documents the workers of a cluster write.
+    """The product of `dedup` without tables of the result, whose kept documents the workers of a
+    cluster write.
 
     write, lang : as in `dedup`.
     """
@@ -159,8 +182,13 @@ class RemovalByWorkers(Product[Deduplication]):
 
     def tables(self) -> Sequence[Table]:
         """Return removed.parquet, and the tables of the rule."""
-        removed = Table("removed", removed_schema(self.decided.method.measures), self.delivery.removed)
-        return [removed, *(tables_of_rule(self.decided) if isinstance(self.decided, Decided) else ())]
+        removed = Table(
+            "removed", removed_schema(self.decided.method.measures), self.delivery.removed
+        )
+        return [
+            removed,
+            *(tables_of_rule(self.decided) if isinstance(self.decided, Decided) else ()),
+        ]
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
         """Let workers write the kept documents."""
@@ -184,7 +212,9 @@ class RemovalByWorkers(Product[Deduplication]):
         result = Deduplication(None, None, None, report, output, None)
         if not isinstance(decided, Decided):
             return result
-        result = replace(result, rule_tables={table.name: table.read() for table in tables_of_rule(decided)})
+        result = replace(
+            result, rule_tables={table.name: table.read() for table in tables_of_rule(decided)}
+        )
         keeps_pairs = self.run.rule.options.get("rethreshold", False)
         return with_rethreshold(result, self.run, decided, self._report) if keeps_pairs else result
 
@@ -192,7 +222,10 @@ class RemovalByWorkers(Product[Deduplication]):
 def tables_of_rule(decided: Decided) -> list[Table]:
     """Return the tables of the rule of a run."""
     names = decided.searched.names()
-    return [Table(table.name, table.schema, partial(table.rows, names)) for table in decided.decision.tables]
+    return [
+        Table(table.name, table.schema, partial(table.rows, names))
+        for table in decided.decision.tables
+    ]
 
 
 def _report(product: Removal | RemovalByWorkers) -> DedupReport:
@@ -216,17 +249,25 @@ def _report_passages(product: Removal | RemovalByWorkers) -> PassagesReport:
     assert cleaned is not None
     assert run.passages is not None
     settings = asdict(PassageSettings(min_length=run.passages))
-    return passages_report(settings, cleaned, product.stages, [], write=product.write, lang=product.lang)
+    return passages_report(
+        settings, cleaned, product.stages, [], write=product.write, lang=product.lang
+    )
 
 
-def _result(run: Run, decided: Decided, report: JsonObject, output: Output, *, fills_tables: bool) -> Deduplication:
+def _result(
+    run: Run, decided: Decided, report: JsonObject, output: Output, *, fills_tables: bool
+) -> Deduplication:
     """Return the result of a run, which answers no other limit."""
     outcome, measures = decided.outcome, decided.method.measures
     removed = pairs = least = None
     if fills_tables:
         removals, located = outcome.removals, decided.locations
-        removed = pa.Table.from_batches(removed_batches(removals, located, measures), removed_schema(measures))
-        pairs = pa.Table.from_batches(pair_batches(outcome.pairs, located.ids, measures), pairs_schema(measures))
+        removed = pa.Table.from_batches(
+            removed_batches(removals, located, measures), removed_schema(measures)
+        )
+        pairs = pa.Table.from_batches(
+            pair_batches(outcome.pairs, located.ids, measures), pairs_schema(measures)
+        )
         # The texts of an index are not read again: it may change, or be closed.
         tasks = [None if task.part.format == "index" else task for task in decided.tasks]
         sides = np.stack([removals.documents, removals.kept], axis=1)
@@ -252,9 +293,16 @@ def _result(run: Run, decided: Decided, report: JsonObject, output: Output, *, f
 
 
 def _least_similar(
-    removed: pa.Table, strength: Floats, sides: Positions, tasks: list[Task | None], part_ends: Ints, count: int
+    removed: pa.Table,
+    strength: Floats,
+    sides: Positions,
+    tasks: list[Task | None],
+    part_ends: Ints,
+    count: int,
 ) -> pa.Table:
-    """Return the removals of least strength with their texts. sides : (num_removed, 2), the removed and the kept."""
+    """Return the removals of least strength with their texts. sides : (num_removed, 2), the removed
+    and the kept.
+    """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"n must be a number of removals, 1 or more: got {count!r}. Change n.")
     rows = np.argsort(strength, kind="stable")[:count]
@@ -266,25 +314,40 @@ def _least_similar(
                 task.refuse_changed()
                 texts.update(writing.texts_of(task, first, stop, asked, 1))
         first = stop
-    columns = [pa.array([texts.get(document) for document in side], pa.string()) for side in sides[rows].T.tolist()]
+    columns = [
+        pa.array([texts.get(document) for document in side], pa.string())
+        for side in sides[rows].T.tolist()
+    ]
     shown = removed.take(arrow_of(rows))
     return pa.table([*shown.columns, *columns], least_similar_schema(removed.schema))
 
 
-def with_rethreshold(result: Deduplication, run: Run, decided: Decided, report: DedupReport) -> Deduplication:
-    """Return a result that answers at stricter limits, from the pairs of a run; it keeps them in memory."""
+def with_rethreshold(
+    result: Deduplication, run: Run, decided: Decided, report: DedupReport
+) -> Deduplication:
+    """Return a result that answers at stricter limits, from the pairs of a run; it keeps them in
+    memory.
+    """
     searched = decided.searched
-    kept = replace(searched, found=searched.found.in_memory(), locations=searched.locations.in_memory())
+    kept = replace(
+        searched, found=searched.found.in_memory(), locations=searched.locations.in_memory()
+    )
     return replace(result, _again=partial(_rethreshold, run, kept, report))
 
 
-def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: Options) -> Deduplication:
+def _rethreshold(
+    run: Run, searched: Searched, report: DedupReport, limits: Options
+) -> Deduplication:
     """Return the result at other limits; those that are None are of the run."""
-    method, given = searched.method, {name: value for name, value in limits.items() if value is not None}
+    method, given = (
+        searched.method,
+        {name: value for name, value in limits.items() if value is not None},
+    )
     known = constraints_of(type(method.settings))
     if not given or not given.keys() <= known.keys():
         raise SettingError(
-            f"rethreshold takes {' or '.join(limit for limit in limits if limit in known)} with this method: got "
+            f"rethreshold takes {' or '.join(limit for limit in limits if limit in known)} "
+            "with this method: got "
             f"{limits}. Give a limit that the method has."
         )
     before, method = method.settings, replace(method, settings=replace(method.settings, **given))
@@ -292,14 +355,19 @@ def _rethreshold(run: Run, searched: Searched, report: DedupReport, limits: Opti
         least = getattr(before, name)
         if value < least if name == "threshold" else value > least:
             raise SettingError(
-                f"rethreshold answers at limits as strict as that of the run, {name}={least:g}: got {name}={value!r}. "
+                "rethreshold answers at limits as strict as that of the run, "
+                f"{name}={least:g}: got {name}={value!r}. "
                 f"Run dedup(..., {name}={value!r}, rethreshold=True) for pairs that reach so far."
             )
     decided = decide(run, replace(searched, method=method, found=searched.found.at(method)))
     found = findings_of(decided, run, Stages())._replace(options={**run.given, **given})
-    report = report.at_limit(dedup_report(found, by_value=decided.by_value, write=report.write, lang=report.lang))
+    report = report.at_limit(
+        dedup_report(found, by_value=decided.by_value, write=report.write, lang=report.lang)
+    )
     result = _result(run, decided, report.to_dict(), None, fills_tables=True)
-    return replace(result, _again=partial(_rethreshold, run, searched, report))  # its pairs reach as far
+    return replace(
+        result, _again=partial(_rethreshold, run, searched, report)
+    )  # its pairs reach as far
 
 
 def cut_passages(job: Job, decided: Decided, settings: PassageSettings) -> Decided:

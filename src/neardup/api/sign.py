@@ -1,4 +1,6 @@
-"""Sign texts, sets of tokens and weighted sets with MinHash or SimHash, and count the documents of their features."""
+"""Sign texts, sets of tokens and weighted sets with MinHash or SimHash, and count the documents of
+their features.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,25 @@ from neardup.output.tables import TableFile
 from neardup.progress import Stages
 from neardup.report.contents import describe_cost, describe_losses
 from neardup.runs.reading import count_corpus, count_or_open
-from neardup.runs.run import ReadingOptions, Run, Source, TextOptions, looks_like_path, named_paths, run_of, spelled_out
+from neardup.runs.run import (
+    ReadingOptions,
+    Run,
+    Source,
+    TextOptions,
+    looks_like_path,
+    named_paths,
+    run_of,
+    spelled_out,
+)
 from neardup.runs.signed import SignedCounts
 from neardup.settings.constraints import iterates_over_names, shown
-from neardup.settings.methods import DocumentSettings, MethodSettings, MinHash, SimHash, method_named
+from neardup.settings.methods import (
+    DocumentSettings,
+    MethodSettings,
+    MinHash,
+    SimHash,
+    method_named,
+)
 from neardup.version import __version__
 
 if TYPE_CHECKING:
@@ -59,11 +76,11 @@ def document_frequencies(
     Parameters
     ----------
     source : as in `dedup`.
-    method : the settings that cut texts into features, or the name of a method. For `page`, the features of the
-        structure are counted, which are those that its index weighs.
+    method : the settings that cut texts into features, or the name of a method. For `page`, the
+        features of the structure are counted, which are those that its index weighs.
     text_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is not counted; the
-        table lists it as `rejected`.
+    threads, on_error, max_unreadable, progress : as in `dedup`. A document that cannot be read is
+        not counted; the table lists it as `rejected`.
 
     Returns
     -------
@@ -84,7 +101,8 @@ def document_frequencies(
     named: DocumentSettings = method_named(method) if isinstance(method, str) else method
     if not isinstance(named, DocumentSettings):
         raise SettingError(
-            f"document_frequencies counts shingles of texts: got {named!r:.80}. Use MinHash(...) or SimHash(...)."
+            f"document_frequencies counts shingles of texts: got {named!r:.80}. Use "
+            "MinHash(...) or SimHash(...)."
         )
     settings = getattr(named, "of_structure", None) or named.shingling
     run = run_of(source, options, method=settings)
@@ -92,13 +110,18 @@ def document_frequencies(
     tasks, found, _ = run.find()
     with open_job(run) as job:
         with job.stages.stage("count", known_total(tasks)) as counting:
-            table = count_corpus(tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append))
+            table = count_corpus(
+                tasks, found.shingling, run.threads, counting, run.rejecter(rejected.append)
+            )
         job.finished = describe_losses(Losses.of(rejected), 0)
     return replace(table, rejected=tuple(rejected))
 
 
 _ROWS_AT_ONCE, _SAMPLE = 4096, 16
-_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = 1 << 21, 1 << 17  # of fewer features, threads wait for one another
+_CHARACTERS_AT_ONCE, _FEATURES_AT_ONCE = (
+    1 << 21,
+    1 << 17,
+)  # of fewer features, threads wait for one another
 _WEIGHTED = pa.large_list(pa.struct([("feature", pa.large_string()), ("weight", pa.float64())]))
 
 
@@ -117,9 +140,13 @@ _SimHashMethod = SimHash | Literal["simhash", "tags", "decay", "paths"]
 
 
 @overload
-def sign(source: Source, *, method: _MinHashMethod = "minhash", **options: Unpack[SignOptions]) -> Signatures: ...
+def sign(
+    source: Source, *, method: _MinHashMethod = "minhash", **options: Unpack[SignOptions]
+) -> Signatures: ...
 @overload
-def sign(source: Source, *, method: _SimHashMethod, **options: Unpack[SignOptions]) -> Fingerprints: ...
+def sign(
+    source: Source, *, method: _SimHashMethod, **options: Unpack[SignOptions]
+) -> Fingerprints: ...
 @overload
 def sign(
     source: Source, *, method: MethodSettings | str, **options: Unpack[SignOptions]
@@ -140,42 +167,49 @@ def sign(
 
     Parameters
     ----------
-    source : documents as of `dedup`: files, texts, a table, a column of texts; or sets of tokens: a list, or an Arrow
-        column, of lists of strings, which are used unchanged; or weighted sets: lists of struct<feature: string,
-        weight: double>, maps, and in Python also dictionaries and lists of pairs. A str that is not a path, a set, or a
-        dictionary is one document. A null row is an empty document; a null or empty token is left out.
-    method : how a text becomes features, and these a signature (MinHash) or a fingerprint (SimHash); or a name:
-        minhash, simhash; of web pages structure, signatures of the template, content, of the main text, or tags, decay,
-        paths, fingerprints of the tags. Of tokens, only the seed and length of signatures matter, the bits, hash and
-        weights of fingerprints.
-    output : a file to write to batch by batch, in bounded memory: .parquet, whose rows are read again when the result
-        is used; or .jsonl or .csv, which contain hexadecimal digits. Default: None; the rows are kept in memory.
+    source : documents as of `dedup`: files, texts, a table, a column of texts; or sets of tokens: a
+        list, or an Arrow column, of lists of strings, which are used unchanged; or weighted sets:
+        lists of struct<feature: string, weight: double>, maps, and in Python also dictionaries and
+        lists of pairs. A str that is not a path, a set, or a dictionary is one document. A null row
+        is an empty document; a null or empty token is left out.
+    method : how a text becomes features, and these a signature (MinHash) or a fingerprint
+        (SimHash); or a name: minhash, simhash; of web pages structure, signatures of the template,
+        content, of the main text, or tags, decay, paths, fingerprints of the tags. Of tokens, only
+        the seed and length of signatures matter, the bits, hash and weights of fingerprints.
+    output : a file to write to batch by batch, in bounded memory: .parquet, whose rows are read
+        again when the result is used; or .jsonl or .csv, which contain hexadecimal digits. Default:
+        None; the rows are kept in memory.
     with_hex : add a column `hex` of hexadecimal digits to a Parquet file.
     overwrite : replace the output file, if it exists, once the new one is complete.
-    engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects their rows.
+    engine, master : as in `dedup`. Workers sign documents, no sets of tokens; the driver collects
+        their rows.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
-    threads, on_error, max_unreadable, progress : as in `dedup`. Threads do not change the values. A document that
-        cannot be read has no row; in a list or a column of texts it is an InputError.
+    threads, on_error, max_unreadable, progress : as in `dedup`. Threads do not change the values. A
+        document that cannot be read has no row; in a list or a column of texts it is an InputError.
 
     Returns
     -------
-    Signatures of MinHash, Fingerprints of SimHash, a row for each document. Those of weighted sets have a scheme of
-    their own. `report` has the counts and times if files, a table or an output file were processed.
+    Signatures of MinHash, Fingerprints of SimHash, a row for each document. Those of weighted sets
+    have a scheme of their own. `report` has the counts and times if files, a table or an output
+    file were processed.
 
     Raises
     ------
     InputError
-        If a row contains anything else, or a weight is outside its limits: for MinHash 0, or from 1e-100 to 1e100.
+        If a row contains anything else, or a weight is outside its limits: for MinHash 0, or from
+        1e-100 to 1e100.
     SettingError
-        If method uses `min_structure`, which compares two sets of features, or `boost_rare` for lists of tokens.
+        If method uses `min_structure`, which compares two sets of features, or `boost_rare` for
+        lists of tokens.
     OutputError
         If the output file exists, has another suffix, or cannot be written.
 
     Notes
     -----
-    Broder (1997): two signatures agree in a hash with probability J, the Jaccard similarity of the sets, up to 2^-32
-    times their size. Weighted sets: Christiani (2020), with the weighted Jaccard similarity, up to 2^-23. Charikar
-    (2002): two fingerprints differ in a bit with probability angle / pi.
+    Broder (1997): two signatures agree in a hash with probability J, the Jaccard similarity of the
+    sets, up to 2^-32 times their size. Weighted sets: Christiani (2020), with the weighted Jaccard
+    similarity, up to 2^-23. Charikar (2002): two fingerprints differ in a bit with probability
+    angle / pi.
 
     Examples
     --------
@@ -191,27 +225,42 @@ def sign(
     chosen = method_of(method_named(method))
     file = None if output is None else TableFile(output, overwrite=overwrite)
     is_read = chosen.settings.vector_length is not None
-    is_read |= any(options.get(name) is not None for name in ("text_column", "id_column", "in_format"))
+    is_read |= any(
+        options.get(name) is not None for name in ("text_column", "id_column", "in_format")
+    )
     documents, column = (source, None) if is_read else _as_column(source)
-    run = run_of(documents, options, method=chosen.settings, outputs=() if file is None else (file.path,))
+    run = run_of(
+        documents, options, method=chosen.settings, outputs=() if file is None else (file.path,)
+    )
     take = concatenate if file is None else partial(write_sketches, file=file, with_hex=with_hex)
     on_spark = is_spark(engine, master)
     if on_spark:
         SPARK.refuse("sign", run.options)
         if column is not None and not is_text(column.dtype):
             raise InputError(
-                f"On Spark, sign reads documents: got a column of {column.dtype}. Leave engine (--engine) out to sign "
+                f"On Spark, sign reads documents: got a column of {column.dtype}. Leave "
+                "engine (--engine) out to sign "
                 "sets of tokens."
             )
     if column is not None:
         in_memory = file is None and chosen.counted is None and not on_spark
         if in_memory or not is_text(column.dtype):
-            return take(iter([sign_column(column, chosen.sketcher, run.threads, run.inputs.max_document_bytes)]))
+            return take(
+                iter(
+                    [
+                        sign_column(
+                            column, chosen.sketcher, run.threads, run.inputs.max_document_bytes
+                        )
+                    ]
+                )
+            )
         run = replace(run, settings=replace(run.settings, on_error="stop"))  # a row for each text
     return _perform(run, take, on_spark, master)
 
 
-def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None) -> Sketches:
+def _perform(
+    run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark: bool, master: str | None
+) -> Sketches:
     """Sign documents; take : makes one of their batches, of which the first has no rows."""
     counts = SignedCounts()
     inputs = run.find()
@@ -222,16 +271,23 @@ def _perform(run: Run, take: Callable[[Iterator[Sketches]], Sketches], on_spark:
         counted = None if on_spark else method.counted
         if counted is not None:
             with stages.stage("count", total) as counting:
-                method = method.with_idf(count_or_open(counted, tasks, job.scratch, threads, counting))
+                method = method.with_idf(
+                    count_or_open(counted, tasks, job.scratch, threads, counting)
+                )
         with ExitStack() as stage:
             if on_spark:
                 from neardup.engines.spark.engine import sign_files
 
                 sketcher, batches = sign_files(run, master, inputs, counts, stages)
             else:
-                sketcher, reading = method.sketcher, stage.enter_context(stages.stage("sign", total))
+                sketcher, reading = (
+                    method.sketcher,
+                    stage.enter_context(stages.stage("sign", total)),
+                )
                 batches = sign_corpus(tasks, sketcher, threads, counts, reading, reject)
-            none = method.sketches(sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string()))
+            none = method.sketches(
+                sketcher.allocate(0).values, sketcher.scheme, pa.array([], pa.large_string())
+            )
             sketches = take(chain([none], batches))
         job.finished = sketches.report = _report(sketcher, counts, stages)
     return sketches
@@ -242,12 +298,18 @@ def concatenate(batches: Iterator[Sketches]) -> Sketches:
     parts = list(batches)
     if len(parts) < 3:  # the first of several has no rows
         return parts[-1]
-    columns = [pa.concat_arrays([part.ids for part in parts]), np.concatenate([part.empty for part in parts])]
-    return type(parts[0])(np.concatenate([part.values for part in parts]), parts[0].scheme, *columns)
+    columns = [
+        pa.concat_arrays([part.ids for part in parts]),
+        np.concatenate([part.empty for part in parts]),
+    ]
+    return type(parts[0])(
+        np.concatenate([part.values for part in parts]), parts[0].scheme, *columns
+    )
 
 
 def write_sketches(batches: Iterator[Sketches], file: TableFile, with_hex: bool) -> Sketches:
-    """Write rows to a file: their bytes, their hexadecimal digits, or both; a text format has digits alone.
+    """Write rows to a file: their bytes, their hexadecimal digits, or both; a text format has
+    digits alone.
 
     Returns
     -------
@@ -295,7 +357,9 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
         raise _refuse(source)
     if not isinstance(source, list) and (exported := export_of(source)) is not None:
         source = exported
-    if hasattr(source, "__arrow_c_stream__") and hasattr(source, "dtype"):  # a Series; a frame has dtypes
+    if hasattr(source, "__arrow_c_stream__") and hasattr(
+        source, "dtype"
+    ):  # a Series; a frame has dtypes
         source = pa.chunked_array(source)
     elif hasattr(source, "__arrow_c_array__") and not hasattr(source, "__arrow_c_stream__"):
         source = pa.array(source)
@@ -304,7 +368,11 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
             return source, None
         chunks = source.chunks if isinstance(source, pa.ChunkedArray) else [source]
         return source, Column(source.type, len(source), chunks)
-    if isinstance(source, (str, os.PathLike)) or hasattr(source, "__arrow_c_stream__") or hasattr(source, "features"):
+    if (
+        isinstance(source, (str, os.PathLike))
+        or hasattr(source, "__arrow_c_stream__")
+        or hasattr(source, "features")
+    ):
         return source, None
     if not isinstance(source, Iterable) or iterates_over_names(source):
         raise _refuse(source)
@@ -313,9 +381,13 @@ def _as_column(source: Any) -> tuple[Any, Column | None]:
 
 
 def _first_filled(rows: list[Any]) -> Any:
-    """Return the first row that is neither null nor empty; the first that is not null if all are empty."""
+    """Return the first row that is neither null nor empty; the first that is not null if all are
+    empty.
+    """
     present = [row for row in rows if row is not None]
-    filled = (row for row in present if not isinstance(row, Sized) or isinstance(row, str) or len(row))
+    filled = (
+        row for row in present if not isinstance(row, Sized) or isinstance(row, str) or len(row)
+    )
     return next(filled, present[0] if present else "")
 
 
@@ -353,7 +425,8 @@ def _convert(block: list[Any], first: int, convert: Callable[[list[Any]], pa.Arr
             for offset, row in enumerate(block):
                 _convert([row], first + offset, convert)
         raise InputError(
-            f"Row {first:,} cannot be signed: got {block[0]!r:.80} ({error}). All rows must be texts, lists of "
+            f"Row {first:,} cannot be signed: got {block[0]!r:.80} ({error}). All rows must "
+            "be texts, lists of "
             "strings, or dictionaries of a string and its weight, as the first one is."
         ) from error
 
@@ -379,11 +452,14 @@ def _from_pairs(rows: list[Any]) -> pa.Array:
 def _weighted(counts: list[int], features: list[Any], weights: list[Any]) -> pa.Array:
     columns = [pa.array(features, pa.large_string()), pa.array(weights, pa.float64())]
     pairs = pa.StructArray.from_arrays(columns, fields=list(_WEIGHTED.value_type))
-    return pa.LargeListArray.from_arrays(pa.array(offsets_from_lengths(counts)), pairs).cast(_WEIGHTED)
+    return pa.LargeListArray.from_arrays(pa.array(offsets_from_lengths(counts)), pairs).cast(
+        _WEIGHTED
+    )
 
 
 def _refuse(source: object) -> InputError:
     return InputError(
-        f"Cannot sign {type(source).__name__}: {shown(source)}. Pass documents as dedup takes them, or a column or a "
+        f"Cannot sign {type(source).__name__}: {shown(source)}. Pass documents as dedup takes "
+        "them, or a column or a "
         "list, of lists of strings or of dictionaries of a string and its weight."
     )

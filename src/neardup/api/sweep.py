@@ -48,15 +48,17 @@ def sweep(
     plot: AnyPath | None = None,
     **options: Unpack[BatchOptions],
 ) -> Sweep:
-    """Count the documents that `dedup` would remove at each of several thresholds, with examples on both sides of each.
+    """Count the documents that `dedup` would remove at each of several thresholds, with examples on
+    both sides of each.
 
     Parameters
     ----------
     source, keep, within : as in `dedup`.
-    thresholds : numbers above 0 and at most 1, at most 50. Default: None; 0.5 to 0.95 in steps of 0.05, and the result
-        has a suggestion.
+    thresholds : numbers above 0 and at most 1, at most 50. Default: None; 0.5 to 0.95 in steps of
+        0.05, and the result has a suggestion.
     method : settings of MinHash or their name, as in `dedup`; their threshold is not used.
-    plot : an SVG file for the plot of the removed documents at each threshold. An existing file is replaced.
+    plot : an SVG file for the plot of the removed documents at each threshold. An existing file is
+        replaced.
     text_column, id_column, text_unit, in_format, max_document_bytes : as in `dedup`.
     threads, batch_rows, on_error, max_unreadable, progress : as in `dedup`.
 
@@ -75,21 +77,26 @@ def sweep(
 
     Notes
     -----
-    The inputs are read once, then searched at each threshold as `dedup` searches them, so the counts equal its counts.
-    For the suggestion they are read and searched once more, with shingles of 2 words or 1, from similarity 0.1 on.
+    The inputs are read once, then searched at each threshold as `dedup` searches them, so the
+    counts equal its counts. For the suggestion they are read and searched once more, with shingles
+    of 2 words or 1, from similarity 0.1 on.
 
     Examples
     --------
     >>> import neardup
-    >>> texts = ["one two three four five six seven eight", "one two three four five six seven nine", "other words"]
-    >>> neardup.sweep(texts, thresholds=[0.5, 0.9]).counts.select(["threshold", "removed"]).to_pylist()
+    >>> start = "one two three four five six seven"
+    >>> texts = [start + " eight", start + " nine", "other words"]
+    >>> counts = neardup.sweep(texts, thresholds=[0.5, 0.9]).counts
+    >>> counts.select(["threshold", "removed"]).to_pylist()
     [{'threshold': 0.5, 'removed': 1}, {'threshold': 0.9, 'removed': 0}]
     """
     limits = _checked(THRESHOLDS if thresholds is None else thresholds)
     path = None if plot is None else check_output(plot, (".svg",), overwrite=True)
     selection = SelectionSettings(keep=keep, within=within)
     selection.refuse_copies("sweep")
-    run = run_of(source, options, method=named_as(MinHash, method), selection=selection, outputs=(path,))
+    run = run_of(
+        source, options, method=named_as(MinHash, method), selection=selection, outputs=(path,)
+    )
     inputs = run.find()
     tasks, settings = inputs.tasks, inputs.method.settings
     rows: list[JsonObject] = []
@@ -107,9 +114,15 @@ def sweep(
             _ = lowest.lookup  # may need more bands than there may be
         except SettingError:
             lowest = methods[0]
-        searches = [pipeline.Search(each, selection, rule_of(selection)) for each in (lowest, *methods)]
-        with closing(pipeline.run_searches(tasks, searches, run.settings, job.scratch, job.stages)) as found:
-            for removed_at, kept_at, outcome in zip([None, *limits], [*limits, None], found, strict=True):
+        searches = [
+            pipeline.Search(each, selection, rule_of(selection)) for each in (lowest, *methods)
+        ]
+        with closing(
+            pipeline.run_searches(tasks, searches, run.settings, job.scratch, job.stages)
+        ) as found:
+            for removed_at, kept_at, outcome in zip(
+                [None, *limits], [*limits, None], found, strict=True
+            ):
                 chosen += _choose(outcome, removed_at, kept_at)
                 if removed_at is not None:
                     rows.append(_counts(removed_at, outcome))
@@ -139,7 +152,8 @@ def _checked(thresholds: Sequence[float]) -> list[float]:
         limits = []
     if not 1 <= len(limits) <= _MAX_THRESHOLDS or not 0 < limits[0] <= limits[-1] <= 1:
         raise SettingError(
-            f"thresholds must be 1 to {_MAX_THRESHOLDS} numbers above 0 and at most 1: got {thresholds!r:.80}. "
+            f"thresholds must be 1 to {_MAX_THRESHOLDS} numbers above 0 and at most 1: got "
+            f"{thresholds!r:.80}. "
             "Change thresholds (--thresholds 0.5..0.95, or 0.6,0.8)."
         )
     return limits
@@ -163,9 +177,11 @@ class _Chosen(NamedTuple):
 
 
 def _choose(outcome: Outcome, removed_at: float | None, kept_at: float | None) -> list[_Chosen]:
-    """Return removals of a run that the next threshold would keep: three, from the least similar to the most.
+    """Return removals of a run that the next threshold would keep: three, from the least similar to
+    the most.
 
-    The most similar one is a near miss of the next threshold; of a run below the first threshold, the only one.
+    The most similar one is a near miss of the next threshold; of a run below the first threshold,
+    the only one.
     """
     documents, kept, measured, _ = outcome.removals
     similarity = measured[SIMILARITY.name]
@@ -173,7 +189,11 @@ def _choose(outcome: Outcome, removed_at: float | None, kept_at: float | None) -
     near = near[np.argsort(similarity[near], kind="stable")]
     if removed_at is None:
         near = near[-1:]
-    rows = near[np.unique(np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64))] if len(near) else near
+    rows = (
+        near[np.unique(np.linspace(0, len(near) - 1, _EXAMPLES).astype(np.int64))]
+        if len(near)
+        else near
+    )
     return [
         _Chosen(removed_at, kept_at, int(documents[row]), int(kept[row]), float(similarity[row]))
         for row in rows.tolist()
@@ -190,6 +210,13 @@ def _mark(
     locations = reading.locations(tasks, corpus, scratch)
     ids, kept_ids = (locations.ids(side).to_pylist() for side in documents.T)
     return [
-        SweepExample(each.removed_at, each.kept_at, id, kept_id, each.similarity, marker.mark(each.document, each.kept))
+        SweepExample(
+            each.removed_at,
+            each.kept_at,
+            id,
+            kept_id,
+            each.similarity,
+            marker.mark(each.document, each.kept),
+        )
         for each, id, kept_id in zip(chosen, ids, kept_ids, strict=True)
     ]

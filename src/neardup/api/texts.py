@@ -34,10 +34,11 @@ def compare(
 
     Parameters
     ----------
-    left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page (.html, .htm) in any
-        encoding; or a list of numbers, or the JSON of one, if the method compares vectors.
-    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else minhash.
-        similarity="containment" measures how much of `left` is in `right`.
+    left, right : a text, or a file as an os.PathLike such as pathlib.Path: UTF-8, or an HTML page
+        (.html, .htm) in any encoding; or a list of numbers, or the JSON of one, if the method
+        compares vectors.
+    method, threshold, max_distance : as in `dedup`. Default: structure for two HTML files, else
+        minhash. similarity="containment" measures how much of `left` is in `right`.
 
     Returns
     -------
@@ -53,11 +54,14 @@ def compare(
     Examples
     --------
     >>> import neardup
-    >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=neardup.MinHash(ngram=2)).similarity
+    >>> method = neardup.MinHash(ngram=2)
+    >>> neardup.compare("a rose is a rose", "a rose is a tulip", method=method).similarity
     0.75
     """
     _warn_of_names(left, right)
-    method = method_named(default_method(left, right) if method is None else method, threshold, max_distance)
+    method = method_named(
+        default_method(left, right) if method is None else method, threshold, max_distance
+    )
     texts = text_of(left, method.vector_length), text_of(right, method.vector_length)
     chosen = method_of(method).resolve()
     measures = chosen.compare(*texts)
@@ -82,12 +86,14 @@ def explain(
     method: MethodSettings | str = "simhash",
     idf: IdfTable | None = None,
 ) -> Explanation | SignatureExplanation:
-    """Return the computation of a fingerprint step by step: the votes of SimHash, or the minima of MinHash.
+    """Return the computation of a fingerprint step by step: the votes of SimHash, or the minima of
+    MinHash.
 
     Parameters
     ----------
-    text : a text, which the method cuts into features; or features: strings, or for SimHash pairs of a string and its
-        weight, which are used unchanged. The weights of repeated features are added.
+    text : a text, which the method cuts into features; or features: strings, or for SimHash pairs
+        of a string and its weight, which are used unchanged. The weights of repeated features are
+        added.
     method : settings of fingerprints, or their name.
     idf : the document frequencies, if the weights use them. Default: those of the method.
 
@@ -101,13 +107,15 @@ def explain(
     InputError
         If there are no features.
     SettingError
-        If the method makes no fingerprints of words, or needs the document frequencies of a corpus and has none.
+        If the method makes no fingerprints of words, or needs the document frequencies of a corpus
+        and has none.
 
     Examples
     --------
     >>> explain("to be or not to be").counts
     (2, 2, 1, 1)
-    >>> left, right = (explain(text, method="minhash") for text in ("to be or not to be at all", "to be or not to be"))
+    >>> left = explain("to be or not to be at all", method="minhash")
+    >>> right = explain("to be or not to be", method="minhash")
     >>> [band for band, keys in enumerate(zip(left.keys, right.keys)) if keys[0] == keys[1]]
     []
     """
@@ -116,10 +124,15 @@ def explain(
 
 def _warn_of_names(left: Text, right: Text) -> None:
     """Warn if two texts are the names of files."""
-    names = [text for text in (left, right) if isinstance(text, str) and len(text) < 256 and "\0" not in text]
+    names = [
+        text
+        for text in (left, right)
+        if isinstance(text, str) and len(text) < 256 and "\0" not in text
+    ]
     if len(names) == 2 and all(map(os.path.isfile, names)):
         warnings.warn(
-            f"compare compared the strings {left!r} and {right!r}, which are also names of files. To compare the "
+            f"compare compared the strings {left!r} and {right!r}, which are also names of "
+            "files. To compare the "
             f"files, pass pathlib.Path({left!r}).",
             stacklevel=3,
         )
@@ -142,20 +155,24 @@ def decode_text(content: bytes, name: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. Convert it first, for example "
+            f"{name} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}. "
+            "Convert it first, for example "
             "with `iconv -f LATIN1 -t UTF-8`."
         ) from error
 
 
 def text_of(text: Text, vector_length: int | None = None) -> str:
-    """Return the text, or that of the file, as `compare` reads it; errors as there. vector_length : as of `Columns`."""
+    """Return the text, or that of the file, as `compare` reads it; errors as there. vector_length :
+    as of `Columns`.
+    """
     if vector_length is not None and not isinstance(text, (str, os.PathLike)):
         return str(texts_of(array_of_documents([text], vector_length))[0])
     if isinstance(text, str):
         return text
     if not isinstance(text, os.PathLike):
         raise InputError(
-            f"A text must be a str, and a file a pathlib.Path: got {type(text).__name__}, {text!r:.80}. Pass one of "
+            f"A text must be a str, and a file a pathlib.Path: got {type(text).__name__}, "
+            f"{text!r:.80}. Pass one of "
             "the two."
         )
     name = os.fspath(text)

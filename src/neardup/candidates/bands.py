@@ -1,4 +1,6 @@
-"""Bands of MinHash signatures: their number, their rows, and the probability that two documents share one."""
+"""Bands of MinHash signatures: their number, their rows, and the probability that two documents
+share one.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from neardup.errors import SettingError
 
 MAX_BANDS, MAX_ROWS = 1024, 64
 MAX_RECALL = 0.999999
-# The plan weighs the hashes of a signature against false candidates. A pair compared costs about as much as 60
-# hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model corpus, _DENSITY * exp(-_DECAY * s)
-# is the density of other documents at similarity s to a random document. It predicts the 4.6 and 3.9 comparisons per
-# document that 9 x 4 and 12 x 5 bands made on 84,426 manual pages, changelogs and chapters (520 MB).
+# The plan weighs the hashes of a signature against false candidates. A pair compared costs about as
+# much as 60 hashes of a document: measured 12 at 900 words a document, 180 at 33. In the model
+# corpus, _DENSITY * exp(-_DECAY * s) is the density of other documents at similarity s to a random
+# document. It predicts the 4.6 and 3.9 comparisons per document that 9 x 4 and 12 x 5 bands made on
+# 84,426 manual pages, changelogs and chapters (520 MB).
 _PAIR_COST, _DENSITY, _DECAY = 60.0, 30.0, 1.0
 
 
@@ -46,8 +49,8 @@ def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> Floats:
 
     Notes
     -----
-    The S-curve of Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.2. Computed by log1p and
-    expm1, exact to the last digits near 0 and 1.
+    The S-curve of Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.2.
+    Computed by log1p and expm1, exact to the last digits near 0 and 1.
 
     Examples
     --------
@@ -60,7 +63,11 @@ def candidate_probability(similarity: npt.ArrayLike, bands: Bands) -> Floats:
 
 
 def choose_bands(
-    threshold: float, recall: float, *, num_hashes: int | None = None, rows_per_band: int | None = None
+    threshold: float,
+    recall: float,
+    *,
+    num_hashes: int | None = None,
+    rows_per_band: int | None = None,
 ) -> Bands:
     """Choose the cheapest bands that find a pair at the threshold with the requested recall.
 
@@ -68,7 +75,8 @@ def choose_bands(
     ----------
     threshold : Jaccard similarity in (0, 1].
     recall : share in (0, 1) of the pairs just at the threshold that must share a band.
-    num_hashes : the length of existing signatures, of which bands use no more. None: as many hashes as needed.
+    num_hashes : the length of existing signatures, of which bands use no more. None: as many hashes
+        as needed.
     rows_per_band : the rows of a band. None: the cheapest number.
 
     Returns
@@ -78,12 +86,15 @@ def choose_bands(
     Raises
     ------
     SettingError
-        If MAX_BANDS bands, or num_hashes hashes, do not reach the recall. The message names the recall that they
-        reach.
+        If MAX_BANDS bands, or num_hashes hashes, do not reach the recall. The message names the
+        recall that they reach.
     """
     for name, value, limit in (("threshold", threshold, 1.0), ("recall", recall, MAX_RECALL)):
         if not 0.0 < value <= limit:
-            raise SettingError(f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change {name}.")
+            raise SettingError(
+                f"{name} must be a number above 0 and at most {limit}: got {value!r}. Change "
+                f"{name}."
+            )
     best: tuple[float, Bands] | None = None
     for rows in range(1, MAX_ROWS + 1) if rows_per_band is None else (rows_per_band,):
         needed = bands_needed(threshold**rows, recall)
@@ -98,19 +109,25 @@ def choose_bands(
     if best is None:
         most = MAX_BANDS if num_hashes is None else min(num_hashes, MAX_BANDS)
         rows = rows_per_band or 1
-        reached = float(candidate_probability(threshold, Bands(most if num_hashes is None else most // rows, rows)))
+        reached = float(
+            candidate_probability(
+                threshold, Bands(most if num_hashes is None else most // rows, rows)
+            )
+        )
         most_text = f"{most} bands" if most == MAX_BANDS else f"the {most} hashes of a signature"
         longer = "" if most == MAX_BANDS else ", or use longer signatures"
         raise SettingError(
             f"recall={recall} at threshold={threshold} needs more than {most_text}. "
-            f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be reached: lower the recall "
+            f"At this threshold a recall of {math.floor(reached * 1000) / 1000} can be "
+            "reached: lower the recall "
             f"or raise the threshold{longer}."
         )
     return best[1]
 
 
 def bands_needed(agreement: float, recall: float) -> int:
-    """Return the fewest bands of which one agrees with probability `recall`, above MAX_BANDS at most by one.
+    """Return the fewest bands of which one agrees with probability `recall`, above MAX_BANDS at
+    most by one.
 
     agreement : the probability that one band agrees.
     """
@@ -121,7 +138,9 @@ def bands_needed(agreement: float, recall: float) -> int:
 
 
 def expected_false_candidates(bands: Bands, threshold: float) -> float:
-    """Return the number of documents below the threshold that a document is compared with, in the model corpus."""
+    """Return the number of documents below the threshold that a document is compared with, in the
+    model corpus.
+    """
     similarity = np.linspace(0.0, threshold, 201)
     values = candidate_probability(similarity, bands) * (_DENSITY * np.exp(-_DECAY * similarity))
     return float(np.sum((values[1:] + values[:-1]) / 2) * (similarity[1] - similarity[0]))
@@ -133,10 +152,12 @@ def bits_for(count: int) -> int:
 
 
 def pack_keys(keys: Words, positions: Positions | Ints, num_positions: int) -> Words:
-    """Return keys and positions packed in one sorted integer each: the upper bits of the key, then the position.
+    """Return keys and positions packed in one sorted integer each: the upper bits of the key, then
+    the position.
 
-    They are written over the keys. Two keys that agree in the remaining bits (32 or more) collide, which adds
-    candidates and loses none. Sorting plain integers is several times faster than sorting an index by them.
+    They are written over the keys. Two keys that agree in the remaining bits (32 or more) collide,
+    which adds candidates and loses none. Sorting plain integers is several times faster than
+    sorting an index by them.
     """
     bits = np.uint64(bits_for(num_positions))
     keys >>= bits

@@ -1,8 +1,9 @@
 """Cut fingerprints into blocks; estimate the cost of each number of blocks, and choose one.
 
-Manku, Jain and Das Sarma, Detecting Near-Duplicates for Web Crawling (WWW 2007), section 3: two fingerprints of f bits
-within Hamming distance k, cut into m blocks, agree in at least m - k of them. A table for each choice of m - k blocks,
-sorted by these, has every such pair among its equal keys.
+Manku, Jain and Das Sarma, Detecting Near-Duplicates for Web Crawling (WWW 2007), section 3: two
+fingerprints of f bits within Hamming distance k, cut into m blocks, agree in at least m - k of
+them. A table for each choice of m - k blocks, sorted by these, has every such pair among its equal
+keys.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import SimHash
 
 MAX_FINGERPRINTS = 10**15
-# Measured, in nanoseconds: to look up a key in one table (two cache misses), and to compare a candidate.
+# Measured, in nanoseconds: to look up a key in one table (two cache misses), and to compare a
+# candidate.
 _LOOKUP_COST, _CANDIDATE_COST = 150.0, 0.7
 # The same for all pairs: to group a fingerprint by one key, and to compare a pair.
 _GROUPING_COST, _COMPARISON_COST = 9.0, 1.0
@@ -28,7 +30,9 @@ _FIXED_ROW_BYTES = 1 + 8 + 16  # once per fingerprint: whether it is alive, its 
 
 
 class Radius(NamedTuple):
-    """The search radius: fingerprints of `bits` bits within `max_distance`. num_blocks : chosen if None."""
+    """The search radius: fingerprints of `bits` bits within `max_distance`. num_blocks : chosen if
+    None.
+    """
 
     bits: int
     max_distance: int
@@ -38,8 +42,9 @@ class Radius(NamedTuple):
 class BlockPlan(NamedTuple):
     """The cost of an index of fingerprints with `num_blocks` blocks.
 
-    key_bits : of the table with the shortest key. comparisons : fingerprints that share a key with a query, in all
-    tables, if all bits are random. memory_bytes : the whole index, as `HammingIndex` stores it.
+    key_bits : of the table with the shortest key. comparisons : fingerprints that share a key with
+    a query, in all tables, if all bits are random. memory_bytes : the whole index, as
+    `HammingIndex` stores it.
     """
 
     num_blocks: int
@@ -71,10 +76,13 @@ def check_distance(bits: int, max_distance: int, num_blocks: int | None = None) 
     for name, value in (("bits", bits), ("max_distance", max_distance)):
         constraint = constraints_of(SimHash)[name]
         if not constraint.accepts(value):
-            raise SettingError(f"{name} must be {constraint.describe()}: got {value!r}. Change {name}.")
+            raise SettingError(
+                f"{name} must be {constraint.describe()}: got {value!r}. Change {name}."
+            )
     if num_blocks is not None and not max_distance < num_blocks <= bits:
         raise SettingError(
-            f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: got {num_blocks!r}. "
+            f"num_blocks must be above max_distance={max_distance} and at most bits={bits}: "
+            f"got {num_blocks!r}. "
             "Change num_blocks, or leave it unset to choose it automatically."
         )
 
@@ -90,8 +98,8 @@ def plan_blocks(num_fingerprints: int, bits: int = 64, max_distance: int = 3) ->
 
     Notes
     -----
-    With 2^34 fingerprints of 64 bits at distance 3, four blocks make 4 tables of 16 bits: 2^18 candidates in each,
-    1,048,576 comparisons in all, the first example of the paper.
+    With 2^34 fingerprints of 64 bits at distance 3, four blocks make 4 tables of 16 bits: 2^18
+    candidates in each, 1,048,576 comparisons in all, the first example of the paper.
 
     Examples
     --------
@@ -99,7 +107,10 @@ def plan_blocks(num_fingerprints: int, bits: int = 64, max_distance: int = 3) ->
     1048576.0
     """
     check_distance(bits, max_distance)
-    return [_plan(num_fingerprints, bits, max_distance, num_blocks) for num_blocks in range(max_distance + 1, bits + 1)]
+    return [
+        _plan(num_fingerprints, bits, max_distance, num_blocks)
+        for num_blocks in range(max_distance + 1, bits + 1)
+    ]
 
 
 def choose_blocks(
@@ -110,7 +121,8 @@ def choose_blocks(
     Raises
     ------
     SettingError
-        If no number of blocks fits. The message names a distance and a number of fingerprints that would fit.
+        If no number of blocks fits. The message names a distance and a number of fingerprints that
+        would fit.
     """
     plans = plan_blocks(num_fingerprints, bits, max_distance)
     allowed = math.inf if memory_bytes is None else memory_bytes
@@ -119,13 +131,22 @@ def choose_blocks(
         return min(fitting, key=lambda plan: (plan.query_cost, plan.num_tables))
     least = min(plans, key=lambda plan: plan.memory_bytes)
     most = _most_that_fit(bits, max_distance, allowed)
-    distances = [k for k in range(max_distance) if _plan(num_fingerprints, bits, k, k + 1).memory_bytes <= allowed]
+    distances = [
+        k
+        for k in range(max_distance)
+        if _plan(num_fingerprints, bits, k, k + 1).memory_bytes <= allowed
+    ]
     advice = [f"max_distance={distances[-1]}"] if distances else []
     advice += [f"{most:,} fingerprints"] if most else []
-    would = f"is enough for {' or '.join(advice)}" if advice else "is not enough for a single fingerprint"
+    would = (
+        f"is enough for {' or '.join(advice)}"
+        if advice
+        else "is not enough for a single fingerprint"
+    )
     raise SettingError(
         f"{num_fingerprints:,} fingerprints of {bits} bits at max_distance={max_distance} need "
-        f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got memory_bytes={allowed:,.0f}. "
+        f"{least.memory_bytes:,} bytes or more ({least.num_tables} tables): got "
+        f"memory_bytes={allowed:,.0f}. "
         f"This memory {would}. Lower max_distance, or allow more memory."
     )
 
@@ -136,11 +157,16 @@ def choose_join_blocks(num_fingerprints: int, bits: int, max_distance: int) -> i
     def cost(sizes: Sequence[int], chosen: int) -> float:
         groupings = _count_keys(sizes[: max_distance + chosen], chosen)
         share = sum(count * 0.5**key_bits for key_bits, count in groupings.items())
-        return _GROUPING_COST * sum(groupings.values()) + _COMPARISON_COST * num_fingerprints * share / 2
+        return (
+            _GROUPING_COST * sum(groupings.values())
+            + _COMPARISON_COST * num_fingerprints * share / 2
+        )
 
     def least_cost(num_blocks: int) -> float:
         sizes = _sizes(bits, num_blocks)
-        return min(cost(sizes, chosen) for chosen in range(1, min(num_blocks - max_distance, 4) + 1))
+        return min(
+            cost(sizes, chosen) for chosen in range(1, min(num_blocks - max_distance, 4) + 1)
+        )
 
     return min(range(max_distance + 1, bits + 1), key=least_cost)
 
@@ -167,7 +193,8 @@ def _sizes(bits: int, num_blocks: int) -> list[int]:
 def _count_keys(sizes: Sequence[int], chosen: int) -> dict[int, int]:
     """Return how many choices of some blocks have keys of each length in bits.
 
-    Requires: sizes differ by one at most. So the long blocks in a choice decide its length, and nothing is enumerated.
+    Requires: sizes differ by one at most. So the long blocks in a choice decide its length, and
+    nothing is enumerated.
     """
     short = min(sizes)
     num_long = sum(size > short for size in sizes)
@@ -181,4 +208,8 @@ def _count_keys(sizes: Sequence[int], chosen: int) -> dict[int, int]:
 def _most_that_fit(bits: int, max_distance: int, memory_bytes: float) -> int:
     """Return the number of fingerprints that fit into the memory with the fewest tables."""
     counts = range(1, MAX_FINGERPRINTS + 1)
-    return bisect_right(counts, memory_bytes, key=lambda n: _plan(n, bits, max_distance, max_distance + 1).memory_bytes)
+    return bisect_right(
+        counts,
+        memory_bytes,
+        key=lambda n: _plan(n, bits, max_distance, max_distance + 1).memory_bytes,
+    )

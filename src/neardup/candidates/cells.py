@@ -16,13 +16,14 @@ def choose_cells(left: Ints, right: Ints, num_cells: int) -> tuple[Ints, Ints]:
 
     Parameters
     ----------
-    left, right : int64 (num_documents,), the earliest candidate of each document; one that is not earlier than it, of
-        which a copy is, is left out.
+    left, right : int64 (num_documents,), the earliest candidate of each document; one that is not
+        earlier than it, of which a copy is, is left out.
 
     Notes
     -----
-    Each document joins the group of its earliest candidate, round by round, unless the group would be larger than a
-    quarter of a cell. Documents that are similar to each other mostly have the same earliest candidate.
+    Each document joins the group of its earliest candidate, round by round, unless the group would
+    be larger than a quarter of a cell. Documents that are similar to each other mostly have the
+    same earliest candidate.
     """
     earlier = left < right
     left, right = left[earlier], right[earlier]
@@ -43,7 +44,9 @@ def choose_cells(left: Ints, right: Ints, num_cells: int) -> tuple[Ints, Ints]:
         joined = numbers.copy()
         joined[first[fits]] = target[fits]
         group = joined[group]
-    order = np.argsort(group.astype(np.uint64) * _MIX, kind="stable")  # a cell has documents of all files
+    order = np.argsort(
+        group.astype(np.uint64) * _MIX, kind="stable"
+    )  # a cell has documents of all files
     cells = np.empty(len(positions), np.int64)
     cells[order] = np.arange(len(positions)) * num_cells // max(1, len(positions))
     return positions, cells[group]

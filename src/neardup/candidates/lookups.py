@@ -1,7 +1,8 @@
 """The tables of keys in which a method finds documents, and the one rule of their buckets.
 
-A bucket lists its earliest `limit` distinct members. Engines list all documents of a corpus (sorted_members.py), and an
-index looks up a few among many that are stored; both ask the same `Lookup`.
+A bucket lists its earliest `limit` distinct members. Engines list all documents of a corpus
+(sorted_members.py), and an index looks up a few among many that are stored; both ask the same
+`Lookup`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from neardup.features.described import Keys, Lists, distinct_lists
 class Layout(NamedTuple):
     """The tables of keys.
 
-    prefix_bits : for each table, the number of upper bits of a key that a bucket shares: 64 where only equal keys are
-    wanted. max_distance : the greatest number of bits in which a key found differs from the key looked up.
+    prefix_bits : for each table, the number of upper bits of a key that a bucket shares: 64 where
+    only equal keys are wanted. max_distance : the greatest number of bits in which a key found
+    differs from the key looked up.
     """
 
     prefix_bits: tuple[int, ...]
@@ -37,7 +39,8 @@ class Layout(NamedTuple):
 class Entries(NamedTuple):
     """Keys of documents in tables, by document.
 
-    document : int64 (num_entries,), positions in a batch, not falling. table : uint16. key : uint64.
+    document : int64 (num_entries,), positions in a batch, not falling. table : uint16. key :
+    uint64.
     """
 
     document: Rows
@@ -52,8 +55,8 @@ class Entries(NamedTuple):
 class Found(NamedTuple):
     """The rows that lookups found, by lookup and then by row.
 
-    entry : int64 (num_found,), the lookup. row : int64. kept : bool, whether the document of the row was kept.
-    truncated : bool (num_lookups,), whether a bucket has more rows than were listed.
+    entry : int64 (num_found,), the lookup. row : int64. kept : bool, whether the document of the
+    row was kept. truncated : bool (num_lookups,), whether a bucket has more rows than were listed.
     """
 
     entry: Rows
@@ -67,7 +70,9 @@ class Found(NamedTuple):
 
 
 class CandidateRows(NamedTuple):
-    """Candidates among stored rows, by query and then by row, each pair once. query, row : int64; kept : bool."""
+    """Candidates among stored rows, by query and then by row, each pair once. query, row : int64;
+    kept : bool.
+    """
 
     query: Ints
     row: Ints
@@ -83,7 +88,9 @@ def distinct_pairs(probes: Entries, found: Found) -> tuple[CandidateRows, Ints]:
     query = probes.document[found.entry]
     if len(query) < 2:
         return CandidateRows(query, found.row, found.kept), np.ones(len(query), np.int64)
-    if query[0] == query[-1] and bool((found.row == found.row[0]).all()):  # one document, of one row: the usual hit
+    if query[0] == query[-1] and bool(
+        (found.row == found.row[0]).all()
+    ):  # one document, of one row: the usual hit
         return CandidateRows(query[:1], found.row[:1], found.kept[:1]), np.array([len(query)])
     order = np.argsort(found.row) if query[0] == query[-1] else np.lexsort((found.row, query))
     query, row, kept = query[order], found.row[order], found.kept[order]
@@ -99,7 +106,9 @@ def dense_entries(values: Words) -> Entries:
         return Entries(*_entries_of_one(num_tables), np.ascontiguousarray(values).reshape(-1))
     document, table = np.empty(values.shape, np.int64), np.empty(values.shape, np.uint16)
     document[:], table[:] = np.arange(num_documents)[:, None], np.arange(num_tables)
-    return Entries(document.reshape(-1), table.reshape(-1), np.ascontiguousarray(values).reshape(-1))
+    return Entries(
+        document.reshape(-1), table.reshape(-1), np.ascontiguousarray(values).reshape(-1)
+    )
 
 
 @cache
@@ -108,7 +117,9 @@ def _entries_of_one(num_tables: int) -> tuple[Ints, Uint16s]:
 
 
 def take_entries(entries: Entries, documents: Mask) -> Entries:
-    """Return the entries of some documents, which keep their positions. documents : bool (num_documents,)."""
+    """Return the entries of some documents, which keep their positions. documents : bool
+    (num_documents,).
+    """
     whole = documents.item() if len(documents) == 1 else documents.all()
     return entries if whole else entries.take(documents[entries.document])
 
@@ -119,11 +130,11 @@ _KEY_BITS = 64
 class Lookup(ABC):
     """How a method finds documents in tables of keys.
 
-    name : of the kind of look-up, for reports; an engine may have a kernel for it. bands : of the signature, if each
-    table is of a band.
-    needed : the probes of a document that must find another one, by the number of its probes; the last for all more.
-    radius : of fingerprints, if those within a distance are found too; None if keys must be equal. by_sets : whether
-    the keys are the features of documents.
+    name : of the kind of look-up, for reports; an engine may have a kernel for it. bands : of the
+    signature, if each table is of a band. needed : the probes of a document that must find another
+    one, by the number of its probes; the last for all more. radius : of fingerprints, if those
+    within a distance are found too; None if keys must be equal. by_sets : whether the keys are the
+    features of documents.
     """
 
     name: ClassVar[str]
@@ -146,7 +157,9 @@ class Lookup(ABC):
         return self.entries(keys)
 
     def limit(self, max_bucket_size: int, *, all_pairs: bool = False) -> int:
-        """Return how many members a bucket lists. all_pairs : whether all duplicates of a document are wanted."""
+        """Return how many members a bucket lists. all_pairs : whether all duplicates of a document
+        are wanted.
+        """
         return max_bucket_size
 
     def select(self, probes: Entries, found: Found) -> CandidateRows:
@@ -182,7 +195,10 @@ class DistanceLookup(Lookup):
 
     @property
     def layout(self) -> Layout:
-        sizes = tuple(min(_KEY_BITS, sum(int(word).bit_count() for word in mask)) for mask in self.masks.tolist())
+        sizes = tuple(
+            min(_KEY_BITS, sum(int(word).bit_count() for word in mask))
+            for mask in self.masks.tolist()
+        )
         return Layout(sizes, self.radius.max_distance)
 
     def entries(self, keys: Keys) -> Entries:
@@ -193,7 +209,9 @@ class DistanceLookup(Lookup):
         return max_bucket_size if self.confirmed or all_pairs else 1
 
     def permute(self, words: Words) -> Words:
-        """Return the keys of fingerprints, uint64 (num_tables, num_rows). words : uint64 (num_rows, num_words)."""
+        """Return the keys of fingerprints, uint64 (num_tables, num_rows). words : uint64 (num_rows,
+        num_words).
+        """
         keys = np.empty((len(self._moves), len(words)), np.uint64)
         kernels.blocks.permute_bits(read_only(words), self._moves, keys)
         return keys
@@ -202,35 +220,50 @@ class DistanceLookup(Lookup):
     def masks(self) -> Words:
         """Return the bits of the blocks of each table, uint64 (num_tables, num_words)."""
         bits, max_distance, num_blocks = self.radius
-        return make_masks(bits, max_distance, max_distance + 1 if num_blocks is None else num_blocks)
+        return make_masks(
+            bits, max_distance, max_distance + 1 if num_blocks is None else num_blocks
+        )
 
     @cached_property
     def _moves(self) -> Words:
-        """Return the moves of `permute_bits`: the bits of a table's blocks to the front, then the others, in order."""
+        """Return the moves of `permute_bits`: the bits of a table's blocks to the front, then the
+        others, in order.
+        """
         tables = []
         for mask in self.masks.tolist():
             chosen = [bit for bit in range(self.radius.bits) if mask[bit >> 6] >> (bit & 63) & 1]
             others = sorted(set(range(self.radius.bits)) - set(chosen))
             tables.append([_move(*run) for run in _runs_of([*chosen, *others][:_KEY_BITS])])
         most = max(map(len, tables))
-        return np.array([[*moves, *[(0, 0, 0)] * (most - len(moves))] for moves in tables], np.uint64)
+        return np.array(
+            [[*moves, *[(0, 0, 0)] * (most - len(moves))] for moves in tables], np.uint64
+        )
 
 
 def _runs_of(bits: list[int]) -> list[tuple[int, int, int]]:
-    """Return the runs of successive bits of one word: the first bit, its place among all, the length."""
+    """Return the runs of successive bits of one word: the first bit, its place among all, the
+    length.
+    """
     edges = [i for i, bit in enumerate(bits) if i == 0 or bit != bits[i - 1] + 1 or bit % 64 == 0]
-    return [(bits[first], first, stop - first) for first, stop in itertools.pairwise([*edges, len(bits)])]
+    return [
+        (bits[first], first, stop - first)
+        for first, stop in itertools.pairwise([*edges, len(bits)])
+    ]
 
 
 def _move(bit: int, place: int, length: int) -> tuple[int, int, int]:
-    """Return the word of a run of bits, its bits in the reversed word, and the rotation to its place in a key."""
+    """Return the word of a run of bits, its bits in the reversed word, and the rotation to its
+    place in a key.
+    """
     low = 64 - bit % 64 - length
     return bit // 64, (1 << low + length) - (1 << low), (bit - place) % 64
 
 
 @dataclass(frozen=True)
 class SampleLookup(Lookup):
-    """One table of all features; a document looks up its sample. needed : hits by the size of the sample."""
+    """One table of all features; a document looks up its sample. needed : hits by the size of the
+    sample.
+    """
 
     samples: Samples
     needed: tuple[int, ...] = field()
@@ -256,7 +289,9 @@ class SampleLookup(Lookup):
 
 
 def _set_entries(sets: Lists, most: int | None = None) -> Entries:
-    """Return entries of the distinct hashes of sets, the least `most` of each, in one table; 0 is no hash."""
+    """Return entries of the distinct hashes of sets, the least `most` of each, in one table; 0 is
+    no hash.
+    """
     hashes, offsets = distinct_lists(sets)
     sizes = np.diff(offsets)
     owner = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)

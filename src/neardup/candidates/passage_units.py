@@ -26,13 +26,19 @@ from neardup.features.shingles import shingle_documents
 from neardup.settings.methods import Shingling
 from neardup.settings.passages import PassageSettings, Unit
 
-_KINDS: dict[Unit, int] = {"sentence": 2, "line": 3, "paragraph": 4}  # numbered as in kernels/passages.py
+_KINDS: dict[Unit, int] = {
+    "sentence": 2,
+    "line": 3,
+    "paragraph": 4,
+}  # numbered as in kernels/passages.py
 _STRETCH = 1 << 16  # units that are hashed at a time
 _BOTH = 3  # of `Pieces.bounded`
 
 
 class _Measured(NamedTuple):
-    """keys : uint64 (num_units, 2), of equal units equal. spans, characters : as of `measure_units`."""
+    """keys : uint64 (num_units, 2), of equal units equal. spans, characters : as of
+    `measure_units`.
+    """
 
     keys: Words
     spans: Ints
@@ -53,7 +59,9 @@ class Units:
         return _hashes(measured)[self._is_long(measured)]
 
     def select(self, texts: pa.LargeStringArray, counts: Words) -> Selected:
-        """Return the units that may repeat, each a piece without anchors; counts : the table of `Counts`."""
+        """Return the units that may repeat, each a piece without anchors; counts : the table of
+        `Counts`.
+        """
         data, bounds, ends = self._find(texts)
         measured = self._measure(data, bounds)
         chosen = np.empty(len(measured.keys), np.bool_)
@@ -64,13 +72,23 @@ class Units:
         first = np.append(0, ends)
         begins = first[documents]
         places = bounds[units] - bounds[begins], before[units] - before[begins]
-        columns = documents, np.diff(bounds)[units], *places, np.zeros(len(units)), np.full(len(units), _BOTH)
+        columns = (
+            documents,
+            np.diff(bounds)[units],
+            *places,
+            np.zeros(len(units)),
+            np.full(len(units), _BOTH),
+        )
         text = flatten_strings(arrow_of_bytes(data, bounds).filter(arrow_of(chosen)))[0]
         nothing = np.empty(0, np.int64), np.empty(0, np.uint32)
-        return Selected(text, np.stack(columns, axis=1).astype(np.int64), *nothing, np.diff(before[first]))
+        return Selected(
+            text, np.stack(columns, axis=1).astype(np.int64), *nothing, np.diff(before[first])
+        )
 
     def first_equal(self, pieces: kernels.passages.Pieces, threads: int) -> Ints:
-        """Return the first piece with the text of each: equal bytes, or with `normalise` equal hashes of 128 bits."""
+        """Return the first piece with the text of each: equal bytes, or with `normalise` equal
+        hashes of 128 bits.
+        """
         count = len(pieces.documents)
 
         def measure(start: int) -> _Measured:
@@ -95,18 +113,28 @@ class Units:
         return first
 
     def _find(self, texts: pa.LargeStringArray) -> tuple[Bytes, Ints, Ints]:
-        """Return the bytes of texts, where units begin and the last ends, and the units up to the end of each text."""
+        """Return the bytes of texts, where units begin and the last ends, and the units up to the
+        end of each text.
+        """
         (data, offsets), ends = flatten_strings(texts), np.empty(len(texts), np.int64)
-        starts = kernels.passage_units.find_units(data, offsets, boundary_classes(), self._kind, ends)
+        starts = kernels.passage_units.find_units(
+            data, offsets, boundary_classes(), self._kind, ends
+        )
         return data, np.append(starts, len(data)), ends
 
     def _measure(self, data: Bytes, bounds: Ints) -> _Measured:
         shape = len(bounds) - 1, 2
-        found = _Measured(np.empty(shape, np.uint64), np.empty(shape, np.int64), np.empty(shape, np.int64))
-        kernels.passage_units.measure_units(data, bounds, boundary_classes(), found.spans, found.characters, found.keys)
+        found = _Measured(
+            np.empty(shape, np.uint64), np.empty(shape, np.int64), np.empty(shape, np.int64)
+        )
+        kernels.passage_units.measure_units(
+            data, bounds, boundary_classes(), found.spans, found.characters, found.keys
+        )
         if not self._settings.normalise:
             return found
-        shingles = shingle_documents(arrow_of_bytes(data, bounds).view(pa.large_string()), Shingling())
+        shingles = shingle_documents(
+            arrow_of_bytes(data, bounds).view(pa.large_string()), Shingling()
+        )
         found.characters[np.diff(shingles.offsets) == 0, 1] = 0  # there is nothing to compare
         return found._replace(keys=shingles.content)
 

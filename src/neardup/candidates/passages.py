@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Int32s, Ints, Uint32s, Words, begins_run, flatten_strings, offsets_from_lengths
+from neardup.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    Uint32s,
+    Words,
+    begins_run,
+    flatten_strings,
+    offsets_from_lengths,
+)
 from neardup.executor import map_ordered
 from neardup.settings.passages import MIN_LENGTH
 
@@ -28,9 +37,10 @@ Hashes = Uint32s  # with some collisions, which cost time only
 class Selected(NamedTuple):
     """The text of documents around the anchors that may repeat, in pieces.
 
-    text : uint8, all pieces. pieces : int64 (num_pieces, 6): document, length, bytes and characters of the document
-    before it, anchors up to its end, 1 if it begins the document plus 2 if it ends it. places : int64, of the anchors,
-    in the text. hashes : uint32, of the anchors. characters : int64 by document. They count from 0 in each batch.
+    text : uint8, all pieces. pieces : int64 (num_pieces, 6): document, length, bytes and characters
+    of the document before it, anchors up to its end, 1 if it begins the document plus 2 if it ends
+    it. places : int64, of the anchors, in the text. hashes : uint32, of the anchors. characters :
+    int64 by document. They count from 0 in each batch.
     """
 
     text: Bytes
@@ -46,7 +56,9 @@ class Anchoring:
     bridge : characters between two passages that are in one piece.
     """
 
-    def __init__(self, min_length: int, bridge: int = 0, *, size: int | None = None, seed: int = _SEED) -> None:
+    def __init__(
+        self, min_length: int, bridge: int = 0, *, size: int | None = None, seed: int = _SEED
+    ) -> None:
         self.size = (64 if min_length >= 2 * 64 else 32) if size is None else size
         assert min_length >= min(MIN_LENGTH, self.size)
         self._reach = min_length + bridge + _MARGIN[0], min_length - self.size + 1 + _MARGIN[1]
@@ -73,11 +85,15 @@ class Anchoring:
         documents, starts, stops, before, up_to = edges[:num_pieces].T
         lengths = stops - starts
         bounded = (starts == offsets[documents]) + 2 * (stops == offsets[documents + 1])
-        text = np.concatenate([np.empty(0, np.uint8), *(data[start:stop] for start, stop in edges[:num_pieces, 1:3])])
+        text = np.concatenate(
+            [np.empty(0, np.uint8), *(data[start:stop] for start, stop in edges[:num_pieces, 1:3])]
+        )
         moved = np.cumsum(lengths) - lengths - starts
         at = places[:count] + np.repeat(moved, np.diff(up_to, prepend=0))
         columns = (documents, lengths, starts - offsets[documents], before, up_to, bounded)
-        return Selected(text, np.stack(columns, axis=1).astype(np.int64), at, hashes[:count], characters)
+        return Selected(
+            text, np.stack(columns, axis=1).astype(np.int64), at, hashes[:count], characters
+        )
 
 
 class Counts:
@@ -98,8 +114,9 @@ class Counts:
 class Groups(NamedTuple):
     """Groups of anchors around which texts may agree.
 
-    numbers : int32 by anchor, its group; -1 for one that is alone. sizes : int64, the anchors of each group. contexts :
-    uint64 (num_anchors, 2), hashes of the text around each, by which most others of its group are passed over.
+    numbers : int32 by anchor, its group; -1 for one that is alone. sizes : int64, the anchors of
+    each group. contexts : uint64 (num_anchors, 2), hashes of the text around each, by which most
+    others of its group are passed over.
     """
 
     numbers: Int32s
@@ -108,22 +125,43 @@ class Groups(NamedTuple):
 
 
 def group_anchors(
-    pieces: Pieces, places: Ints, hashes: Hashes, length: int, size: int, num_against: int = 0, threads: int = 1
+    pieces: Pieces,
+    places: Ints,
+    hashes: Hashes,
+    length: int,
+    size: int,
+    num_against: int = 0,
+    threads: int = 1,
 ) -> Groups:
-    """Group the anchors of pieces by the text around them: those with a window of `length` characters in common.
+    """Group the anchors of pieces by the text around them: those with a window of `length`
+    characters in common.
 
-    Those of a group that is not large may have three quarters of one in common, and a few only the hashed bytes.
-    size : bytes that are hashed. num_against : documents that are kept whole: of copies in them, the first is enough.
+    Those of a group that is not large may have three quarters of one in common, and a few only the
+    hashed bytes. size : bytes that are hashed. num_against : documents that are kept whole: of
+    copies in them, the first is enough.
     """
     named = kernels.passage_groups
     members, offsets = equal_anchors(hashes)
-    contexts, parents = np.empty((len(places), 2), np.uint64), np.arange(len(members), dtype=np.uint32)
+    contexts, parents = (
+        np.empty((len(places), 2), np.uint64),
+        np.arange(len(members), dtype=np.uint32),
+    )
     is_hashed, sizes = np.zeros(len(places), np.bool_), np.diff(offsets)
     is_hashed[members[np.repeat(sizes > named.FEW, sizes)]] = True
 
     def hash_around(first: int) -> None:
         span = first, min(first + _PIECES, len(pieces.anchors))
-        named.hash_around(pieces.text, pieces.starts, pieces.anchors, span, places, is_hashed, length, size, contexts)
+        named.hash_around(
+            pieces.text,
+            pieces.starts,
+            pieces.anchors,
+            span,
+            places,
+            is_hashed,
+            length,
+            size,
+            contexts,
+        )
 
     def connect(first: int) -> None:
         named.connect_around(offsets[first : first + _PIECES + 1], members, contexts, parents)
@@ -140,11 +178,16 @@ def group_anchors(
     def split(group: Ints) -> tuple[Int32s, Ints]:
         owners = np.searchsorted(pieces.anchors, group, "right")
         parents, leads = np.arange(len(group), dtype=np.uint32), np.zeros(len(group), np.bool_)
-        named.connect_equal(pieces.text, pieces.starts, owners, places[group], length, size, parents, leads)
+        named.connect_equal(
+            pieces.text, pieces.starts, owners, places[group], length, size, parents, leads
+        )
         chosen = leads | (pieces.documents[owners] >= num_against)
         return _without_single(np.where(chosen, parents.view(np.int32), np.int32(-1)))
 
-    groups, count = np.split(of_large, np.cumsum(sizes[large])[:-1]) if len(large) else (), len(sizes)
+    groups, count = (
+        np.split(of_large, np.cumsum(sizes[large])[:-1]) if len(large) else (),
+        len(sizes),
+    )
     sizes[large], all_sizes = 0, [sizes]
     for group, (inner, inner_sizes) in map_ordered(groups, split, threads):
         numbers[group] = np.where(inner < 0, inner, inner + np.int32(count))
@@ -154,16 +197,22 @@ def group_anchors(
 
 
 def _without_single(numbers: Int32s) -> tuple[Int32s, Ints]:
-    """Return the numbers of groups of more than one, counted anew, -1 for others; and the sizes of these groups."""
+    """Return the numbers of groups of more than one, counted anew, -1 for others; and the sizes of
+    these groups.
+    """
     sizes = np.bincount(numbers[numbers >= 0])
     anew = np.append(np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1), -1).astype(np.int32)
     return anew[numbers], sizes[sizes > 1]  # of number -1, the last one
 
 
 def equal_anchors(hashes: Hashes) -> tuple[Uint32s, Ints]:
-    """Return the anchors whose hash others have, those of one hash together, and where these begin and the last end."""
+    """Return the anchors whose hash others have, those of one hash together, and where these begin
+    and the last end.
+    """
     packed = hashes.astype(np.uint64) << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64)
     packed.sort()
     begins = np.flatnonzero(begins_run(packed >> np.uint64(32)))
     sizes = np.diff(begins, append=len(packed))
-    return packed.astype(np.uint32)[np.repeat(sizes > 1, sizes)], offsets_from_lengths(sizes[sizes > 1])
+    return packed.astype(np.uint32)[np.repeat(sizes > 1, sizes)], offsets_from_lengths(
+        sizes[sizes > 1]
+    )

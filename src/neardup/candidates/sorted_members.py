@@ -1,7 +1,9 @@
-"""The bucket rule: a bucket lists its earliest members, and each of its documents is paired with these.
+"""The bucket rule: a bucket lists its earliest members, and each of its documents is paired with
+these.
 
-Members arrive sorted, batch by batch, so that a bucket of any size takes bounded memory. This is the rule for whole
-corpora, in the stages that are run one after the other and on Spark; kernels/sieve.py fuses it with the decisions.
+Members arrive sorted, batch by batch, so that a bucket of any size takes bounded memory. This is
+the rule for whole corpora, in the stages that are run one after the other and on Spark;
+kernels/sieve.py fuses it with the decisions.
 """
 
 from __future__ import annotations
@@ -12,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup import kernels
-from neardup.arrays import Array, Integers, Ints, Mask, Positions, Words, begins_run, ranges, rank_in_run
+from neardup.arrays import (
+    Array,
+    Integers,
+    Ints,
+    Mask,
+    Positions,
+    Words,
+    begins_run,
+    ranges,
+    rank_in_run,
+)
 from neardup.candidates.bands import bits_for, pack_keys
 from neardup.candidates.blocks import Radius
 from neardup.candidates.hamming_join import find_neighbours
@@ -21,10 +33,12 @@ from neardup.features.described import Keys
 
 
 class Candidates(NamedTuple):
-    """Proposed pairs, each once, by `right` and then by `left`; all are positions in the order of priority.
+    """Proposed pairs, each once, by `right` and then by `left`; all are positions in the order of
+    priority.
 
-    left, right : uint32 (num_pairs,), left < right. unlisted : int64 (num_unlisted,), a position in the upper half, and
-    in the lower the first member that one of its buckets does not list, an earlier position.
+    left, right : uint32 (num_pairs,), left < right. unlisted : int64 (num_unlisted,), a position in
+    the upper half, and in the lower the first member that one of its buckets does not list, an
+    earlier position.
     """
 
     left: Positions
@@ -43,22 +57,33 @@ def propose(
     keys : of all documents.
     order : uint32, the document at each position.
     max_bucket_size : the greatest number of members that a bucket lists, the earliest ones.
-    all_pairs : whether copies are members of buckets too. Otherwise a copy queries with its first document.
+    all_pairs : whether copies are members of buckets too. Otherwise a copy queries with its first
+        document.
     """
     positions = np.arange(len(order))
-    first = positions if all_pairs else find_copies(keys.content, order, keys.featured).astype(np.int64)
+    first = (
+        positions if all_pairs else find_copies(keys.content, order, keys.featured).astype(np.int64)
+    )
     last = np.empty_like(positions)
     last[first] = positions
     nodes = positions[keys.featured[order] & (first == positions)]
     if lookup.bands is not None:
         batches = _list_bands(keys, order, nodes, last)
     elif lookup.radius is None:
-        batches = iter([list_members(lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes)).sort()])
+        batches = iter(
+            [
+                list_members(
+                    lookup, keys.take(order[nodes]), nodes, last[nodes], np.zeros_like(nodes)
+                ).sort()
+            ]
+        )
     else:
         batches = iter([_list_near(keys, order, nodes, last, lookup.radius).sort()])
     listed, unlisted = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     needs: list[Integers] = [np.empty(0, np.int64)]
-    for left, right, needed in pair_members(batches, lookup.limit(max_bucket_size, all_pairs=all_pairs)):
+    for left, right, needed in pair_members(
+        batches, lookup.limit(max_bucket_size, all_pairs=all_pairs)
+    ):
         listed.append(_pack(left, right)[left >= 0])
         if lookup.bands is None:  # one common band is enough
             needs.append(needed[left >= 0])
@@ -74,7 +99,9 @@ def propose(
 
 
 def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterator[Members]:
-    """Yield the members of the buckets of each band that has several, as sorted as `pair_members` requires."""
+    """Yield the members of the buckets of each band that has several, as sorted as `pair_members`
+    requires.
+    """
     bits = np.uint64(bits_for(len(order)))
     for band in range(keys.values.shape[1]):
         packed = pack_keys(keys.values[order[nodes], band], nodes.astype(np.uint32), len(order))
@@ -82,11 +109,15 @@ def _list_bands(keys: Keys, order: Positions, nodes: Ints, last: Ints) -> Iterat
         shared = ~(begins & np.append(begins[1:], True))
         position = (packed[shared] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
         bucket = np.cumsum(begins)[shared] + band * len(order)  # of no other band
-        yield Members(bucket, position, last[position], np.zeros_like(position), np.ones_like(position))
+        yield Members(
+            bucket, position, last[position], np.zeros_like(position), np.ones_like(position)
+        )
 
 
 def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Radius) -> Members:
-    """Return a bucket for each fingerprint, which lists its documents; those within the distance query it too."""
+    """Return a bucket for each fingerprint, which lists its documents; those within the distance
+    query it too.
+    """
     featured = np.zeros(len(order), np.bool_)
     featured[nodes] = True
     near = find_neighbours(keys.values, order, featured, radius).neighbours
@@ -99,7 +130,8 @@ def _list_near(keys: Keys, order: Positions, nodes: Ints, last: Ints, radius: Ra
 
 
 def _with_copies(pairs: Ints, first: Ints) -> Ints:
-    """Return packed pairs, and those with each copy of the right document, where the left one is the earlier one.
+    """Return packed pairs, and those with each copy of the right document, where the left one is
+    the earlier one.
 
     first : by position, the first position with the same content.
     """
@@ -119,7 +151,8 @@ NO_BUCKET = np.uint32(0xFFFFFFFF)
 
 
 def find_copies(content: Words, order: Positions, featured: Mask) -> Positions:
-    """Return for each position the first position with the same content; itself for documents without features.
+    """Return for each position the first position with the same content; itself for documents
+    without features.
 
     Parameters
     ----------
@@ -149,13 +182,15 @@ def fill_buckets(
     Returns
     -------
     first : uint32 by position, the first entry of its bucket in `members`, or NO_BUCKET.
-    members : uint32, the earliest `max_bucket_size` positions of each bucket, rising, and one more if the bucket has
-        more; kernels.bands.LAST_MEMBER marks the last entry of a bucket.
+    members : uint32, the earliest `max_bucket_size` positions of each bucket, rising, and one more
+        if the bucket has more; kernels.bands.LAST_MEMBER marks the last entry of a bucket.
     """
     packed, bits = pack_keys(keys, positions, num_positions), bits_for(num_positions)
     first = np.full(num_positions, NO_BUCKET, np.uint32)
     members = np.empty(len(packed), np.uint32)  # memory is taken for those that are written
-    return first, members[: kernels.bands.list_members(packed, bits, max_bucket_size, first, members)]
+    return first, members[
+        : kernels.bands.list_members(packed, bits, max_bucket_size, first, members)
+    ]
 
 
 _PAIRS_AT_ONCE = 1 << 18
@@ -168,9 +203,10 @@ Possible = Callable[[Integers, Integers], Mask]
 class Members(NamedTuple):
     """Members of buckets: the rows of `schemas.ENTRIES`. Each column has the shape (num_members,).
 
-    bucket : int64. position : of the document in the order of priority, 0 or more. last : the position of its last
-    copy, its own if there is none. size : its number of features. needed : the common buckets that make a pair a
-    candidate; 0 if the bucket lists the document, which does not query; negative if it queries, but is not listed.
+    bucket : int64. position : of the document in the order of priority, 0 or more. last : the
+    position of its last copy, its own if there is none. size : its number of features. needed : the
+    common buckets that make a pair a candidate; 0 if the bucket lists the document, which does not
+    query; negative if it queries, but is not listed.
     """
 
     bucket: Integers
@@ -189,10 +225,12 @@ class Members(NamedTuple):
 
 
 class BucketPairs(NamedTuple):
-    """Pairs of a bucket, the rows of `schemas.CANDIDATES`: `left` may remove `right`, or a later copy of it.
+    """Pairs of a bucket, the rows of `schemas.CANDIDATES`: `left` may remove `right`, or a later
+    copy of it.
 
-    left, right : positions. left is negative if the bucket does not list the document ~left, which comes before `right`
-    or a copy of it. needed : the common buckets that make the pair a candidate.
+    left, right : positions. left is negative if the bucket does not list the document ~left, which
+    comes before `right` or a copy of it. needed : the common buckets that make the pair a
+    candidate.
     """
 
     left: Integers
@@ -200,31 +238,48 @@ class BucketPairs(NamedTuple):
     needed: Integers
 
 
-def list_members(lookup: Lookup, keys: Keys, position: Integers, last: Integers, size: Integers) -> Members:
-    """Return the members of the buckets of equal keys, document by document. position, last, size : by document."""
-    entries, sizes = lookup.entries(keys), np.bincount(lookup.probes(keys).document, minlength=len(position))
+def list_members(
+    lookup: Lookup, keys: Keys, position: Integers, last: Integers, size: Integers
+) -> Members:
+    """Return the members of the buckets of equal keys, document by document. position, last, size :
+    by document.
+    """
+    entries, sizes = (
+        lookup.entries(keys),
+        np.bincount(lookup.probes(keys).document, minlength=len(position)),
+    )
     document = entries.document
-    bucket = entries.key ^ (entries.table.astype(np.uint64) + np.uint64(1)) * _MIX  # equal keys of two tables differ
+    bucket = (
+        entries.key ^ (entries.table.astype(np.uint64) + np.uint64(1)) * _MIX
+    )  # equal keys of two tables differ
     rank = rank_in_run(document)
     needed = np.array(lookup.needed)[np.minimum(sizes, len(lookup.needed) - 1)]
     queries = np.where(rank < sizes[document], needed[document], 0)
-    return Members(bucket.view(np.int64), position[document], last[document], size[document], queries)
+    return Members(
+        bucket.view(np.int64), position[document], last[document], size[document], queries
+    )
 
 
-def pair_members(batches: Iterable[Members], most: int, possible: Possible | None = None) -> Iterator[BucketPairs]:
+def pair_members(
+    batches: Iterable[Members], most: int, possible: Possible | None = None
+) -> Iterator[BucketPairs]:
     """Pair each member of a bucket with the earliest `most` that it lists.
 
-    Requires: members sorted by bucket, then those that the bucket lists before the others, then by position.
+    Requires: members sorted by bucket, then those that the bucket lists before the others, then by
+    position.
 
     Notes
     -----
-    A bucket may continue in the next batch: of its members so far, the earliest `most`, and one more, are carried over.
+    A bucket may continue in the next batch: of its members so far, the earliest `most`, and one
+    more, are carried over.
     """
     carried = Members(*(np.empty(0, np.int64) for _ in Members._fields))
     for batch in batches:
         if not len(batch.bucket):
             continue
-        rows = Members(*(np.concatenate([old, new]) for old, new in zip(carried, batch, strict=True)))
+        rows = Members(
+            *(np.concatenate([old, new]) for old, new in zip(carried, batch, strict=True))
+        )
         starts = begins_run(rows.bucket)
         begins = np.flatnonzero(starts)[np.cumsum(starts) - 1]
         place = np.arange(len(begins))
@@ -234,11 +289,18 @@ def pair_members(batches: Iterable[Members], most: int, possible: Possible | Non
         fresh = place >= len(carried.bucket)
         yield from _listed_pairs(rows, begins, rank, fresh, most, possible)
         yield from _unlisted_pairs(rows, begins, rank, fresh, most)
-        carried = rows.take(np.flatnonzero((begins == begins[-1]) & (rank <= most) & (rows.needed >= 0)))
+        carried = rows.take(
+            np.flatnonzero((begins == begins[-1]) & (rank <= most) & (rows.needed >= 0))
+        )
 
 
 def _listed_pairs(
-    rows: Members, begins: Integers, rank: Integers, fresh: Mask, most: int, possible: Possible | None
+    rows: Members,
+    begins: Integers,
+    rank: Integers,
+    fresh: Mask,
+    most: int,
+    possible: Possible | None,
 ) -> Iterator[BucketPairs]:
     """Yield the pairs of the fresh rows with the earlier rows that their buckets list."""
     listed = np.where(fresh, np.minimum(rank, most), 0)
@@ -250,7 +312,8 @@ def _listed_pairs(
         count = listed[low:stop]
         later = np.repeat(np.arange(low, stop), count)
         earlier = ranges(begins[low:stop], count)
-        # A copy of the earlier document may come after the later one, which may then remove the copy.
+        # A copy of the earlier document may come after the later one, which may then remove the
+        # copy.
         back = (rows.needed[later] >= 0) & (rank[later] < most)
         for left, right in ((earlier, later), (later[back], earlier[back])):
             chosen = (rows.needed[right] != 0) & (rows.position[left] < rows.last[right])
@@ -261,10 +324,16 @@ def _listed_pairs(
         low = stop
 
 
-def _unlisted_pairs(rows: Members, begins: Integers, rank: Integers, fresh: Mask, most: int) -> Iterator[BucketPairs]:
-    """Yield the first member that a bucket does not list, with each document behind it that queries."""
+def _unlisted_pairs(
+    rows: Members, begins: Integers, rank: Integers, fresh: Mask, most: int
+) -> Iterator[BucketPairs]:
+    """Yield the first member that a bucket does not list, with each document behind it that
+    queries.
+    """
     crowded = np.flatnonzero((rank >= most) & fresh)
-    crowded = crowded[(rank[crowded] > most) | (rows.needed[crowded] >= 0)]  # there is a member of the rank `most`
+    crowded = crowded[
+        (rank[crowded] > most) | (rows.needed[crowded] >= 0)
+    ]  # there is a member of the rank `most`
     full = crowded[(rank[crowded] == most) & (rows.needed[crowded] >= 0)]
     right = np.concatenate([crowded, ranges(begins[full], np.full(len(full), most))])
     left = np.concatenate([begins[crowded] + most, np.repeat(full, most)])

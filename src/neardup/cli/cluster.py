@@ -8,28 +8,43 @@ import neardup
 from neardup.cli.methods import build_method
 from neardup.cli.running import finish, running_into
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import Named, collection_option, folder_options, inputs_argument, run_options
+from neardup.cli.sources import (
+    Named,
+    collection_option,
+    folder_options,
+    inputs_argument,
+    run_options,
+)
 from neardup.settings.run import OutputSettings
 
 
 @command(
     "Group similar documents into clusters.",
-    common="output overwrite resume against text_column id_column method threshold max_distance ngram linkage threads",
+    common=(
+        "output overwrite resume against text_column id_column method threshold max_distance "
+        "ngram linkage threads"
+    ),
 )
 @inputs_argument
 @folder_options
 @collection_option(
-    "--against", "Known documents; each document joins the cluster of the known one that it is similar to. Repeatable."
+    "--against",
+    (
+        "Known documents; each document joins the cluster of the known one that it is similar to. "
+        "Repeatable."
+    ),
 )
 @settings_options(OutputSettings, "Output", only=("lang",))
 @run_options
 def cluster(inputs: list[Named], output: str, **values: Any) -> None:
-    """Group the similar documents of a collection into clusters, and show their sizes, names and common parts.
+    """Group the similar documents of a collection into clusters, and show their sizes, names and
+    common parts.
 
-    A cluster consists of a document and those that dedup would remove because of it, or of a chain of similar documents
-    (--linkage connected). INPUT is as in dedup. The output folder DIR contains clusters.parquet, which maps each
-    document to its cluster; cluster_summary.parquet with the size, name and examples of each cluster; rejected.jsonl,
-    report.json and report.html. It appears once it is complete.
+    A cluster consists of a document and those that dedup would remove because of it, or of a chain
+    of similar documents (--linkage connected). INPUT is as in dedup. The output folder DIR contains
+    clusters.parquet, which maps each document to its cluster; cluster_summary.parquet with the
+    size, name and examples of each cluster; rejected.jsonl, report.json and report.html. It appears
+    once it is complete.
 
     \b
     Examples:
@@ -37,7 +52,7 @@ def cluster(inputs: list[Named], output: str, **values: Any) -> None:
       neardup cluster pages/ -o out/ --method content                 pages by article
       neardup cluster new/ -o out/ --method structure --against known/    which known template is this?
       neardup cluster news.jsonl -o out/ --threshold 0.6 --linkage connected
-    """
+    """  # noqa: E501
     method = build_method(values)
     with running_into(output, values["resume"], values["scratch"]):
         result = neardup.cluster(inputs, method=method, output=output, tables=False, **values)

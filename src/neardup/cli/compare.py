@@ -25,30 +25,40 @@ if TYPE_CHECKING:
     from neardup.results import Comparison
 
 
-@command("Compare two texts, and show where they differ.", common="method threshold max_distance tokens ngram")
+@command(
+    "Compare two texts, and show where they differ.",
+    common="method threshold max_distance tokens ngram",
+)
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @method_options
 @option(
     "--explain",
     PRINTING,
-    "Show how the fingerprints are computed, and how a search finds one by the other: shingles, minima and bands of "
+    "Show how the fingerprints are computed, and how a search finds one by the other: "
+    "shingles, minima and bands of "
     "MinHash; words, weights, bits, sums and blocks of SimHash.",
 )
 @option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(
     "--plain",
     PRINTING,
-    "Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. The default when piped.",
+    (
+        "Mark differences with [-...-] and {+...+}, and lines with - and +, instead of colours. "
+        "The default when piped."
+    ),
 )
 @settings_options(OutputSettings, PRINTING, only=("lang",))
 @json_option
-def compare(left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, **values: Any) -> None:
+def compare(
+    left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, **values: Any
+) -> None:
     """Compare two texts: how similar they are by several measures, and where they differ.
 
-    A and B are files of UTF-8 text; one of them can be - for standard input. Text only in A is red, text only in B is
-    green, and long common passages are folded to a few words. For HTML pages (--method structure, the default for two
-    files named .html) the outlines are shown side by side, a line for each element that shapes the page.
+    A and B are files of UTF-8 text; one of them can be - for standard input. Text only in A is red,
+    text only in B is green, and long common passages are folded to a few words. For HTML pages
+    (--method structure, the default for two files named .html) the outlines are shown side by side,
+    a line for each element that shapes the page.
 
     \b
     Examples:
@@ -76,7 +86,9 @@ def compare(left: str, right: str, explain: bool, full: bool, plain: bool, lang:
         if result.outlines is None:
             render.compare.print_comparison(result, (left, right), method, plain=plain, full=full)
         else:
-            render.compare.print_similarity(result, method, others=[_content_row(_content_of(result))])
+            render.compare.print_similarity(
+                result, method, others=[_content_row(_content_of(result))]
+            )
             render.outlines.print_outlines(result.outlines, (left, right), plain=plain, full=full)
 
 
@@ -90,7 +102,9 @@ def _side(name: str) -> str | Path:
 
 
 def _content_of(result: Comparison) -> Comparison | None:
-    """Return the comparison of the main texts of two pages; None without the extra that finds them."""
+    """Return the comparison of the main texts of two pages; None without the extra that finds
+    them.
+    """
     try:
         return result.content
     except MissingExtraError:
@@ -114,5 +128,7 @@ def _record(result: Comparison, explained: list[Explanation | SignatureExplanati
             record[name] = [passage._asdict() for passage in getattr(result, name)]
     else:
         content = _content_of(result)
-        record |= {"content_similarity": None if content is None else content.similarity} | result.outlines.record()
+        record |= {
+            "content_similarity": None if content is None else content.similarity
+        } | result.outlines.record()
     return record | ({"explanations": [asdict(found) for found in explained]} if explained else {})

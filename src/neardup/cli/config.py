@@ -27,11 +27,15 @@ def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) 
         text = read_text(Path(name))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", error)
-        raise SettingError(f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json.") from error
+        raise SettingError(
+            f"--config {name} cannot be read: {reason}. Name a TOML file or a report.json."
+        ) from error
     try:
         values = json.loads(text) if is_report else parse_toml(text)
     except (ValueError, RecursionError) as error:
-        raise SettingError(f"--config {name} is neither TOML nor a report.json: {error}. Fix the file.") from error
+        raise SettingError(
+            f"--config {name} is neither TOML nor a report.json: {error}. Fix the file."
+        ) from error
     if is_report:
         values = _options_of(values, ctx, name)
     params = _params_of(ctx)
@@ -44,11 +48,15 @@ def _read_config(ctx: click.Context, _param: click.Parameter, name: str | None) 
         if value is not None:
             is_several = getattr(param, "multiple", False) or param.nargs == -1
             _refuse_other_kind(param, value, is_several, name)
-            ctx.default_map[str(param.name)] = [value] if is_several and not isinstance(value, list) else value
+            ctx.default_map[str(param.name)] = (
+                [value] if is_several and not isinstance(value, list) else value
+            )
 
 
 def _params_of(ctx: click.Context) -> dict[str, click.Parameter]:
-    """Return the parameters of a command by their keys in a file: the options without their dashes, and inputs."""
+    """Return the parameters of a command by their keys in a file: the options without their dashes,
+    and inputs.
+    """
     return {
         spelling.lstrip("-").replace("-", "_"): param
         for param in ctx.command.get_params(ctx)
@@ -64,7 +72,8 @@ def _refusal_of(key: str, params: Collection[str], ctx: click.Context, name: str
     close = negated or difflib.get_close_matches(plain, params, 1)
     hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
     return (
-        f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of neardup "
+        f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of "
+        "neardup "
         f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
     )
 
@@ -75,9 +84,15 @@ def _refuse_other_kind(param: click.Parameter, value: Any, is_several: bool, nam
     is_flag = isinstance(param.type, click.types.BoolParamType)
     kinds = (bool, str) if is_flag else (str, int, float)
     if not all(isinstance(each, kinds) for each in values):
-        accepted = "true or false" if is_flag else f"a string or a number{', or a list of them' if is_several else ''}"
+        accepted = (
+            "true or false"
+            if is_flag
+            else f"a string or a number{', or a list of them' if is_several else ''}"
+        )
         option = max(param.opts, key=len).lstrip("-")
-        raise SettingError(f"{option} in {name} must be {accepted}: got {value!r:.80}. Correct the value.")
+        raise SettingError(
+            f"{option} in {name} must be {accepted}: got {value!r:.80}. Correct the value."
+        )
 
 
 config_option = option(
@@ -92,9 +107,11 @@ config_option = option(
 
 
 def reported_for_another(names: Iterable[str]) -> dict[str, None]:
-    """Return None for each of some options that a report gave, if the command line chooses a method by other options.
+    """Return None for each of some options that a report gave, if the command line chooses a method
+    by other options.
 
-    These are --method, --preset and --noise, to whose choice the settings of the report do not belong.
+    These are --method, --preset and --noise, to whose choice the settings of the report do not
+    belong.
     """
     context = click.get_current_context(silent=True)
     if context is None or _REPORTED not in context.meta:
@@ -111,19 +128,23 @@ def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
     if not isinstance(report, dict) or report.get("command") != ctx.command.name:
         raise SettingError(
             f"--config {name} is no report of neardup {ctx.command.name}: got that of "
-            f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the report.json of such a run."
+            f"{report.get('command') if isinstance(report, dict) else 'no run'}. Name the "
+            "report.json of such a run."
         )
     options = report.get("options")
     if not isinstance(options, dict):
         raise SettingError(
-            f"--config {name} does not repeat a run: the report has no 'options' of the kind that neardup "
-            f"{__version__} writes (it is of version {report.get('version')}). Name a complete report.json of this "
+            f"--config {name} does not repeat a run: the report has no 'options' of the kind "
+            "that neardup "
+            f"{__version__} writes (it is of version {report.get('version')}). Name a "
+            "complete report.json of this "
             "version, or write the options to a TOML file."
         )
     lost = next((key for key, value in options.items() if value is None and key != "inputs"), None)
     if lost is not None:  # other inputs can be named beside the report
         raise SettingError(
-            f"The run of {name} used a Python object as {lost}, or more names than a report contains. Repeat it in "
+            f"The run of {name} used a Python object as {lost}, or more names than a report "
+            "contains. Repeat it in "
             "Python, or give the options anew."
         )
     return options

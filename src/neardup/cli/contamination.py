@@ -37,7 +37,10 @@ from neardup.settings.run import RunSettings
 
 @command(
     "Find the items of test sets in a corpus.",
-    common="output overwrite resume corpus item_columns benchmark_column threshold write fail_above text_column",
+    common=(
+        "output overwrite resume corpus item_columns benchmark_column threshold write fail_above "
+        "text_column"
+    ),
     greedy="--corpus",
 )
 @inputs_argument
@@ -46,13 +49,16 @@ from neardup.settings.run import RunSettings
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or with 4 if items or "
-    "documents could not be read, or there is nothing to compare, unless --on-error skip accepts that.",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; "
+    "or with 4 if items or "
+    "documents could not be read, or there is nothing to compare, unless --on-error skip "
+    "accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @collection_option(
     "--corpus",
-    "The documents to search: all paths up to the next option; repeatable. Or an index that stores texts. Default: the "
+    "The documents to search: all paths up to the next option; repeatable. Or an index that "
+    "stores texts. Default: the "
     "inputs, each searched for the items of the others.",
 )
 @settings_options(ItemSettings, "Input")
@@ -61,13 +67,16 @@ from neardup.settings.run import RunSettings
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @config_option
 @printing_options
-def contamination(inputs: list[Named], output: str, fail_above: float | None, **values: Any) -> None:
+def contamination(
+    inputs: list[Named], output: str, fail_above: float | None, **values: Any
+) -> None:
     """Find which items of test sets are in the documents of a corpus, and show where.
 
-    INPUT has the items: questions, with choices and answers in columns of their own, or texts. The corpus is read once.
-    The output folder DIR contains hits.parquet with the place of each item in each document, items.parquet with what
-    was found of each item, boilerplate.parquet with what did not count because many have it, rejected.jsonl,
-    report.json and report.html; it appears once it is complete.
+    INPUT has the items: questions, with choices and answers in columns of their own, or texts. The
+    corpus is read once. The output folder DIR contains hits.parquet with the place of each item in
+    each document, items.parquet with what was found of each item, boilerplate.parquet with what did
+    not count because many have it, rejected.jsonl, report.json and report.html; it appears once it
+    is complete.
 
     \b
     Examples:
@@ -76,7 +85,7 @@ def contamination(inputs: list[Named], output: str, fail_above: float | None, **
       neardup contamination evals.jsonl --corpus train/ -o out/ --fail-above 0.01       exit code 3 above 1 %
       neardup contamination evals.jsonl --corpus train/ -o out/ --write corpus          the corpus without them
       neardup contamination train.jsonl test.jsonl -o out/                              between the splits of a dataset
-    """
+    """  # noqa: E501
     with running_into(output, values["resume"], values["scratch"]):
         result = neardup.find_contamination(inputs, output=output, tables=False, **values)
     report = result.report
@@ -103,7 +112,10 @@ def _gate(report: JsonObject, fail_above: float) -> int:
     counts = report["counts"]
     if counts["without_text"]:
         documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
-        click.echo(f"neardup: {translated(f'{documents} have no text in the column that was read.')}", err=True)
+        click.echo(
+            f"neardup: {translated(f'{documents} have no text in the column that was read.')}",
+            err=True,
+        )
     message = ""
     is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
     if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:

@@ -14,7 +14,13 @@ import neardup
 from neardup.cli.methods import build_method, is_method_given
 from neardup.cli.running import exit_if_incomplete, finish, running, running_into
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import Named, collection_option, folder_options, inputs_argument, run_options
+from neardup.cli.sources import (
+    Named,
+    collection_option,
+    folder_options,
+    inputs_argument,
+    run_options,
+)
 from neardup.errors import SettingError
 from neardup.settings.constraints import Options
 from neardup.settings.run import GroupSettings, OutputSettings
@@ -22,26 +28,31 @@ from neardup.settings.run import GroupSettings, OutputSettings
 
 @command(
     "Remove near-duplicates, keep one of each, show why.",
-    common="output write overwrite resume against text_column id_column method threshold ngram keep",
+    common="output write overwrite resume against text_column id_column method threshold ngram keep",  # noqa: E501
 )
 @inputs_argument
 @folder_options
 @settings_options(OutputSettings, "Output")
 @settings_options(GroupSettings, "Decision")
-@collection_option("--against", "An earlier collection whose documents are always kept; repeatable. Or an index.")
+@collection_option(
+    "--against", "An earlier collection whose documents are always kept; repeatable. Or an index."
+)
 @option(
     "--update",
     "Input",
-    "Add the documents to the index of --against once the output is complete. A run that is repeated writes the "
-    "same output: a document that the index has already, with the same id and text, gets its earlier answer.",
+    "Add the documents to the index of --against once the output is complete. A run that is "
+    "repeated writes the "
+    "same output: a document that the index has already, with the same id and text, gets its "
+    "earlier answer.",
 )
 @run_options
 def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     """Remove the near-duplicates of a collection, keep one of each, and show why.
 
-    INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a pattern, an address
-    such as s3://bucket/key, or - for standard input. The output folder DIR contains kept/ in the format of the input,
-    removed.parquet, rejected.jsonl, report.json and report.html; it appears once it is complete.
+    INPUT is a file (Parquet, Arrow, JSONL, CSV, TSV, text; .gz, .zst, .bz2, .xz), a folder, a
+    pattern, an address such as s3://bucket/key, or - for standard input. The output folder DIR
+    contains kept/ in the format of the input, removed.parquet, rejected.jsonl, report.json and
+    report.html; it appears once it is complete.
 
     \b
     Examples:
@@ -70,12 +81,15 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
 
 
 def _print_kept(perform: Callable[..., Any], values: Options) -> None:
-    """Write the kept documents of one input to standard output, in its format; print nothing else there."""
+    """Write the kept documents of one input to standard output, in its format; print nothing else
+    there.
+    """
     from neardup.runs.scratch import refuse_missing
 
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
-            "-o - writes the kept documents to standard output: got --write or --resume. Leave it out, or use -o DIR."
+            "-o - writes the kept documents to standard output: got --write or --resume. "
+            "Leave it out, or use -o DIR."
         )
     refuse_missing(values["scratch"])
     with (
@@ -83,12 +97,14 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
         output = Path(folder) / "out"
-        # Temporary files are in this folder, too: those of a run without a name could not be found again.
+        # Temporary files are in this folder, too: those of a run without a name could not be found
+        # again.
         result = perform(output=output, scratch=None)
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
             raise SettingError(
-                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one file, or a folder as "
+                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name "
+                "one file, or a folder as "
                 "output (-o DIR)."
             )
         if (output / "kept" / kept[0]).exists():

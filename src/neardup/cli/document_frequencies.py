@@ -11,21 +11,31 @@ from neardup.cli import render
 from neardup.cli.methods import build_method, text_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import Named, inputs_argument, job_options, output_options, refuse_inputs_at
+from neardup.cli.sources import (
+    Named,
+    inputs_argument,
+    job_options,
+    output_options,
+    refuse_inputs_at,
+)
 from neardup.runs.options import ReadingSettings
 
 
-@command("Count the documents that contain each word.", common="output overwrite text_column tokens ngram threads")
+@command(
+    "Count the documents that contain each word.",
+    common="output overwrite text_column tokens ngram threads",
+)
 @inputs_argument
 @output_options("FILE", "The table to write, a Parquet file.")
 @settings_options(ReadingSettings, "Input", without=("id_column",))
 @partial(text_options, methods=("simhash",))
 @job_options
 def document_frequencies(inputs: list[Named], output: str, overwrite: bool, **values: Any) -> None:
-    """Count the documents of a corpus that contain each word, and save the table for --weights tfidf.
+    """Count the documents of a corpus that contain each word, and save the table for --weights
+    tfidf.
 
-    The table depends on how texts are split into words: use it with the same --tokens, --ngram and other text options.
-    A run that weights its own corpus needs no table.
+    The table depends on how texts are split into words: use it with the same --tokens, --ngram and
+    other text options. A run that weights its own corpus needs no table.
 
     \b
     Examples:

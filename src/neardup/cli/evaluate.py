@@ -10,7 +10,13 @@ from neardup.cli import render
 from neardup.cli.methods import build_method, build_methods, method_options
 from neardup.cli.running import exit_if_incomplete, running, show
 from neardup.cli.settings import command, option, settings_options
-from neardup.cli.sources import Named, inputs_argument, overwrite_option, printing_options, source_options
+from neardup.cli.sources import (
+    Named,
+    inputs_argument,
+    overwrite_option,
+    printing_options,
+    source_options,
+)
 from neardup.errors import SettingError
 from neardup.settings.methods import METHODS, MethodSettings
 from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
@@ -18,29 +24,39 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 
 @command(
     "Score a method on labelled documents.",
-    common="label pairs compare_methods plot errors overwrite text_column id_column method threshold max_distance "
+    common="label pairs compare_methods plot errors overwrite text_column id_column method threshold "  # noqa: E501
+    "max_distance "
     "ngram",
 )
 @inputs_argument
 @option(
     "--label NAME",
     "Truth",
-    "The column of labels: documents with the same label are duplicates; null or empty is unknown. With "
+    "The column of labels: documents with the same label are duplicates; null or empty is "
+    "unknown. With "
     "--pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
 )
 @option(
     "--pairs FILE",
     "Truth",
-    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All other pairs "
+    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or "
+    "0). All other pairs "
     "are ignored.",
 )
 @option(
     "--compare-methods METHOD...",
     "Method",
-    "Compare several methods instead of --method: repeat it for each. Each takes the options that apply to it.",
+    (
+        "Compare several methods instead of --method: repeat it for each. Each takes the options "
+        "that apply to it."
+    ),
 )
 @option("--plot FILE", "Output", "Plot the curves to this SVG file.")
-@option("--errors FILE", "Output", "Write twenty wrong and twenty missed pairs to this HTML file, differences marked.")
+@option(
+    "--errors FILE",
+    "Output",
+    "Write twenty wrong and twenty missed pairs to this HTML file, differences marked.",
+)
 @settings_options(OutputSettings, "Output", only=("lang",))
 @overwrite_option("file")
 @option(
@@ -54,26 +70,33 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @settings_options(SelectionSettings, "Running", only=("max_bucket_size",))
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @printing_options
-def evaluate(inputs: list[Named], pairs: str | None, compare_methods: tuple[str, ...], **values: Any) -> None:
-    """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds, over a curve of
-    thresholds and by length of text, and the adjusted Rand index of its clusters.
+def evaluate(
+    inputs: list[Named], pairs: str | None, compare_methods: tuple[str, ...], **values: Any
+) -> None:
+    """Score a method on labelled documents: precision, recall and F1 of the pairs that it finds,
+    over a curve of thresholds and by length of text, and the adjusted Rand index of its clusters.
 
     \b
     Examples:
       neardup evaluate labelled.jsonl --label cluster
-      neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot curves.svg
-      neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
-      neardup evaluate labelled.jsonl --label cluster --errors errors.html
+      neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot
+      curves.svg neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json neardup
+      evaluate labelled.jsonl --label cluster --errors errors.html
     """
     methods = _methods(values, compare_methods)
     if compare_methods and values["errors"] is not None:
-        raise SettingError("--errors requires a single method: got --compare-methods, too. Leave one of the two out.")
+        raise SettingError(
+            "--errors requires a single method: got --compare-methods, too. Leave one of the "
+            "two out."
+        )
     with running("Nothing was written."):
         options = dict(values, pairs=None if pairs is None else Named(pairs))
         errors, lang = options.pop("errors"), options.pop("lang")
         if not compare_methods:
             [(name, method)] = methods.items()
-            results = {name: neardup.evaluate(inputs, method=method, errors=errors, lang=lang, **options)}
+            results = {
+                name: neardup.evaluate(inputs, method=method, errors=errors, lang=lang, **options)
+            }
         else:
             results = neardup.compare_methods(inputs, methods, **options)
     reports = {name: result.report for name, result in results.items()}
@@ -90,11 +113,14 @@ def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSe
         return {name: build_method(values)}
     if values["method"] is not None:
         raise SettingError(
-            f"--compare-methods replaces --method: got both, --method {values['method']}. Leave one of the two out."
+            f"--compare-methods replaces --method: got both, --method {values['method']}. "
+            "Leave one of the two out."
         )
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(
-            f"--compare-methods must name two or more methods, each once, of {', '.join(METHODS)}: got "
-            f"{', '.join(names)}. Repeat the option: --compare-methods minhash --compare-methods simhash."
+            "--compare-methods must name two or more methods, each once, of "
+            f"{', '.join(METHODS)}: got "
+            f"{', '.join(names)}. Repeat the option: --compare-methods minhash "
+            "--compare-methods simhash."
         )
     return build_methods(values, names)

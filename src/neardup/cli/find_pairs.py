@@ -10,7 +10,14 @@ from neardup.cli.config import config_option
 from neardup.cli.methods import build_method, method_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, settings_options
-from neardup.cli.sources import Named, engine_options, inputs_argument, output_options, printing_options, source_options
+from neardup.cli.sources import (
+    Named,
+    engine_options,
+    inputs_argument,
+    output_options,
+    printing_options,
+    source_options,
+)
 from neardup.settings.run import RunSettings, SelectionSettings
 
 
@@ -30,9 +37,10 @@ from neardup.settings.run import RunSettings, SelectionSettings
 def find_pairs(inputs: list[Named], output: str, **values: Any) -> None:
     """Find all pairs of near-duplicates in a collection, with their exact similarity.
 
-    FILE contains a row for each pair: left_id, right_id, similarity (for fingerprints: distance), exact. It appears
-    once it is complete. INPUT can also be the fingerprints that `neardup sign --method simhash` writes to Parquet
-    files: no text is needed then, and --method simhash is the default.
+    FILE contains a row for each pair: left_id, right_id, similarity (for fingerprints: distance),
+    exact. It appears once it is complete. INPUT can also be the fingerprints that `neardup sign
+    --method simhash` writes to Parquet files: no text is needed then, and --method simhash is the
+    default.
 
     \b
     Examples:

@@ -1,4 +1,6 @@
-"""The commands for documents of an index: `neardup index add`, `add-if-new`, `query`, `get`, `remove`, `expire`."""
+"""The commands for documents of an index: `neardup index add`, `add-if-new`, `query`, `get`,
+`remove`, `expire`.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,53 @@ from typing import IO, Any
 import click
 
 from neardup.cli import render
-from neardup.cli.index_options import Age, address_argument, import_option, opened, payload_option, show_forgotten
+from neardup.cli.index_options import (
+    Age,
+    address_argument,
+    import_option,
+    opened,
+    payload_option,
+    show_forgotten,
+)
 from neardup.cli.running import exit_if_incomplete, show
 from neardup.cli.settings import COUNT, command, composed, is_set, option
-from neardup.cli.sources import Named, inputs_argument, job_options, overwrite_option, result_options, source_options
+from neardup.cli.sources import (
+    Named,
+    inputs_argument,
+    job_options,
+    overwrite_option,
+    result_options,
+    source_options,
+)
 from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
 from neardup.settings.constraints import Options
 
 _READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
-_OPTIONS = ("text_column", "id_column", "payload_column", "import_name", "max_document_bytes", "on_error")
+_OPTIONS = (
+    "text_column",
+    "id_column",
+    "payload_column",
+    "import_name",
+    "max_document_bytes",
+    "on_error",
+)
 _MOST_NAMED = 10  # unknown ids
 _UNUSED = ("output", "answers", "in_format", "threads")
 
 
 def answer_stream(
-    address: str, inputs: list[Named], *, stream: bool, print_kept: bool, only_new: bool, **values: Any
+    address: str,
+    inputs: list[Named],
+    *,
+    stream: bool,
+    print_kept: bool,
+    only_new: bool,
+    **values: Any,
 ) -> None:
-    """Answer the lines of standard input until it ends; documents that have arrived together are decided together."""
+    """Answer the lines of standard input until it ends; documents that have arrived together are
+    decided together.
+    """
     _refuse_others(inputs, stream, values)
     from neardup.output.tables import json_line
 
@@ -48,7 +79,9 @@ def answer_stream(
                 counts[_kind(answer)] += 1
             output.flush()
     if not is_set("quiet"):
-        kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected"))
+        kinds = ", ".join(
+            f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")
+        )
         print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)
 
 
@@ -59,16 +92,19 @@ def _kind(answer: JsonObject) -> str:
 
 
 def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of a stream in groups: all that have arrived, one at least. Never waits for more.
+    """Yield the lines of a stream in groups: all that have arrived, one at least. Never waits for
+    more.
 
-    Of a line that is too long to be read, only as much is kept as shows that. Raises OSError, once the lines before it
-    were yielded, if the stream cannot be read to its end.
+    Of a line that is too long to be read, only as much is kept as shows that. Raises OSError, once
+    the lines before it were yielded, if the stream cannot be read to its end.
     """
     from neardup.api.index_lines import MAX_LINE_BYTES
 
     chunks: Queue[bytes] = Queue(_CHUNKS_AHEAD)
     failures: list[OSError] = []
-    Thread(target=_read, args=(stream, chunks, failures), daemon=True, name="neardup-standard-input").start()
+    Thread(
+        target=_read, args=(stream, chunks, failures), daemon=True, name="neardup-standard-input"
+    ).start()
     pending, size = list[bytes](), 0
     while chunk := chunks.get():
         arrived = [chunk]
@@ -92,7 +128,9 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _read(stream: IO[bytes], chunks: Queue[bytes], failures: list[OSError]) -> None:
-    """Pass on chunks as they arrive, and an empty one at the end; note the error that ends the stream."""
+    """Pass on chunks as they arrive, and an empty one at the end; note the error that ends the
+    stream.
+    """
     try:
         while chunk := os.read(stream.fileno(), _READ_BYTES):
             chunks.put(chunk)
@@ -104,7 +142,8 @@ def _read(stream: IO[bytes], chunks: Queue[bytes], failures: list[OSError]) -> N
 def _tell(number: int, error: str, on_error: str) -> None:
     if on_error == "stop":
         raise SettingError(
-            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use --on-error reject to continue."
+            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use "
+            "--on-error reject to continue."
         )
     print(f"neardup: rejected line {number:,}: {error}", file=sys.stderr, flush=True)
 
@@ -112,21 +151,34 @@ def _tell(number: int, error: str, on_error: str) -> None:
 def _refuse_others(inputs: list[Named], stream: bool, values: Options) -> None:
     """Raise SettingError if an option has no effect beside --stream."""
     if not stream:
-        raise SettingError("--print-kept requires --stream: got it without. Add --stream, or use -o FILE.")
+        raise SettingError(
+            "--print-kept requires --stream: got it without. Add --stream, or use -o FILE."
+        )
     names = [path.name for path in inputs]
     if names != ["-"]:
-        raise SettingError(f"--stream reads standard input: got {' '.join(names)}. Name - as the only input.")
+        raise SettingError(
+            f"--stream reads standard input: got {' '.join(names)}. Name - as the only input."
+        )
     for name in _UNUSED:
         if values[name] is not None:
             flag = "--" + name.replace("_", "-")
-            raise SettingError(f"{flag} does not go with --stream, which prints its answers: got it. Leave it out.")
+            raise SettingError(
+                f"{flag} does not go with --stream, which prints its answers: got it. Leave it out."
+            )
 
 
 _COMMON = "text_column id_column payload_column import_name answers overwrite"
-_UNSTORED = "Batches before the interruption are stored. Send the same documents again: ids get the same answers."
+_UNSTORED = (
+    "Batches before the interruption are stored. Send the same documents again: ids get the same "
+    "answers."
+)
 
 _answers_options = composed(
-    option("--answers FILE", "Output", "Write a row with the answer about each document: .jsonl, .parquet or .csv."),
+    option(
+        "--answers FILE",
+        "Output",
+        "Write a row with the answer about each document: .jsonl, .parquet or .csv.",
+    ),
     overwrite_option("file"),
 )
 _documents_options = composed(source_options, payload_option, import_option, job_options)
@@ -138,48 +190,65 @@ _documents_options = composed(source_options, payload_option, import_option, job
 @_answers_options
 @_documents_options
 def add(address: str, inputs: list[Named], **values: Any) -> None:
-    """Add documents without looking for similar ones. A document already stored with the same id and content changes
-    nothing.
+    """Add documents without looking for similar ones. A document already stored with the same id
+    and content changes nothing.
 
     \b
     Examples:
       neardup index add news.index corpus.parquet
-      neardup index add news.index monday/*.jsonl.zst --payload-column url --payload-column date --import-name monday
+      neardup index add news.index monday/*.jsonl.zst --payload-column url --payload-column date
+      --import-name monday
     """
     _add(address, inputs, if_new=False, output=None, only_new=False, **values)
 
 
-@command("Add the documents that are new, and remove the others.", common=f"output stream {_COMMON}")
+@command(
+    "Add the documents that are new, and remove the others.", common=f"output stream {_COMMON}"
+)
 @address_argument
 @inputs_argument
-@option("-o, --output FILE", "Output", "Write the kept rows in the format of the input; a folder for several inputs.")
+@option(
+    "-o, --output FILE",
+    "Output",
+    "Write the kept rows in the format of the input; a folder for several inputs.",
+)
 @_answers_options
 @option(
     "--stream",
     "Output",
-    "Read JSON lines from standard input, and print an answer to each line at once. Dotted names refer to nested "
+    "Read JSON lines from standard input, and print an answer to each line at once. Dotted "
+    "names refer to nested "
     "fields: --text-column response.body.",
 )
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
-@option("--only-new", "Output", "With -o or --print-kept, leave out documents that the index had already.")
+@option(
+    "--only-new",
+    "Output",
+    "With -o or --print-kept, leave out documents that the index had already.",
+)
 @_documents_options
-def add_if_new(address: str, inputs: list[Named], stream: bool, print_kept: bool, **values: Any) -> None:
-    """Add the documents that are not similar to a kept one. The others are removed: only their ids and answers are
-    stored.
+def add_if_new(
+    address: str, inputs: list[Named], stream: bool, print_kept: bool, **values: Any
+) -> None:
+    """Add the documents that are not similar to a kept one. The others are removed: only their ids
+    and answers are stored.
 
-    The decisions equal those of `neardup dedup` on all documents in order of arrival. A document already stored with
-    the same id and content gets the same answer again, so an interrupted stream can simply be sent again: a document
-    that was kept is then written or printed again, unless you use --only-new.
+    The decisions equal those of `neardup dedup` on all documents in order of arrival. A document
+    already stored with the same id and content gets the same answer again, so an interrupted stream
+    can simply be sent again: a document that was kept is then written or printed again, unless you
+    use --only-new.
 
     \b
     Examples:
       neardup index add-if-new news.index stream.jsonl -o kept.jsonl --json
       neardup index add-if-new news.index new.parquet --answers answers.jsonl
-      katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream --text-column response.body
+      katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream
+      --text-column response.body
     """
     if values["only_new"] and not print_kept and values["output"] is None:
         raise SettingError(
-            "--only-new limits the documents that -o writes or --print-kept prints: got neither. Add one, or leave "
+            "--only-new limits the documents that -o writes or --print-kept prints: got "
+            "neither. Add one, or leave "
             "--only-new out; the field repeated of an answer has the same information."
         )
     if stream or print_kept:
@@ -195,21 +264,31 @@ def _add(address: str, inputs: list[Named], **values: Any) -> None:
 
 
 def finish(report: JsonObject) -> None:
-    """Print the report of added or staged documents; exit with 1 if a file could not be read to its end."""
+    """Print the report of added or staged documents; exit with 1 if a file could not be read to its
+    end.
+    """
     show(report, lambda: render.index.print_added(report))
     exit_if_incomplete(report)
 
 
-@command("Find kept documents that are similar to given ones.", common="output overwrite limit text_column id_column")
+@command(
+    "Find kept documents that are similar to given ones.",
+    common="output overwrite limit text_column id_column",
+)
 @address_argument
 @inputs_argument
-@option("-o, --output FILE", "Output", "Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.")
+@option(
+    "-o, --output FILE",
+    "Output",
+    "Write a row for each hit: .parquet, .jsonl or .csv. Default: print the hits.",
+)
 @overwrite_option("FILE")
 @option("--limit N", "Output", "The maximum number of hits per document.", type=COUNT, default=10)
 @source_options
 @job_options
 def query(address: str, inputs: list[Named], output: str | None, **values: Any) -> None:
-    """Find the kept documents that each document is similar to, the most similar first. Nothing is stored.
+    """Find the kept documents that each document is similar to, the most similar first. Nothing is
+    stored.
 
     \b
     Examples:
@@ -227,7 +306,8 @@ def query(address: str, inputs: list[Named], output: str | None, **values: Any) 
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @result_options
 def get(address: str, ids: tuple[str, ...]) -> None:
-    """Show documents by id: whether each was kept, or which document removed it, when, and its payload.
+    """Show documents by id: whether each was kept, or which document removed it, when, and its
+    payload.
 
     Exits with 1 if an id is not in the index.
 
@@ -256,12 +336,18 @@ def _ids_in(file: IO[bytes]) -> list[str]:
 @command("Forget documents by id.")
 @address_argument
 @click.argument("ids", metavar="ID...", nargs=-1)
-@option("--ids-from FILE", "Input", "A file of ids, one per line; - for standard input.", type=click.File("rb"))
+@option(
+    "--ids-from FILE",
+    "Input",
+    "A file of ids, one per line; - for standard input.",
+    type=click.File("rb"),
+)
 @result_options
 def remove(address: str, ids: tuple[str, ...], ids_from: Any) -> None:
     """Forget documents by id.
 
-    Exits with 1 if an id is not in the index: the others are forgotten, and the unknown ones are named.
+    Exits with 1 if an id is not in the index: the others are forgotten, and the unknown ones are
+    named.
 
     \b
     Examples:
@@ -270,7 +356,9 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any) -> None:
     """
     wanted = [*ids, *([] if ids_from is None else _ids_in(ids_from))]
     if not wanted:
-        raise InputError("remove needs ids: got none. Name them, or a file of them with --ids-from.")
+        raise InputError(
+            "remove needs ids: got none. Name them, or a file of them with --ids-from."
+        )
     from neardup.api.index import array_of_ids
 
     with opened(address) as index:
@@ -279,21 +367,30 @@ def remove(address: str, ids: tuple[str, ...], ids_from: Any) -> None:
     for id in removed.unknown[:_MOST_NAMED].to_pylist():
         click.echo(f"neardup: {address} has no document {id!r}.", err=True)
     if len(removed.unknown) > _MOST_NAMED:
-        click.echo(f"neardup: nor {len(removed.unknown) - _MOST_NAMED:,} others of these ids.", err=True)
+        click.echo(
+            f"neardup: nor {len(removed.unknown) - _MOST_NAMED:,} others of these ids.", err=True
+        )
     if len(removed.unknown):
         raise click.exceptions.Exit(1)
 
 
 @command("Forget old documents.")
 @address_argument
-@option("--older-than AGE", "Index", "Forget documents that were added more than AGE ago.", type=Age())
+@option(
+    "--older-than AGE", "Index", "Forget documents that were added more than AGE ago.", type=Age()
+)
 @option(
     "--unseen-for AGE",
     "Index",
     "Forget documents that were last added, sent again or found as a duplicate more than AGE ago.",
     type=Age(),
 )
-@option("--max-documents N", "Index", "Forget the oldest documents until at most N are left.", type=COUNT)
+@option(
+    "--max-documents N",
+    "Index",
+    "Forget the oldest documents until at most N are left.",
+    type=COUNT,
+)
 @result_options
 def expire(address: str, **limits: Any) -> None:
     """Forget old documents, both kept and removed. Write ages as 30d, 12h, 90m or 45s.
@@ -305,7 +402,8 @@ def expire(address: str, **limits: Any) -> None:
     """
     if all(limit is None for limit in limits.values()):
         raise InputError(
-            "expire needs a limit: got none. Add --older-than 30d, --unseen-for 12h or --max-documents 1e6."
+            "expire needs a limit: got none. Add --older-than 30d, --unseen-for 12h or "
+            "--max-documents 1e6."
         )
     with opened(address) as index:
         show_forgotten(index.expire(**limits))

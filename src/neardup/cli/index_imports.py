@@ -1,4 +1,6 @@
-"""The commands of `neardup index imports`: documents that enter an index together, or leave it together."""
+"""The commands of `neardup index imports`: documents that enter an index together, or leave it
+together.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ import click
 
 from neardup.cli import render
 from neardup.cli.index_documents import finish
-from neardup.cli.index_options import address_argument, opened, payload_option, show_forgotten, show_merged
+from neardup.cli.index_options import (
+    address_argument,
+    opened,
+    payload_option,
+    show_forgotten,
+    show_merged,
+)
 from neardup.cli.running import show
 from neardup.cli.settings import command
 from neardup.cli.sources import Named, inputs_argument, job_options, result_options, source_options
@@ -111,7 +119,8 @@ def remove(address: str, name: str) -> None:
         count = index.remove_import(name)
     if not count:
         raise InputError(
-            f"No document was added by an import {name!r}: it is open, or there is none. To drop an open import, "
+            f"No document was added by an import {name!r}: it is open, or there is none. To "
+            "drop an open import, "
             "use neardup index imports cancel."
         )
     show_forgotten(count)

@@ -24,19 +24,24 @@ if TYPE_CHECKING:
 address_argument = click.argument("address", metavar="INDEX")
 
 import_option = option(
-    "--import-name NAME", "Index", "A name for these documents, by which `imports remove` can forget them."
+    "--import-name NAME",
+    "Index",
+    "A name for these documents, by which `imports remove` can forget them.",
 )
 payload_option = option(
     "--payload-column NAME...",
     "Input",
-    "The column to store with the documents and return with answers; repeatable: several become a JSON object. "
+    "The column to store with the documents and return with answers; repeatable: several "
+    "become a JSON object. "
     "Default: the column `payload`, if it exists.",
     callback=one_or_several,
 )
 
 
 @contextmanager
-def opened(address: str, interrupted: str = "Nothing was changed.", *, read_only: bool = False) -> Iterator[Index]:
+def opened(
+    address: str, interrupted: str = "Nothing was changed.", *, read_only: bool = False
+) -> Iterator[Index]:
     """Open the index of a command; interrupted : as in `running`."""
     with running(interrupted), neardup.Index.open(address, read_only=read_only) as index:
         yield index
@@ -50,7 +55,10 @@ def show_info(index: Index) -> None:
 
 def show_forgotten(count: int) -> None:
     """Print the number of documents that were forgotten."""
-    show({"forgotten": count}, lambda: click.echo(translated(f"{plural(count, 'document')} forgotten.")))
+    show(
+        {"forgotten": count},
+        lambda: click.echo(translated(f"{plural(count, 'document')} forgotten.")),
+    )
 
 
 def show_merged(answers: pa.Table) -> None:
@@ -65,9 +73,15 @@ class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     name = "age"
     _SECONDS: ClassVar = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
         """Return the time; fail with what is accepted."""
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", str(value))
         if found is None:
-            self.fail(f"must be a number and a unit, such as 30d, 12h, 90m or 45s: got {value!r}.", param, ctx)
+            self.fail(
+                f"must be a number and a unit, such as 30d, 12h, 90m or 45s: got {value!r}.",
+                param,
+                ctx,
+            )
         return timedelta(seconds=float(found[1]) * self._SECONDS[found[2]])

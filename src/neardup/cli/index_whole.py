@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 import neardup
-from neardup.cli.index_options import address_argument, opened, payload_option, show_info, show_merged
+from neardup.cli.index_options import (
+    address_argument,
+    opened,
+    payload_option,
+    show_info,
+    show_merged,
+)
 from neardup.cli.methods import build_method, is_method_given, method_options, stored_options
 from neardup.cli.running import is_summary_shown, print_json, running, show
 from neardup.cli.settings import command, composed, is_set, option, setting_option, settings_options
@@ -24,7 +30,10 @@ _LIMITS = ("threshold", "recall", "num_bands", "rows_per_band", "max_distance", 
 _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 
 
-@command("Create an index, empty or from a run.", common="method threshold max_distance ngram storage from_run")
+@command(
+    "Create an index, empty or from a run.",
+    common="method threshold max_distance ngram storage from_run",
+)
 @address_argument
 @option(
     "--from-run DIR",
@@ -40,8 +49,8 @@ _LAYOUT = {"num_bands": None, "rows_per_band": None, "num_blocks": None}
 def create(address: str, from_run: str | None, payload_column: Any, **values: Any) -> None:
     """Create an index, empty or with the documents that a run kept.
 
-    INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and its limit cannot be
-    changed later; see `neardup index rebuild`.
+    INDEX is a new folder or the address of a database: postgresql://..., redis://... The method and
+    its limit cannot be changed later; see `neardup index rebuild`.
 
     \b
     Examples:
@@ -59,10 +68,13 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
             made = neardup.Index.create(address, method=method, idf=idf, **settings)
         elif is_given:
             raise SettingError(
-                "--from-run uses the method of the run: got options of a method beside it. Leave them out."
+                "--from-run uses the method of the run: got options of a method beside it. "
+                "Leave them out."
             )
         else:
-            made = neardup.Index.from_run(address, from_run, idf=idf, payload_column=payload_column, **settings)
+            made = neardup.Index.from_run(
+                address, from_run, idf=idf, payload_column=payload_column, **settings
+            )
         with made:
             show_info(made)
 
@@ -85,7 +97,12 @@ def merge(address: str, other: str) -> None:
 
 _limit_options = composed(
     *(
-        setting_option(name, None, constraints_of(MinHash if hasattr(MinHash, name) else SimHash)[name], "Method")
+        setting_option(
+            name,
+            None,
+            constraints_of(MinHash if hasattr(MinHash, name) else SimHash)[name],
+            "Method",
+        )
         for name in _LIMITS
     )
 )
@@ -97,7 +114,8 @@ _limit_options = composed(
 @_limit_options
 @result_options
 def rebuild(address: str, new: str, **limits: Any) -> None:
-    """Create the index NEW from the documents of INDEX, with other bands or blocks or another limit. Needs no texts.
+    """Create the index NEW from the documents of INDEX, with other bands or blocks or another
+    limit. Needs no texts.
 
     Removed documents stay removed; the new limit applies to documents added later.
 
@@ -106,19 +124,26 @@ def rebuild(address: str, new: str, **limits: Any) -> None:
       neardup index rebuild news.index wider.index --threshold 0.85
       neardup index rebuild fp.index faster.index --num-blocks 6
     """
-    with opened(address, f"Delete {new} before you run the command again.", read_only=True) as index:
-        method = _changed(index.method, {name: value for name, value in limits.items() if value is not None})
+    with opened(
+        address, f"Delete {new} before you run the command again.", read_only=True
+    ) as index:
+        method = _changed(
+            index.method, {name: value for name, value in limits.items() if value is not None}
+        )
         with index.rebuild(new, method=method) as made:
             show_info(made)
 
 
 def _changed(method: MethodSettings, given: Options) -> MethodSettings:
-    """Return the settings with other limits; bands or blocks that were chosen by the limits are chosen again."""
+    """Return the settings with other limits; bands or blocks that were chosen by the limits are
+    chosen again.
+    """
     accepted = constraints_of(type(method))
     for name in given:
         if name not in accepted:
             raise SettingError(
-                f"--{name.replace('_', '-')} does not apply to this index, which uses {type(method).__name__}. Leave "
+                f"--{name.replace('_', '-')} does not apply to this index, which uses "
+                f"{type(method).__name__}. Leave "
                 "it out."
             )
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
@@ -168,7 +193,8 @@ def verify(address: str) -> None:
 @address_argument
 @result_options
 def compact(address: str) -> None:
-    """Reclaim the space of forgotten documents, and merge files to speed up lookups. Queries continue meanwhile.
+    """Reclaim the space of forgotten documents, and merge files to speed up lookups. Queries
+    continue meanwhile.
 
     \b
     Examples:
@@ -184,13 +210,16 @@ def compact(address: str) -> None:
 @click.argument("folder", metavar="DIR")
 @result_options
 def backup(address: str, folder: str) -> None:
-    """Copy the latest state of an index to the new folder DIR, while it is in use. The copy is an index.
+    """Copy the latest state of an index to the new folder DIR, while it is in use. The copy is an
+    index.
 
     \b
     Examples:
       neardup index backup news.index monday.index
     """
-    with opened(address, f"Delete {folder} before you run the command again.", read_only=True) as index:
+    with opened(
+        address, f"Delete {folder} before you run the command again.", read_only=True
+    ) as index:
         index.backup(folder)
     with opened(folder, read_only=True) as copy:
         show_info(copy)
@@ -201,9 +230,11 @@ def backup(address: str, folder: str) -> None:
 @output_options("FILE", "The file to write: .parquet, .jsonl or .csv.")
 @printing_options
 def export(address: str, output: str, overwrite: bool, progress: bool) -> None:
-    """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and signatures.
+    """Write all documents of an index, kept and removed, to a file: ids, times, payloads, texts and
+    signatures.
 
-    The column duplicates is the number of documents that each kept document removed; it is null for removed ones.
+    The column duplicates is the number of documents that each kept document removed; it is null for
+    removed ones.
 
     \b
     Examples:

@@ -22,7 +22,18 @@ from neardup.version import __version__
 
 INTERRUPTED = 130
 _NAMES = (
-    *("dedup", "find-pairs", "cluster", "passages", "contamination", "compare", "evaluate", "sweep", "plan", "sign"),
+    *(
+        "dedup",
+        "find-pairs",
+        "cluster",
+        "passages",
+        "contamination",
+        "compare",
+        "evaluate",
+        "sweep",
+        "plan",
+        "sign",
+    ),
     *("document-frequencies", "index", "serve"),
 )
 
@@ -33,7 +44,9 @@ class Failure(click.ClickException):
     exit_code = 2
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"neardup: {say('terminal.error')}{say('words.colon')}{for_terminal(message)}")
+        super().__init__(
+            f"neardup: {say('terminal.error')}{say('words.colon')}{for_terminal(message)}"
+        )
 
     def show(self, file: Any = None) -> None:
         """Print the line."""
@@ -41,7 +54,9 @@ class Failure(click.ClickException):
 
 
 class _Commands(Mapping[str, click.Command]):
-    """The commands by name. Each is in the module of its name, which loads when the command is used."""
+    """The commands by name. Each is in the module of its name, which loads when the command is
+    used.
+    """
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in _NAMES:
@@ -71,8 +86,12 @@ class Program(click.Group):
         language = language_of(os.environ)
         if language == "zh":
             ctx.default_map = {name: {"lang": language} for name in _NAMES}
-        named = dict(pairwise(part for word in ctx.args for part in word.split("=", 1))).get("--lang", "")
-        with speaking(named if named in ("en", "zh") else language):  # also of an error before --lang is parsed
+        named = dict(pairwise(part for word in ctx.args for part in word.split("=", 1))).get(
+            "--lang", ""
+        )
+        with speaking(
+            named if named in ("en", "zh") else language
+        ):  # also of an error before --lang is parsed
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -102,7 +121,8 @@ class Program(click.Group):
 )
 @click.version_option(__version__, prog_name="neardup", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Find near-duplicate texts and web pages in collections of any size, keep one of each, and show why.
+    """Find near-duplicate texts and web pages in collections of any size, keep one of each, and
+    show why.
 
     \b
     Examples:
@@ -115,12 +135,17 @@ def cli() -> None:
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all options.
+    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all
+    options.
     """
 
 
-def every_command(group: click.Group = cli, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Yield the commands with their names, those of groups after their group: `index`, `index create`."""
+def every_command(
+    group: click.Group = cli, prefix: str = ""
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands with their names, those of groups after their group: `index`, `index
+    create`.
+    """
     for name, command in group.commands.items():
         yield prefix + name, command
         if isinstance(command, click.Group):
@@ -128,14 +153,17 @@ def every_command(group: click.Group = cli, prefix: str = "") -> Iterator[tuple[
 
 
 def _load_methods() -> None:
-    """Import the modules that NEARDUP_METHODS names, which register other methods; exit if there is no such module."""
+    """Import the modules that NEARDUP_METHODS names, which register other methods; exit if there is
+    no such module.
+    """
     names = os.environ.get("NEARDUP_METHODS", "")
     try:
         for name in filter(None, names.split(",")):
             import_module(name)
     except ImportError as error:
         Failure(
-            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add the folder of the module "
+            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add "
+            "the folder of the module "
             "to PYTHONPATH, or correct its name."
         ).show()
         sys.exit(Failure.exit_code)
@@ -143,14 +171,15 @@ def _load_methods() -> None:
 
 def prepare() -> None:
     """Set up the process for a run. Requires: neither Arrow nor NumPy is loaded."""
-    # Arrow's allocator gives memory back at once and asks for it again for the next batch; waiting ten seconds with
-    # it saves a third of the system time of a run. Read when Arrow is loaded, so it is set before.
+    # Arrow's allocator gives memory back at once and asks for it again for the next batch; waiting
+    # ten seconds with it saves a third of the system time of a run. Read when Arrow is loaded, so
+    # it is set before.
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
-    # NumPy's linear algebra, unused here, starts a thread for each processor, and each spins for a while: 0.1 CPU
-    # seconds apiece. Read when NumPy is loaded.
+    # NumPy's linear algebra, unused here, starts a thread for each processor, and each spins for a
+    # while: 0.1 CPU seconds apiece. Read when NumPy is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Loading the libraries makes 170,000 objects that stay; looking them through for garbage again and again, once
-    # more when the process ends, took 0.2 seconds.
+    # Loading the libraries makes 170,000 objects that stay; looking them through for garbage again
+    # and again, once more when the process ends, took 0.2 seconds.
     gc.set_threshold(250_000)
     atexit.register(gc.freeze)
 
@@ -158,7 +187,9 @@ def prepare() -> None:
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a text may have characters that the terminal cannot show
+        sys.stdout.reconfigure(
+            errors="replace"
+        )  # a text may have characters that the terminal cannot show
     prepare()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries; those of neardup are in the report

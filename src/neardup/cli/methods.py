@@ -1,4 +1,6 @@
-"""The options of the methods: every command has all of them, and accepts those of the requested method."""
+"""The options of the methods: every command has all of them, and accepts those of the requested
+method.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ from neardup.settings.presets import NOISE, PRESET
 
 _METHOD = "Method"
 _TEXT = tuple(constraints_of(Shingling))
-_TYPES: list[type[MethodSettings]] = list(dict.fromkeys(type(settings) for settings in METHODS.values()))
-_OPTIONS = dict.fromkeys(name for kind in _TYPES for name in constraints_of(kind) if name not in _TEXT)
+_TYPES: list[type[MethodSettings]] = list(
+    dict.fromkeys(type(settings) for settings in METHODS.values())
+)
+_OPTIONS = dict.fromkeys(
+    name for kind in _TYPES for name in constraints_of(kind) if name not in _TEXT
+)
 """The settings of all methods, besides those of texts."""
 _STORED = {name for kind in _TYPES for name in kind.stored_options}
 _ALL = ("method", "preset", "noise", *_TEXT, *_OPTIONS, *JIEBA)
@@ -30,32 +36,44 @@ def method_options(function: Function) -> Function:
     return _options_of(
         list(METHODS),
         [name for name in _OPTIONS if name not in _STORED],
-        "For texts: compare sets of shingles (minhash) or fingerprints of weighted words (simhash). For web "
-        "pages: compare the template (structure), the main text (content), both (page), or the template by "
-        "fingerprints (tags, and two methods of the literature: decay, paths). For vectors: compare their cosine "
+        "For texts: compare sets of shingles (minhash) or fingerprints of weighted words "
+        "(simhash). For web "
+        "pages: compare the template (structure), the main text (content), both (page), or "
+        "the template by "
+        "fingerprints (tags, and two methods of the literature: decay, paths). For vectors: "
+        "compare their cosine "
         "(vectors).  [default: minhash]",
     )(text_options(function))
 
 
 def sketch_options(function: Function) -> Function:
-    """Add --method, and the options that change the sketches of `sign`; those not given are None."""
+    """Add --method, and the options that change the sketches of `sign`; those not given are
+    None.
+    """
     return _options_of(
         [name for name, settings in METHODS.items() if settings.has_sketch],
         list(dict.fromkeys(name for kind in _TYPES for name in kind.sketch_options)),
-        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words (simhash). For "
-        "web pages: signatures of the template (structure) or of the main text (content), or fingerprints of the tags "
-        "(tags, and two methods of the literature: decay, paths). For vectors: sides of hyperplanes "
+        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted "
+        "words (simhash). For "
+        "web pages: signatures of the template (structure) or of the main text (content), or "
+        "fingerprints of the tags "
+        "(tags, and two methods of the literature: decay, paths). For vectors: sides of "
+        "hyperplanes "
         "(vectors).  [default: minhash]",
     )(text_options(function, methods=("minhash", "simhash")))
 
 
 def stored_options(function: Function) -> Function:
     """Add the options that change only what an index stores; those not given are None."""
-    return composed(*_below_headings(list(METHODS), [name for name in _OPTIONS if name in _STORED]))(function)
+    return composed(
+        *_below_headings(list(METHODS), [name for name in _OPTIONS if name in _STORED])
+    )(function)
 
 
 def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Decorator:
-    """Return a decorator that adds --method, of these methods, --preset, --noise, and options of them."""
+    """Return a decorator that adds --method, of these methods, --preset, --noise, and options of
+    them.
+    """
     return composed(
         option("--method", _METHOD, help, type=click.Choice(methods)),
         setting_option("preset", None, PRESET, _METHOD),
@@ -85,7 +103,11 @@ def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS))
     for name in _TEXT:
         known = (constraints_of(kind)[name] for kind in _kinds_with(name))
         constraint = max(known, key=lambda one: len(one.choices))
-        options.append(setting_option(name, None, constraint, "Text", shown_default=_default_text(name, methods)))
+        options.append(
+            setting_option(
+                name, None, constraint, "Text", shown_default=_default_text(name, methods)
+            )
+        )
     for name, field in JIEBA.items():
         constraint, shown = constraints_of(Jieba)[field], _value_text(Jieba(), field)
         default = () if constraint.value_type is tuple else None
@@ -95,7 +117,8 @@ def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS))
 
 
 def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSettings:
-    """Return the method that a command was given, or the default, taking its options out of the values.
+    """Return the method that a command was given, or the default, taking its options out of the
+    values.
 
     Raises
     ------
@@ -104,7 +127,11 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     """
     values |= reported_for_another([*_TEXT, *_OPTIONS, *JIEBA])
     start = values.pop("method", None) or default
-    method, preset, noise = type(METHODS[start]), values.pop("preset", None), values.pop("noise", None)
+    method, preset, noise = (
+        type(METHODS[start]),
+        values.pop("preset", None),
+        values.pop("noise", None),
+    )
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()
@@ -113,13 +140,15 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
         if name not in constraints_of(method):
             other = name_of(_kinds_with(name)[0].__name__)
             raise SettingError(
-                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add --method {other}, or "
+                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. "
+                f"Add --method {other}, or "
                 f"leave {_flag(name)} out."
             )
     if chinese and given.get("tokens") != "jieba":
         flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
-            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add --tokens jieba, or "
+            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. "
+            "Add --tokens jieba, or "
             f"leave {flag} out."
         )
     if chinese:
@@ -133,13 +162,17 @@ def is_method_given(values: Options) -> bool:
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
-    """Return several methods by their names, taking their options out of the values; each gets those that it has."""
+    """Return several methods by their names, taking their options out of the values; each gets
+    those that it has.
+    """
     fields = {name: constraints_of(type(METHODS[name])).keys() for name in names}
     taken = {field for name in names for field in fields[name]}
 
     def values_of(name: str) -> dict[str, Any]:
         others = taken - fields[name]
-        return {key: None if key in others else value for key, value in values.items()} | {"method": name}
+        return {key: None if key in others else value for key, value in values.items()} | {
+            "method": name
+        }
 
     methods = {name: build_method(values_of(name)) for name in names}
     for name in _ALL:
@@ -152,8 +185,14 @@ def _flag(name: str) -> str:
 
 
 def _default_text(name: str, methods: Sequence[str]) -> str | None:
-    """Return the default of a setting in the methods that have it, and those of others that differ."""
-    values = {word: _value_text(METHODS[word], name) for word in methods if name in constraints_of(type(METHODS[word]))}
+    """Return the default of a setting in the methods that have it, and those of others that
+    differ.
+    """
+    values = {
+        word: _value_text(METHODS[word], name)
+        for word in methods
+        if name in constraints_of(type(METHODS[word]))
+    }
     first, *others = values.items()
     different = [f"{word}: {value}" for word, value in others if value != first[1]]
     own = f"{first[0]}: " if different and first[0] != "minhash" else ""

@@ -22,13 +22,18 @@ from neardup.settings.run import RunSettings
 
 @command(
     "Cut repeated passages, keep the first copy.",
-    common="output write overwrite resume against text_column min_length unit cut_at keep min_share within",
+    common=(
+        "output write overwrite resume against text_column min_length unit cut_at keep min_share "
+        "within"
+    ),
 )
 @inputs_argument
 @folder_options
 @settings_options(PassageOutput, "Output")
 @option(
-    "--within COLUMN", "Decision", "With --keep none, a column, such as the site of a page: shares are of its values."
+    "--within COLUMN",
+    "Decision",
+    "With --keep none, a column, such as the site of a page: shares are of its values.",
 )
 @collection_option("--against", "An earlier collection from which nothing is cut; repeatable.")
 @source_options
@@ -37,11 +42,13 @@ from neardup.settings.run import RunSettings
 @config_option
 @printing_options
 def passages(inputs: list[Named], output: str, **values: Any) -> None:
-    """Cut the passages of documents that occurred before, in this document or an earlier one; the first copy stays.
+    """Cut the passages of documents that occurred before, in this document or an earlier one; the
+    first copy stays.
 
-    INPUT is as of dedup. The output folder DIR contains kept/ with the documents in the format of the input, all but
-    their text as it was; passages.parquet with the place of each passage and that of the copy that stays;
-    rejected.jsonl, report.json and report.html; it appears once it is complete.
+    INPUT is as of dedup. The output folder DIR contains kept/ with the documents in the format of
+    the input, all but their text as it was; passages.parquet with the place of each passage and
+    that of the copy that stays; rejected.jsonl, report.json and report.html; it appears once it is
+    complete.
 
     \b
     Examples:
@@ -51,7 +58,7 @@ def passages(inputs: list[Named], output: str, **values: Any) -> None:
       neardup passages site/ -o out/ --within site --keep none --min-share 0.3      what 30 % of a site's pages have
       neardup passages new/ --against old/ -o out/                  also what is in old/
       neardup passages corpus/ -o out/ --write removed              passages.parquet alone
-    """
+    """  # noqa: E501
     with running_into(output, values["resume"], values["scratch"]):
         result = neardup.remove_passages(inputs, output=output, tables=False, **values)
     finish(result.report, result.output or output)

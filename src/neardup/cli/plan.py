@@ -20,7 +20,10 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
 
 @command(
     "Estimate the memory, disk and work of a run.",
-    common="documents document_bytes engine storage memory_bytes method threshold num_bands rows_per_band max_distance",
+    common=(
+        "documents document_bytes engine storage memory_bytes method threshold num_bands "
+        "rows_per_band max_distance"
+    ),
 )
 @option(
     "--documents N",
@@ -29,17 +32,29 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
     type=_COUNT,
     required=True,
 )
-@option("--document-bytes N", "Corpus", "The average size of a text, in bytes of UTF-8.", type=_COUNT, default=4000)
+@option(
+    "--document-bytes N",
+    "Corpus",
+    "The average size of a text, in bytes of UTF-8.",
+    type=_COUNT,
+    default=4000,
+)
 @option(
     "--document-features N",
     "Corpus",
-    "Of an index, the average number of distinct features of a text. Default: the average of English texts.",
+    (
+        "Of an index, the average number of distinct features of a text. Default: the average of "
+        "English texts."
+    ),
     type=_COUNT,
 )
 @option(
     "--engine",
     "Engine",
-    "A run with MinHash on this machine or on Spark; an index in a folder; or SimHash fingerprints in memory.",
+    (
+        "A run with MinHash on this machine or on Spark; an index in a folder; or SimHash "
+        "fingerprints in memory."
+    ),
     type=click.Choice(["local", "spark", "index", "memory"]),
     default="local",
 )
@@ -50,14 +65,18 @@ _COUNT = SettingType(Constraint("A count.", low=1, high=1e15))
     type=click.Choice(constraints_of(IndexSettings)["storage"].choices),
 )
 @option(
-    "--memory-bytes N", "Engine", "The maximum memory of fingerprints, such as 16e9. Default: no limit.", type=_COUNT
+    "--memory-bytes N",
+    "Engine",
+    "The maximum memory of fingerprints, such as 16e9. Default: no limit.",
+    type=_COUNT,
 )
 @option("--threads N", "Engine", "The worker threads of a local run. Default: 2.", type=COUNT)
 @method_options
 @option("--plot FILE", PRINTING, "Plot the S-curve of a local run to this SVG file.")
 @json_option
 def plan(**values: Any) -> None:
-    """Estimate a run or an index: its bands or blocks, memory, disk space, candidate pairs and S-curve.
+    """Estimate a run or an index: its bands or blocks, memory, disk space, candidate pairs and
+    S-curve.
 
     \b
     Examples:
@@ -66,7 +85,8 @@ def plan(**values: Any) -> None:
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
       neardup plan --documents 1e9 --engine spark
       neardup plan --documents 1e8 --engine index --method simhash --storage text
-      neardup plan --documents 1e9 --engine memory --method simhash --max-distance 4 --memory-bytes 64e9
+      neardup plan --documents 1e9 --engine memory --method simhash --max-distance 4 --memory-bytes
+      64e9
     """
     method = build_method(values)
     estimate = neardup.plan(method=method, **values)

@@ -1,4 +1,6 @@
-"""Run a command's work: interruptions, warnings and incomplete inputs become a line on stderr and an exit code."""
+"""Run a command's work: interruptions, warnings and incomplete inputs become a line on stderr and
+an exit code.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,16 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 @contextmanager
 def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C while a run lasts; after either, print the message and exit with 130.
+    """Treat SIGTERM like Ctrl-C while a run lasts; after either, print the message and exit with
+    130.
 
-    The library's warning of incomplete inputs is not shown; `exit_if_incomplete` prints it after the result.
+    The library's warning of incomplete inputs is not shown; `exit_if_incomplete` prints it after
+    the result.
 
     Parameters
     ----------
-    interrupted_message : what is left of the run and how to continue; or returns it, once the run has cleaned up.
+    interrupted_message : what is left of the run and how to continue; or returns it, once the run
+        has cleaned up.
     """
     on_main_thread = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_main_thread else None
@@ -48,7 +53,9 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
             warnings.simplefilter("ignore", IncompleteWarning)
             yield
     except KeyboardInterrupt:
-        message = interrupted_message if isinstance(interrupted_message, str) else interrupted_message()
+        message = (
+            interrupted_message if isinstance(interrupted_message, str) else interrupted_message()
+        )
         click.echo(f"\nInterrupted. {message}", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
     finally:
@@ -58,7 +65,8 @@ def running(interrupted_message: str | Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def running_into(output: str, resume: bool, scratch: str | None = None) -> Iterator[None]:
-    """Do as `running`, with what an interrupted run left: a line if one of this output is discarded, and the message.
+    """Do as `running`, with what an interrupted run left: a line if one of this output is
+    discarded, and the message.
 
     resume : whether the interrupted run continues.
     """
@@ -67,18 +75,28 @@ def running_into(output: str, resume: bool, scratch: str | None = None) -> Itera
     partial, folder = places_of(output, scratch)
     checkpoint = folder / "checkpoint.json"
     if not resume and checkpoint.exists():
-        with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged record of a run that is discarded
+        with suppress(
+            OSError, ValueError, LookupError, TypeError
+        ):  # a damaged record of a run that is discarded
             read = read_json(checkpoint)["state"]["tally"]["documents"]
             lost = f"the interrupted run in {partial}, which had read {read:,} documents"
-            click.echo(translated(f"neardup: discarding {lost}; --resume would continue it."), err=True)
-    nothing = f"The output {output} is not complete." if is_address(output) else f"Nothing was written to {output}."
+            click.echo(
+                translated(f"neardup: discarding {lost}; --resume would continue it."), err=True
+            )
+    nothing = (
+        f"The output {output} is not complete."
+        if is_address(output)
+        else f"Nothing was written to {output}."
+    )
     left = f" Run the same command with --resume to continue, or delete {partial}."
     with running(lambda: nothing + left * partial.exists()):
         yield
 
 
 def print_json(record: JsonObject) -> None:
-    """Print a record as one JSON object, times as in ISO 8601; characters that stdout cannot encode are escaped."""
+    """Print a record as one JSON object, times as in ISO 8601; characters that stdout cannot encode
+    are escaped.
+    """
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     click.echo(json.dumps(record, ensure_ascii=not unicode, indent=2, default=datetime.isoformat))
 

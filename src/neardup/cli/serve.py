@@ -19,25 +19,30 @@ _ADDRESS, _LOG = ("host", "port"), ("log",)
 @option(
     "--token-file FILE...",
     "Address",
-    "A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: Bearer TOKEN`. Repeatable.",
+    (
+        "A file of lines `read TOKEN` or `write TOKEN`; clients must then send `Authorization: "
+        "Bearer TOKEN`. Repeatable."
+    ),
     "token_files",
     type=click.Path(exists=True, dir_okay=False),
 )
 @settings_options(ServiceSettings, "Limits", without=(*_ADDRESS, *_LOG))
 @settings_options(ServiceSettings, "Printing", only=_LOG)
 def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
-    """Serve an index over HTTP: add documents, look up texts, and view near-duplicates in a browser.
+    """Serve an index over HTTP: add documents, look up texts, and view near-duplicates in a
+    browser.
 
-    INDEX is a folder or the URL of a store, as for `neardup index`. The service accepts connections from this host
-    only; to change that, set --host, which then requires --token-file. On SIGTERM it finishes the requests in progress
-    and stops.
+    INDEX is a folder or the URL of a store, as for `neardup index`. The service accepts connections
+    from this host only; to change that, set --host, which then requires --token-file. On SIGTERM it
+    finishes the requests in progress and stops.
 
     \b
     Examples:
       neardup serve news.index
       neardup serve news.index --port 9000 --log text
       neardup serve news.index --host 0.0.0.0 --token-file tokens.txt
-      curl -H 'Content-Type: application/json' http://127.0.0.1:8765/v1/query -d '{"texts": ["a text"]}'
+      curl -H 'Content-Type: application/json' http://127.0.0.1:8765/v1/query -d '{"texts": ["a
+      text"]}'
     """
     settings = ServiceSettings(**values)
     try:
@@ -45,7 +50,8 @@ def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f'The service needs {error.name}, which is not installed. Run `pip install "neardup[serve]"`.'
+            f"The service needs {error.name}, which is not installed. Run `pip install "
+            '"neardup[serve]"`.'
         ) from error
     from neardup.service.security import read_tokens
     from neardup.service.server import serve as run

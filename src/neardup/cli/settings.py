@@ -1,4 +1,6 @@
-"""Options made from the settings of the library, with their names, defaults, limits and help; the help of a command."""
+"""Options made from the settings of the library, with their names, defaults, limits and help; the
+help of a command.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         self.constraint = dataclasses.replace(
             constraint, or_callable=False, also_accepts=None, python_only=(), optional=False
         )
-        self.name = "text" if constraint.value_type is str else "integer" if constraint.value_type is int else "number"
+        self.name = (
+            "text"
+            if constraint.value_type is str
+            else "integer"
+            if constraint.value_type is int
+            else "number"
+        )
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value; fail with what is accepted."""
@@ -49,16 +57,24 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
             self.fail(f"must be {self.constraint.describe()}: got {value!r}.", param, ctx)
         return parsed
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
         """Offer the words that are accepted."""
         from click.shell_completion import CompletionItem
 
-        words = (*self.constraint.choices, *map(str, self.constraint.numbers), *self.constraint.prefixes)
+        words = (
+            *self.constraint.choices,
+            *map(str, self.constraint.numbers),
+            *self.constraint.prefixes,
+        )
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 _LANGUAGE = Constraint(
-    "The language of tables and errors: en or zh. Default: that of the locale.", str, choices=("en", "zh")
+    "The language of tables and errors: en or zh. Default: that of the locale.",
+    str,
+    choices=("en", "zh"),
 )
 COUNT = SettingType(Constraint("", int, low=1))
 """A whole number of 1 or more."""
@@ -72,13 +88,15 @@ class SectionOption(click.Option):
         self.section = section
 
 
-def option(shown: str, section: str, help: str, name: str | None = None, **settings: Any) -> Decorator:
+def option(
+    shown: str, section: str, help: str, name: str | None = None, **settings: Any
+) -> Decorator:
     """Return a decorator that adds an option.
 
     Parameters
     ----------
-    shown : as the help shows it, such as "-o, --output FILE": its flags, and a word for the value, with dots if it may
-        be repeated. With neither a word nor a type, it is a switch.
+    shown : as the help shows it, such as "-o, --output FILE": its flags, and a word for the value,
+        with dots if it may be repeated. With neither a word nor a type, it is a switch.
     section : the heading in the help.
     help : the sentence in the help.
     name : of the parameter, if it is not that of the last flag.
@@ -92,14 +110,17 @@ def option(shown: str, section: str, help: str, name: str | None = None, **setti
     elif value is not None:
         settings |= {"metavar": value.removesuffix("..."), "multiple": value.endswith("...")}
     settings.setdefault("show_default", settings.get("default") not in (None, False, ()))
-    return click.option(*flags, *([name] if name else []), cls=SectionOption, section=section, help=help, **settings)
+    return click.option(
+        *flags, *([name] if name else []), cls=SectionOption, section=section, help=help, **settings
+    )
 
 
 class Command(click.Command):
     """A command whose --help shows the common options, and --help-all all of them below headings.
 
     common : the names of the parameters that --help shows beside those of printing; all if empty.
-    greedy : a flag that takes all words up to the next one, such as the files that a pattern of the shell names.
+    greedy : a flag that takes all words up to the next one, such as the files that a pattern of the
+    shell names.
     """
 
     def __init__(self, *args: Any, common: str = "", greedy: str = "", **kwargs: Any) -> None:
@@ -108,22 +129,38 @@ class Command(click.Command):
         if not any(param.name == "lang" for param in self.params):
             setting_option("lang", None, _LANGUAGE, PRINTING, expose_value=False)(self)
         if common:
-            eager: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _print_help_all}
+            eager: dict[str, Any] = {
+                "is_eager": True,
+                "expose_value": False,
+                "callback": _print_help_all,
+            }
             option("--help-all", PRINTING, "Show all options and exit.", **eager)(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
         for place in reversed([place for place, word in enumerate(args) if word == self._greedy]):
-            words = list(takewhile(lambda word: not word.startswith("-") or word == "-", args[place + 2 :]))
-            args[place + 2 : place + 2 + len(words)] = [word for one in words for word in (self._greedy, one)]
+            words = list(
+                takewhile(lambda word: not word.startswith("-") or word == "-", args[place + 2 :])
+            )
+            args[place + 2 : place + 2 + len(words)] = [
+                word for one in words for word in (self._greedy, one)
+            ]
         try:
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         except click.BadOptionUsage as error:
-            error.ctx = ctx  # click leaves it out, and the error would name the help of another command
+            error.ctx = (
+                ctx  # click leaves it out, and the error would name the help of another command
+            )
             raise
         for param, times in Counter(given).items():
-            if times > 1 and isinstance(param, click.Option) and not (param.multiple or param.is_flag):
-                raise click.UsageError(f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx)
+            if (
+                times > 1
+                and isinstance(param, click.Option)
+                and not (param.multiple or param.is_flag)
+            ):
+                raise click.UsageError(
+                    f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx
+                )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -137,7 +174,9 @@ class Command(click.Command):
         return self.get_help(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options below headings, in the order in which the headings first appear; the common ones in one."""
+        """Write the options below headings, in the order in which the headings first appear; the
+        common ones in one.
+        """
         is_short = bool(self.common) and not ctx.meta.get(_ALL)
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
@@ -156,18 +195,27 @@ class Command(click.Command):
             formatter.write_text(f"{ctx.command_path} --help-all shows all options.")
 
 
-def command(short_help: str, *, common: str = "", **others: str) -> Callable[[Callable[..., Any]], Command]:
+def command(
+    short_help: str, *, common: str = "", **others: str
+) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
-    short_help : its line in the list of commands. common : as in `Command`. others : `greedy` of it; `name` of the
-    command, where it is not that of the function.
+    short_help : its line in the list of commands. common : as in `Command`. others : `greedy` of
+    it; `name` of the command, where it is not that of the function.
     """
-    return click.command(cls=Command, no_args_is_help=True, short_help=short_help, common=common, **others)
+    return click.command(
+        cls=Command, no_args_is_help=True, short_help=short_help, common=common, **others
+    )
 
 
 def commands_of(*modules: ModuleType) -> dict[str, click.Command]:
     """Return the commands that modules define, by name."""
-    defined = [value for module in modules for value in vars(module).values() if isinstance(value, click.Command)]
+    defined = [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, click.Command)
+    ]
     return {str(command.name): command for command in defined}
 
 
@@ -192,8 +240,8 @@ def parse_number(text: str, *, whole: bool) -> float | None:
 
     Examples
     --------
-    >>> parse_number("1e6", whole=True), parse_number("1_000", whole=True), parse_number("1.5", whole=True)
-    (1000000, 1000, None)
+    >>> [parse_number(text, whole=True) for text in ("1e6", "1_000", "1.5")]
+    [1000000, 1000, None]
     >>> parse_number("1%", whole=False)
     0.01
     """
@@ -209,13 +257,16 @@ def parse_number(text: str, *, whole: bool) -> float | None:
 
 def composed(*decorators: Decorator) -> Decorator:
     """Return one decorator that adds the options of several, in their order."""
-    return lambda function: reduce(lambda decorated, decorate: decorate(decorated), reversed(decorators), function)
+    return lambda function: reduce(
+        lambda decorated, decorate: decorate(decorated), reversed(decorators), function
+    )
 
 
 def settings_options(
     settings: type, section: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> Decorator:
-    """Return a decorator that adds an option for each field of a class of settings, in the order of the fields.
+    """Return a decorator that adds an option for each field of a class of settings, in the order of
+    the fields.
 
     Parameters
     ----------
@@ -225,20 +276,34 @@ def settings_options(
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     chosen = [name for name in defaults if (not only or name in only) and name not in without]
-    return composed(*(setting_option(name, defaults[name], constraints_of(settings)[name], section) for name in chosen))
+    return composed(
+        *(
+            setting_option(name, defaults[name], constraints_of(settings)[name], section)
+            for name in chosen
+        )
+    )
 
 
-def one_or_several(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> str | list[str] | None:
+def one_or_several(
+    _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
+) -> str | list[str] | None:
     """Return the only name of a repeatable option, the list of several, or None."""
     return None if not names else names[0] if len(names) == 1 else list(names)
 
 
 def setting_option(
-    name: str, default: Any, constraint: Constraint, section: str, *, shown_default: str | None = None, **more: Any
+    name: str,
+    default: Any,
+    constraint: Constraint,
+    section: str,
+    *,
+    shown_default: str | None = None,
+    **more: Any,
 ) -> Decorator:
     """Return a decorator that adds an option for one setting.
 
-    shown_default : the default in the help, of an option that is None unless given. more : settings of click.option.
+    shown_default : the default in the help, of an option that is None unless given. more : settings
+    of click.option.
     """
     if name == "lang":  # read first, so that errors of the other options are in this language
         more |= {"is_eager": True, "callback": _speak}
@@ -251,10 +316,24 @@ def setting_option(
         return option(f"{flag} WORD...", section, text, name, default=default)
     if constraint.value_type is list:
         flags = f"{flag}, --{constraint.alias.replace('_', '-')}" if constraint.alias else flag
-        return option(f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several)
-    words = [*constraint.choices, *map(str, constraint.numbers), *(f"{prefix}COLUMN" for prefix in constraint.prefixes)]
+        return option(
+            f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several
+        )
+    words = [
+        *constraint.choices,
+        *map(str, constraint.numbers),
+        *(f"{prefix}COLUMN" for prefix in constraint.prefixes),
+    ]
     if constraint.value_type is str and not constraint.choices:
         is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
         words += constraint.sentinels if is_named else [*constraint.sentinels, "FILE"]
     value = "|".join(words) or ("N" if constraint.value_type is int else "X")
-    return option(f"{flag} {value}", section, text, name, default=default, type=SettingType(constraint), **more)
+    return option(
+        f"{flag} {value}",
+        section,
+        text,
+        name,
+        default=default,
+        type=SettingType(constraint),
+        **more,
+    )

@@ -9,16 +9,33 @@ import neardup
 from neardup.cli.methods import build_method, sketch_options
 from neardup.cli.running import finish, running
 from neardup.cli.settings import command, option
-from neardup.cli.sources import Named, engine_options, inputs_argument, job_options, output_options, source_options
+from neardup.cli.sources import (
+    Named,
+    engine_options,
+    inputs_argument,
+    job_options,
+    output_options,
+    source_options,
+)
 
 
 @command(
     "Save a signature or fingerprint of each document.",
-    common="output overwrite with_hex text_column id_column method num_hashes bits weights tokens ngram threads",
+    common=(
+        "output overwrite with_hex text_column id_column method num_hashes bits weights tokens "
+        "ngram threads"
+    ),
 )
 @inputs_argument
-@output_options("FILE", "The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv.")
-@option("--hex", "Output", "Add a column of hexadecimal digits; .jsonl and .csv files have digits alone.", "with_hex")
+@output_options(
+    "FILE", "The file to write: .parquet, which `neardup find-pairs` reads, .jsonl or .csv."
+)
+@option(
+    "--hex",
+    "Output",
+    "Add a column of hexadecimal digits; .jsonl and .csv files have digits alone.",
+    "with_hex",
+)
 @source_options
 @sketch_options
 @job_options
@@ -26,17 +43,18 @@ from neardup.cli.sources import Named, engine_options, inputs_argument, job_opti
 def sign(inputs: list[Named], output: str, **values: Any) -> None:
     """Save a MinHash signature or a SimHash fingerprint of each document, together with its id.
 
-    Similar documents have similar signatures: two MinHash signatures estimate the Jaccard similarity, two SimHash
-    fingerprints of similar documents differ in few bits. The signature of a document without features is null.
-    `neardup find-pairs FILE` finds pairs of similar fingerprints without the texts. Signatures made with different
-    settings cannot be compared.
+    Similar documents have similar signatures: two MinHash signatures estimate the Jaccard
+    similarity, two SimHash fingerprints of similar documents differ in few bits. The signature of a
+    document without features is null. `neardup find-pairs FILE` finds pairs of similar fingerprints
+    without the texts. Signatures made with different settings cannot be compared.
 
     \b
     Examples:
       neardup sign corpus.parquet -o signatures.parquet --num-hashes 256
       neardup sign corpus.parquet -o fp.parquet --method simhash --bits 64
       neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
-      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
+      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf
+      --max-features 20
     """
     method = build_method(values)
     with running(f"Nothing was written to {output}."):

@@ -20,7 +20,9 @@ from neardup.settings.run import EngineSettings, RunSettings, SelectionSettings
 
 
 class Named(os.PathLike[str]):
-    """A path, pattern or address just as it was typed: never taken for a text, its slashes never merged."""
+    """A path, pattern or address just as it was typed: never taken for a text, its slashes never
+    merged.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -34,20 +36,30 @@ def refuse_inputs_at(output: AnyPath, inputs: Iterable[Named], options: Options)
     from neardup.runs.input_files import list_inputs
     from neardup.runs.overlap import refuse_replacing
 
-    files = [path.name for path in inputs if path.name != "-"]  # standard input can be read only once
-    refuse_replacing([output], list_inputs(files, format_name=options.get("in_format")) if files else [])
+    files = [
+        path.name for path in inputs if path.name != "-"
+    ]  # standard input can be read only once
+    refuse_replacing(
+        [output], list_inputs(files, format_name=options.get("in_format")) if files else []
+    )
 
 
-def _named(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> list[Named] | None:
+def _named(
+    _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
+) -> list[Named] | None:
     """Return names as the paths they are; None if there are none."""
     return [Named(name) for name in names] or None
 
 
-inputs_argument = click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, callback=_named)
+inputs_argument = click.argument(
+    "inputs", metavar="INPUT...", nargs=-1, required=True, callback=_named
+)
 
 
 def collection_option(flag: str, help: str) -> Decorator:
-    """Return a decorator that adds an option for the paths of a collection, besides those of the inputs."""
+    """Return a decorator that adds an option for the paths of a collection, besides those of the
+    inputs.
+    """
     return option(f"{flag} PATH...", "Input", help, callback=_named)
 
 
@@ -57,7 +69,9 @@ source_options = settings_options(ReadingSettings, "Input")
 
 def overwrite_option(file: str) -> Decorator:
     """Return a decorator that adds --overwrite; file : what it replaces."""
-    return option("--overwrite", "Output", f"Replace an existing {file} once the new one is complete.")
+    return option(
+        "--overwrite", "Output", f"Replace an existing {file} once the new one is complete."
+    )
 
 
 def output_options(value: str, help: str) -> Decorator:
@@ -72,18 +86,22 @@ _GONE = "memory:"  # addresses that end with the process
 def _refuse_memory(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
     if name.startswith(_GONE):
         raise OutputError(
-            f"An output in memory is gone when the command ends: got {name}. Name a folder or file, or s3://bucket/out."
+            f"An output in memory is gone when the command ends: got {name}. Name a folder or "
+            "file, or s3://bucket/out."
         )
     return name
 
 
 folder_options = composed(
-    output_options("DIR", "The folder to write, or its address on remote storage, such as s3://bucket/out."),
+    output_options(
+        "DIR", "The folder to write, or its address on remote storage, such as s3://bucket/out."
+    ),
     option("--resume", "Output", "Continue an interrupted run."),
     option(
         "--scratch DIR",
         "Output",
-        "The folder for temporary files; use a fast local disk. Default: next to the output, or for remote output the "
+        "The folder for temporary files; use a fast local disk. Default: next to the output, "
+        "or for remote output the "
         "temporary folder of the system.",
     ),
 )
@@ -106,14 +124,19 @@ def _progress(ctx: click.Context, param: click.Parameter, value: str) -> Any:
 
 
 json_option = option("--json", PRINTING, "Print the result as one JSON object.", "as_json")
-result_options = composed(option("-q, --quiet", PRINTING, "Print nothing but errors.", is_eager=True), json_option)
+result_options = composed(
+    option("-q, --quiet", PRINTING, "Print nothing but errors.", is_eager=True), json_option
+)
 """Adds --quiet and --json."""
 printing_options = composed(
     result_options,
     option(
         "--progress",
         PRINTING,
-        "Show progress on stderr. auto: bars on a terminal, else a line every 10 seconds; plain: always lines.",
+        (
+            "Show progress on stderr. auto: bars on a terminal, else a line every 10 seconds; "
+            "plain: always lines."
+        ),
         type=click.Choice(["auto", "plain", "none"]),
         default="auto",
         callback=_progress,
@@ -121,9 +144,12 @@ printing_options = composed(
 )
 """Adds --quiet, --json and --progress, as an argument of the library."""
 job_options = composed(
-    settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes")), printing_options
+    settings_options(RunSettings, "Running", without=("batch_rows", "cache_bytes")),
+    printing_options,
 )
-"""Adds the options of a command that reads documents once, besides those of reading, and those of printing."""
+"""Adds the options of a command that reads documents once, besides those of reading, and those of
+printing.
+"""
 run_options = composed(
     source_options,
     method_options,

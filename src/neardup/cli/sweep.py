@@ -30,22 +30,38 @@ _STEP = 0.05
 
 @command(
     "Count the documents that each of several thresholds removes.",
-    common="thresholds ask answers page output overwrite text_column id_column method ngram keep threads",
+    common=(
+        "thresholds ask answers page output overwrite text_column id_column method ngram keep "
+        "threads"
+    ),
 )
 @inputs_argument
 @option(
     "--thresholds FROM..TO|X,X",
     "Method",
-    "A range in steps of 0.05, or numbers with commas; without a suggestion.  [default: 0.5..0.95, with a suggestion]",
+    (
+        "A range in steps of 0.05, or numbers with commas; without a suggestion.  [default: "
+        "0.5..0.95, with a suggestion]"
+    ),
 )
-@option("--ask N", "Answers", "Suggest settings by N answers (y or n) about pairs of all similarities.", type=COUNT)
+@option(
+    "--ask N",
+    "Answers",
+    "Suggest settings by N answers (y or n) about pairs of all similarities.",
+    type=COUNT,
+)
 @option(
     "--answers FILE",
     "Answers",
-    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs.  [default: "
+    "The file of JSON lines that answers are appended to; those in it count. For evaluate "
+    "--pairs.  [default: "
     "answers.jsonl]",
 )
-@option("--page FILE", "Answers", "Write the pairs to this HTML page, which saves the answers, instead of asking here.")
+@option(
+    "--page FILE",
+    "Answers",
+    "Write the pairs to this HTML page, which saves the answers, instead of asking here.",
+)
 @setting_option("min_precision", None, MIN_PRECISION, "Answers", shown_default="0.6")
 @option("-o, --output FILE", "Output", "Write the settings to this TOML file, for dedup --config.")
 @overwrite_option("file")
@@ -67,12 +83,12 @@ def sweep(
     overwrite: bool,
     **values: Any,
 ) -> None:
-    """Choose a threshold: see how many documents each one removes, with examples on both sides of it, and a suggestion
-    of settings with its reason.
+    """Choose a threshold: see how many documents each one removes, with examples on both sides of
+    it, and a suggestion of settings with its reason.
 
-    The inputs are read once, and searched at each threshold; for the suggestion they are read once more. It is made
-    only where the texts decide. With --ask, your answers about pairs decide; where they contradict each other, it asks
-    about up to a third more pairs.
+    The inputs are read once, and searched at each threshold; for the suggestion they are read once
+    more. It is made only where the texts decide. With --ask, your answers about pairs decide; where
+    they contradict each other, it asks about up to a third more pairs.
 
     \b
     Examples:
@@ -82,17 +98,27 @@ def sweep(
       neardup sweep news/ --ask 27 --page pairs.html
     """
     if values.pop("threshold") is not None:
-        raise SettingError("sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold out.")
-    needing = next((name for name in ("ask", "page", "output") if click.get_current_context().params[name]), None)
+        raise SettingError(
+            "sweep takes its thresholds from --thresholds: got --threshold, too. Leave "
+            "--threshold out."
+        )
+    needing = next(
+        (name for name in ("ask", "page", "output") if click.get_current_context().params[name]),
+        None,
+    )
     if thresholds is not None and needing is not None:
         raise SettingError(
-            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. Leave --thresholds out."
+            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. "
+            "Leave --thresholds out."
         )
     if answers is not None and ask is None and page is None:
-        raise SettingError(f"--answers requires --ask or --page: got --answers {answers} alone. Add --ask 27.")
+        raise SettingError(
+            f"--answers requires --ask or --page: got --answers {answers} alone. Add --ask 27."
+        )
     if min_precision is not None and (ask is None or page is not None):
         raise SettingError(
-            f"--min-precision requires --ask without --page: got --min-precision {min_precision:g}. Add --ask 27, or "
+            "--min-precision requires --ask without --page: got --min-precision "
+            f"{min_precision:g}. Add --ask 27, or "
             "leave --min-precision out."
         )
     answers = answers or "answers.jsonl"
@@ -103,10 +129,14 @@ def sweep(
     if page is not None:
         check_output(page, (".html",), overwrite=True)
         refuse_inputs_at(page, inputs, values)
-    method, limits = build_method(values), None if thresholds is None else parse_thresholds(thresholds)
+    method, limits = (
+        build_method(values),
+        None if thresholds is None else parse_thresholds(thresholds),
+    )
     if needing in ("ask", "page") and not has_rule(method):
         raise SettingError(
-            f"--{needing} requires the default method, of which --ngram and the options of texts may differ: got other "
+            f"--{needing} requires the default method, of which --ngram and the options of "
+            "texts may differ: got other "
             f"settings. {NO_RULE} Leave --{needing} or the other settings out."
         )
     with running("The answers so far are in the file." if ask else "Nothing was written."):
@@ -134,7 +164,8 @@ def sweep(
 
 
 def parse_thresholds(text: str) -> list[float]:
-    """Return the thresholds of a text: a range in steps of 0.05 with its end, or numbers with commas.
+    """Return the thresholds of a text: a range in steps of 0.05 with its end, or numbers with
+    commas.
 
     Raises
     ------
@@ -153,8 +184,11 @@ def parse_thresholds(text: str) -> list[float]:
         steps = ceil(round((float(high) - float(low)) / _STEP, 6))
         if steps < 0:
             raise ValueError
-        return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [float(high)]
+        return [round(float(low) + _STEP * step, 4) for step in range(min(steps, 99))] + [
+            float(high)
+        ]
     except (ValueError, OverflowError):
         raise SettingError(
-            f"--thresholds must be a range or numbers separated by commas: got {text!r}. Use 0.5..0.95, or 0.6,0.7."
+            f"--thresholds must be a range or numbers separated by commas: got {text!r}. Use "
+            "0.5..0.95, or 0.6,0.7."
         ) from None

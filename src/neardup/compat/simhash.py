@@ -1,9 +1,10 @@
 """The face of the Python package simhash, version 2: the same fingerprints, by the same calls.
 
-``from neardup.compat.simhash import Simhash, SimhashIndex`` instead of ``from simhash import ...``. Differences:
-weights above 255 work with NumPy 2, where the package raises OverflowError; features without any give 0; fingerprints
-of two lengths are refused with a SchemeError; a query leaves the index as it is, where the package adds empty buckets
-to it. To fingerprint a corpus, `neardup.SimHash(scheme="simhash")` gives the same numbers in bulk.
+``from neardup.compat.simhash import Simhash, SimhashIndex`` instead of ``from simhash import ...``.
+Differences: weights above 255 work with NumPy 2, where the package raises OverflowError; features
+without any give 0; fingerprints of two lengths are refused with a SchemeError; a query leaves the
+index as it is, where the package adds empty buckets to it. To fingerprint a corpus,
+`neardup.SimHash(scheme="simhash")` gives the same numbers in bulk.
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ class Simhash:
 
     Parameters
     ----------
-    value : a text, which is cut into runs of four letters; features, that is strings, pairs of a string and a weight,
-        or a dict of weights; an integer, or another Simhash, whose fingerprint it is.
+    value : a text, which is cut into runs of four letters; features, that is strings, pairs of a
+        string and a weight, or a dict of weights; an integer, or another Simhash, whose fingerprint
+        it is.
     f : bits of the fingerprint, a multiple of 8.
     reg : the regular expression, as a string or compiled, of what counts as letters of a text.
-    hashfunc : from UTF-8 bytes to bytes, of which the last f count, or to an integer; MD5 if not given.
+    hashfunc : from UTF-8 bytes to bytes, of which the last f count, or to an integer; MD5 if not
+        given.
     log : a logger; that named "simhash" when None.
 
     Examples
@@ -60,7 +63,9 @@ class Simhash:
         log: logging.Logger | None = None,
     ) -> None:
         if f % 8:
-            raise SettingError(f"f must be a multiple of 8: got {f}. Use 64, or the bits that your hash has.")
+            raise SettingError(
+                f"f must be a multiple of 8: got {f}. Use 64, or the bits that your hash has."
+            )
         self.f = f
         self.f_bytes = f // 8
         self.reg = reg
@@ -76,7 +81,10 @@ class Simhash:
         elif isinstance(value, Integral):
             self.value = int(value)
         else:
-            raise TypeError(f"Bad parameter with type {type(value)}. Give a text, features, an integer or a Simhash.")
+            raise TypeError(
+                f"Bad parameter with type {type(value)}. Give a text, features, an integer or "
+                "a Simhash."
+            )
 
     def __eq__(self, other: object) -> bool:
         return self.value == other.value if isinstance(other, Simhash) else NotImplemented
@@ -97,7 +105,9 @@ class Simhash:
         self.build_by_features(Counter(self._tokenize(content)))
 
     def build_by_features(self, features: Iterable[Any]) -> None:
-        """Set the value to the fingerprint of features: strings, pairs of string and weight, or a dict of weights."""
+        """Set the value to the fingerprint of features: strings, pairs of string and weight, or a
+        dict of weights.
+        """
         pairs = features.items() if isinstance(features, Mapping) else features
         names: list[str] = []
         weights: list[Any] = []
@@ -106,7 +116,10 @@ class Simhash:
             # A string has the weight of the pair before it, if any, as in the package.
             name, weight = (feature, weight) if isinstance(feature, str) else feature
             if not isinstance(weight, Real):
-                raise InputError(f"A weight must be a number: got {weight!r}. Give pairs of a string and a number.")
+                raise InputError(
+                    f"A weight must be a number: got {weight!r}. Give pairs of a string and a "
+                    "number."
+                )
             names.append(name)
             weights.append(weight)
         sums = self._add(names, weights)
@@ -117,9 +130,13 @@ class Simhash:
     def _add(self, names: list[str], weights: list[Any]) -> Array:
         """Return the weight of the features that have each bit, the most significant bit first.
 
-        Sums of floats depend on their order, so they are added in that of the package: small whole weights by 200.
+        Sums of floats depend on their order, so they are added in that of the package: small whole
+        weights by 200.
         """
-        total = np.zeros(self.f, np.float64 if any(not isinstance(weight, Integral) for weight in weights) else object)
+        total = np.zeros(
+            self.f,
+            np.float64 if any(not isinstance(weight, Integral) for weight in weights) else object,
+        )
         batch: list[int] = []
         bits = self._bits(names)
         for index, weight in enumerate(weights):
@@ -133,7 +150,9 @@ class Simhash:
 
     @staticmethod
     def _add_whole(bits: Array, weights: list[Any], batch: list[int]) -> Ints:
-        return np.array([weights[index] for index in batch], np.int64) @ bits[batch].astype(np.int64)
+        return np.array([weights[index] for index in batch], np.int64) @ bits[batch].astype(
+            np.int64
+        )
 
     def _bits(self, names: list[str]) -> Bytes:
         """Return the bits of the hashes, shape (num_features, f), the most significant first."""
@@ -147,7 +166,8 @@ class Simhash:
         digest = cast(bytes, hashed)[-self.f_bytes :]
         if len(digest) < self.f_bytes:
             raise InputError(
-                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: got {len(digest)} bytes "
+                f"hashfunc must return an integer, or at least f // 8 = {self.f_bytes} bytes: "
+                f"got {len(digest)} bytes "
                 f"for {name!r}. Use a smaller f or a longer hash."
             )
         return digest
@@ -156,13 +176,15 @@ class Simhash:
         """Return in how many bits two fingerprints differ."""
         if self.f != another.f:
             raise SchemeError(
-                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make both with the same f."
+                f"Fingerprints of {self.f} and of {another.f} bits cannot be compared. Make "
+                "both with the same f."
             )
         return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
 
 
 class SimhashIndex:
-    """Fingerprints by their parts: those within k bits of a given one share one of k + 1 parts with it.
+    """Fingerprints by their parts: those within k bits of a given one share one of k + 1 parts with
+    it.
 
     Parameters
     ----------
@@ -179,7 +201,11 @@ class SimhashIndex:
     """
 
     def __init__(
-        self, objs: Iterable[tuple[Any, Simhash]], f: int = 64, k: int = 2, log: logging.Logger | None = None
+        self,
+        objs: Iterable[tuple[Any, Simhash]],
+        f: int = 64,
+        k: int = 2,
+        log: logging.Logger | None = None,
     ) -> None:
         self.k = k
         self.f = f
@@ -232,5 +258,6 @@ class SimhashIndex:
     def _require_bits(self, simhash: Simhash) -> None:
         if simhash.f != self.f:
             raise SchemeError(
-                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make both with the same f."
+                f"The index holds fingerprints of {self.f} bits: got one of {simhash.f}. Make "
+                "both with the same f."
             )

@@ -42,7 +42,9 @@ class Chains(Rule):
 
 
 def first_of_clusters(found: Found) -> Positions:
-    """Return by position the first member of its cluster; a document and its copies are of one cluster."""
+    """Return by position the first member of its cluster; a document and its copies are of one
+    cluster.
+    """
     representative = found.queue.representative
     positions = np.arange(len(representative), dtype=np.uint32)
     left = np.append(representative, found.confirmed.left)
@@ -51,7 +53,9 @@ def first_of_clusters(found: Found) -> Positions:
 
 
 def _is_hidden(unlisted: Iterable[tuple[Positions, Positions]], first: Positions) -> Mask:
-    """Return by position whether a bucket has an earlier document that it does not list, and of another cluster."""
+    """Return by position whether a bucket has an earlier document that it does not list, and of
+    another cluster.
+    """
     hidden = np.zeros(len(first), np.bool_)
     for left, right in unlisted:
         earlier = left < right

@@ -22,25 +22,31 @@ def first_members(num_positions: int, left: Positions, right: Positions) -> Posi
 
 
 def first_connected(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct ends of pairs, any numbers, and the first member of the cluster of each."""
+    """Return the distinct ends of pairs, any numbers, and the first member of the cluster of
+    each.
+    """
     ends, edges = number_ends(left, right)
     return ends, ends[first_members(len(ends), *edges)]
 
 
 def number_ends(left: Ints, right: Ints) -> tuple[Ints, tuple[Positions, Positions]]:
-    """Return the distinct ends of pairs, rising, and the pairs with each end as its number among these."""
+    """Return the distinct ends of pairs, rising, and the pairs with each end as its number among
+    these.
+    """
     ends, numbers = np.unique(np.concatenate([left, right]), return_inverse=True)
     first, second = np.split(numbers.astype(np.uint32), 2)
     return ends, (first, second)
 
 
 class Clusters(NamedTuple):
-    """Clusters of documents, the largest first, ties by their first document; those of a single document come last.
+    """Clusters of documents, the largest first, ties by their first document; those of a single
+    document come last.
 
-    cluster_of : int64 (num_documents,), the cluster of each document. members : int64 (num_documents,), the documents
-    of each cluster: the kept one, then the others in input order. offsets : int64, one more than there are clusters,
-    single documents included; the members of cluster i are members[offsets[i] : offsets[i + 1]]. num_clusters : the
-    number of clusters of two documents or more.
+    cluster_of : int64 (num_documents,), the cluster of each document. members : int64
+    (num_documents,), the documents of each cluster: the kept one, then the others in input order.
+    offsets : int64, one more than there are clusters, single documents included; the members of
+    cluster i are members[offsets[i] : offsets[i + 1]]. num_clusters : the number of clusters of two
+    documents or more.
     """
 
     cluster_of: Ints
@@ -59,7 +65,8 @@ def cluster_documents(num_documents: int, removed: Positions, kept: Positions) -
 
     Parameters
     ----------
-    removed, kept : uint32 (num_removed,), each removed document once, and the kept document of its cluster.
+    removed, kept : uint32 (num_removed,), each removed document once, and the kept document of its
+        cluster.
     """
     firsts = np.arange(num_documents)
     firsts[removed] = kept
@@ -70,18 +77,26 @@ def cluster_documents(num_documents: int, removed: Positions, kept: Positions) -
     numbers[leaders] = np.arange(len(leaders))
     cluster_of = numbers[firsts]
     members = np.lexsort((firsts != np.arange(num_documents), cluster_of))
-    return Clusters(cluster_of, members, offsets_from_lengths(sizes[leaders]), int(np.count_nonzero(sizes > 1)))
+    return Clusters(
+        cluster_of, members, offsets_from_lengths(sizes[leaders]), int(np.count_nonzero(sizes > 1))
+    )
 
 
 def pick_others(clusters: Clusters, first: int, stop: int, most: int) -> tuple[Ints, Ints]:
-    """Return up to `most` members of each of the clusters in [first, stop), evenly spaced from the second to the last.
+    """Return up to `most` members of each of the clusters in [first, stop), evenly spaced from the
+    second to the last.
 
     Returns
     -------
-    documents : int64. offsets : int64 (stop - first + 1,), the range of each cluster in `documents`.
+    documents : int64. offsets : int64 (stop - first + 1,), the range of each cluster in
+        `documents`.
     """
     others = np.diff(clusters.offsets[first : stop + 1]) - 1
     counts = np.minimum(others, most)
     offsets = offsets_from_lengths(counts)
-    step = np.repeat(others - 1, counts) * ranges(0, counts) // np.maximum(np.repeat(counts, counts) - 1, 1)
+    step = (
+        np.repeat(others - 1, counts)
+        * ranges(0, counts)
+        // np.maximum(np.repeat(counts, counts) - 1, 1)
+    )
     return clusters.members[np.repeat(clusters.offsets[first:stop] + 1, counts) + step], offsets

@@ -12,12 +12,15 @@ from neardup.decide.rule import Decision, Found, Rule
 from neardup.files import JsonObject
 
 
-def keep_copies(removals: Removals, order: Positions, num_against: int, copies: int) -> tuple[Removals, Ints]:
-    """Return the removals if so many documents of each group stay, and the number of documents in each group.
+def keep_copies(
+    removals: Removals, order: Positions, num_against: int, copies: int
+) -> tuple[Removals, Ints]:
+    """Return the removals if so many documents of each group stay, and the number of documents in
+    each group.
 
-    A group is a document that was kept, and those that were removed for it. Its first documents in the order of
-    priority stay. If none does, the kept document is removed too, for the first of the others, unless it is of the
-    earlier corpus.
+    A group is a document that was kept, and those that were removed for it. Its first documents in
+    the order of priority stay. If none does, the kept document is removed too, for the first of the
+    others, unless it is of the earlier corpus.
 
     Parameters
     ----------
@@ -74,5 +77,7 @@ class Copies(Rule):
         """Decide by the other rule, and keep the first documents of each cluster."""
         decision = self.rule.decide(found)
         queue = found.queue
-        removals, sizes = keep_copies(decision.removals, queue.order, queue.num_against, self.copies)
+        removals, sizes = keep_copies(
+            decision.removals, queue.order, queue.num_against, self.copies
+        )
         return replace(decision, removals=removals, cluster_sizes=sizes)

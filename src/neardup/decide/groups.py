@@ -1,4 +1,6 @@
-"""Keep or remove groups of documents, such as the files of a repository, as a whole; see docs/decisions/0038."""
+"""Keep or remove groups of documents, such as the files of a repository, as a whole; see
+docs/decisions/0038.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Floats, Ints, Mask, Positions, Words, arrow_of, begins_run, offsets_from_lengths
+from neardup.arrays import (
+    Floats,
+    Ints,
+    Mask,
+    Positions,
+    Words,
+    arrow_of,
+    begins_run,
+    offsets_from_lengths,
+)
 from neardup.decide.outcome import Removals
 from neardup.decide.rule import Decision, Found, Names, Rule, RuleTable
 from neardup.decide.sieve import NONE
@@ -21,8 +32,9 @@ from neardup.verify.measured import measured_of_copies
 class Groups(NamedTuple):
     """The groups in the order of priority.
 
-    values : uint64, the hash of the value that the documents of a group share. documents, near : int64, its documents,
-    and those of them that are similar to a document of a kept group before it. removed : bool.
+    values : uint64, the hash of the value that the documents of a group share. documents, near :
+    int64, its documents, and those of them that are similar to a document of a kept group before
+    it. removed : bool.
     """
 
     values: Words
@@ -40,9 +52,9 @@ class Groups(NamedTuple):
 class GroupDecisions(NamedTuple):
     """The decisions, by position in the order of priority.
 
-    removed : bool, whether the group of the document is removed. keeper : uint32, the position of the most similar
-    document of a kept group before it, NONE if there is none. pair : int64, the row of the pair with that; -1 for a
-    copy. Both matter for removed positions only.
+    removed : bool, whether the group of the document is removed. keeper : uint32, the position of
+    the most similar document of a kept group before it, NONE if there is none. pair : int64, the
+    row of the pair with that; -1 for a copy. Both matter for removed positions only.
     """
 
     groups: Groups
@@ -52,16 +64,25 @@ class GroupDecisions(NamedTuple):
 
 
 def decide_groups(
-    left: Positions, right: Positions, strength: Floats, representative: Positions, values: Words, share: float
+    left: Positions,
+    right: Positions,
+    strength: Floats,
+    representative: Positions,
+    values: Words,
+    share: float,
 ) -> GroupDecisions:
-    """Decide about the groups in their order: one is removed if enough of its documents are similar to kept ones.
+    """Decide about the groups in their order: one is removed if enough of its documents are similar
+    to kept ones.
 
     Parameters
     ----------
-    left, right : uint32 (num_pairs,), positions of the confirmed pairs, of the first documents with their contents.
-    strength : float64 (num_pairs,), the similarity, which decides what a removed document names; then the position.
+    left, right : uint32 (num_pairs,), positions of the confirmed pairs, of the first documents with
+        their contents.
+    strength : float64 (num_pairs,), the similarity, which decides what a removed document names;
+        then the position.
     representative : uint32 (num_positions,), the first position with the same content.
-    values : uint64 by position from the first that may be removed; those of a group follow each other.
+    values : uint64 by position from the first that may be removed; those of a group follow each
+        other.
     share : of the documents of a group, in (0, 1].
     """
     size, num_pairs = len(representative), len(left)
@@ -75,11 +96,17 @@ def decide_groups(
     documents = np.diff(starts)
     # Rounded, so that 0.1 of 30 documents are 3.
     needed = np.maximum(1, np.ceil(np.round(share * documents, 9))).astype(np.int64)
-    near, keeper, pair = np.zeros(len(first), np.int64), np.full(size, NONE, np.uint32), np.full(size, -1, np.int64)
+    near, keeper, pair = (
+        np.zeros(len(first), np.int64),
+        np.full(size, NONE, np.uint32),
+        np.full(size, -1, np.int64),
+    )
     kernels.decisions.decide_groups(pairs, representative, starts, needed, near, keeper, pair)
     removed = near >= needed
     of_position = np.append(np.zeros(size - len(values), np.bool_), np.repeat(removed, documents))
-    return GroupDecisions(Groups(values[first], documents, near, removed), of_position, keeper, pair)
+    return GroupDecisions(
+        Groups(values[first], documents, near, removed), of_position, keeper, pair
+    )
 
 
 class ByGroup(Rule):
@@ -87,7 +114,8 @@ class ByGroup(Rule):
 
     Parameters
     ----------
-    column : its name. share : of the documents of a group; it is removed if as many are similar to kept ones.
+    column : its name. share : of the documents of a group; it is removed if as many are similar to
+        kept ones.
     """
 
     tables = ("groups",)
@@ -103,13 +131,17 @@ class ByGroup(Rule):
         return {"group_by": self.column}
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
-        """Return an order in which the documents of a group follow each other, from its first one on."""
+        """Return an order in which the documents of a group follow each other, from its first one
+        on.
+        """
         new = order[num_against:]
         _, first, group = np.unique(values[new], return_index=True, return_inverse=True)
         return np.concatenate([order[:num_against], new[np.argsort(first[group], kind="stable")]])
 
     def decide(self, found: Found) -> Decision:
-        """Decide about the groups in their order; a removed document names the most similar one of a kept group."""
+        """Decide about the groups in their order; a removed document names the most similar one of
+        a kept group.
+        """
         order, pairs = found.queue.order, found.confirmed
         decided = decide_groups(
             pairs.left,

@@ -1,4 +1,5 @@
-"""Decide which items a corpus contains, from the shingles of items that were found in its documents.
+"""Decide which items a corpus contains, from the shingles of items that were found in its
+documents.
 
 The rule is that of docs/contamination.md.
 """
@@ -27,15 +28,17 @@ from neardup.arrays import (
 from neardup.candidates.items import LONG, ItemTable, Matches, least_whole
 
 RULES = ("containment", "whole", "perfect")
-"""What shows an item: enough of its shingles; all of a long one, however many have it; all of a short one."""
+"""What shows an item: enough of its shingles; all of a long one, however many have it; all of a
+short one.
+"""
 
 
 class Stretches(NamedTuple):
     """The best stretch of each field of an item in a document, in the order of the matches.
 
-    begins : int64, the first match of the field in the document. items, fields : int32. counts : int64
-    (num_stretches, 4), the distinct rare shingles in it, all distinct shingles, its first and its last match.
-    starts : int64, the first stretch of each item in a document.
+    begins : int64, the first match of the field in the document. items, fields : int32. counts :
+    int64 (num_stretches, 4), the distinct rare shingles in it, all distinct shingles, its first and
+    its last match. starts : int64, the first stretch of each item in a document.
     """
 
     begins: Rows
@@ -57,16 +60,18 @@ class Stretches(NamedTuple):
         sizes = np.bincount(table.fields, minlength=len(table.field_items))[self.fields]
         is_enough = self.counts[:, 1] >= table.settings.threshold * np.maximum(sizes, 1) - 1e-9
         group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.items)))
-        order = np.lexsort((np.arange(len(group)), np.where(is_enough, 0, -self.counts[:, 1]), ~is_enough, group))
+        order = np.lexsort(
+            (np.arange(len(group)), np.where(is_enough, 0, -self.counts[:, 1]), ~is_enough, group)
+        )
         return order[self.starts]
 
 
 class Hits(NamedTuple):
     """Items found in documents, by item, the best first.
 
-    documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64. starts, ends : int64,
-    the characters of the document where the best field's stretch is. found : by hit, the place of
-    each match in the stretches, with repeats.
+    documents : uint32. items, rules : int32; rules are numbers of RULES. containment : float64.
+    starts, ends : int64, the characters of the document where the best field's stretch is. found :
+    by hit, the place of each match in the stretches, with repeats.
     """
 
     documents: Positions
@@ -91,25 +96,39 @@ def find_stretches(table: ItemTable, matches: Matches, is_rare: Mask) -> Stretch
     """
     fields = table.fields[matches.places]
     begins = np.flatnonzero(begins_run(matches.documents, fields))
-    ends, best = np.append(begins[1:], len(fields))[: len(begins)], np.empty((len(begins), 4), np.int64)
+    ends, best = (
+        np.append(begins[1:], len(fields))[: len(begins)],
+        np.empty((len(begins), 4), np.int64),
+    )
     fields = fields[begins]
-    width = table.num_tokens[fields] + np.maximum(table.num_tokens[fields] // 2, 5)  # words: half as many again
-    arrays = writable(matches.places), writable(matches.positions), is_rare, width - table.ngrams[fields] + 1
+    width = table.num_tokens[fields] + np.maximum(
+        table.num_tokens[fields] // 2, 5
+    )  # words: half as many again
+    arrays = (
+        writable(matches.places),
+        writable(matches.positions),
+        is_rare,
+        width - table.ngrams[fields] + 1,
+    )
     kernels.item_shingles.best_stretches(ends, *arrays, np.zeros(len(table.items), np.int32), best)
     items = table.field_items[fields]
-    return Stretches(begins, items, fields, best, np.flatnonzero(begins_run(matches.documents[begins], items)))
+    return Stretches(
+        begins, items, fields, best, np.flatnonzero(begins_run(matches.documents[begins], items))
+    )
 
 
 ENOUGH, KEPT, ALL, FURTHER = range(4)
-"""What a document has of an item: enough of it, boilerplate included; what may be a hit; all of it; and the same if it
-is not listed, because `max_documents` others have all of it."""
+"""What a document has of an item: enough of it, boilerplate included; what may be a hit; all of it;
+and the same if it is not listed, because `max_documents` others have all of it.
+"""
 
 
 class Kept(NamedTuple):
     """What is kept of the matches in some documents.
 
-    matches : bool by match, those in the stretches of items that may be found. items, states : int32, the items of
-    which documents have enough, in the order of the matches; ENOUGH, KEPT or ALL.
+    matches : bool by match, those in the stretches of items that may be found. items, states :
+    int32, the items of which documents have enough, in the order of the matches; ENOUGH, KEPT or
+    ALL.
     """
 
     matches: Mask
@@ -120,9 +139,10 @@ class Kept(NamedTuple):
 class _Judged(NamedTuple):
     """How much of a part of an item a document has, by item and document.
 
-    own, rare : int64, the shingles there. num_own : int64, those that the part has. share : float64, of these,
-    weighted. rare_weight : float64, of the rare ones. contains : bool, whether enough is there, boilerplate included.
-    is_whole : bool, whether all are there, and these are enough to show an item; is_long : and they are many.
+    own, rare : int64, the shingles there. num_own : int64, those that the part has. share :
+    float64, of these, weighted. rare_weight : float64, of the rare ones. contains : bool, whether
+    enough is there, boilerplate included. is_whole : bool, whether all are there, and these are
+    enough to show an item; is_long : and they are many.
     """
 
     own: Rows
@@ -139,12 +159,17 @@ def _judge(table: ItemTable, found: Stretches) -> Iterator[_Judged]:
     """Yield how much of the first field, and of all, a document has."""
     items, settings = found.items[found.starts], table.settings
     # An answer without any of its question is none: answers are alike.
-    has_first = found.total(1, table.is_first) >= np.ceil(settings.threshold / 2 * table.num_first[items] - 1e-9)
+    has_first = found.total(1, table.is_first) >= np.ceil(
+        settings.threshold / 2 * table.num_first[items] - 1e-9
+    )
     for is_part, of_items, all_weight in table.parts:
         own, num_own, weights = found.total(1, is_part), of_items[items], table.weights * is_part
         share = found.total(1, weights) / np.maximum(all_weight[items], 1e-300)
         is_whole = has_first & (num_own >= settings.min_rare) & (own >= least_whole(num_own))
-        contains = has_first & (own >= settings.min_shingles) & (share >= settings.threshold - 1e-9) | is_whole
+        contains = (
+            has_first & (own >= settings.min_shingles) & (share >= settings.threshold - 1e-9)
+            | is_whole
+        )
         rare = found.total(0, is_part), num_own, share, found.total(0, weights)
         yield _Judged(own, *rare, contains, is_whole, is_whole & (num_own >= LONG))
 
@@ -160,11 +185,17 @@ def keep_matches(table: ItemTable, matches: Matches, is_common: Mask) -> Kept:
     for part in _judge(table, found):
         whole |= part.is_long | (part.is_whole & (part.num_own == table.num_own[items]))
         enough |= part.contains
-        kept |= part.is_long | (part.contains & (part.rare >= np.where(part.is_whole, 1, table.settings.min_rare)))
-    first, last = found.counts[np.repeat(kept, np.diff(found.starts, append=len(found.items))), 2:].T
+        kept |= part.is_long | (
+            part.contains & (part.rare >= np.where(part.is_whole, 1, table.settings.min_rare))
+        )
+    first, last = found.counts[
+        np.repeat(kept, np.diff(found.starts, append=len(found.items))), 2:
+    ].T
     in_stretch = np.zeros(len(matches.places), np.bool_)
     in_stretch[ranges(first, last - first + 1)] = True
-    return Kept(in_stretch, items[enough], np.where(kept, KEPT + whole, ENOUGH)[enough].astype(np.int32))
+    return Kept(
+        in_stretch, items[enough], np.where(kept, KEPT + whole, ENOUGH)[enough].astype(np.int32)
+    )
 
 
 def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rare: Mask) -> Hits:
@@ -172,7 +203,8 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
 
     Parameters
     ----------
-    matches : those kept of all documents, by document and field. characters : (num_matches, 2), the range of each.
+    matches : those kept of all documents, by document and field. characters : (num_matches, 2), the
+        range of each.
     is_rare : bool by place, whether few documents have the words around it.
     """
     found = find_stretches(table, matches, is_rare[matches.places])
@@ -180,10 +212,14 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
     containment, rules = np.zeros(len(items)), np.zeros(len(items), np.int32)
     for part, (is_part, _, _) in zip(_judge(table, found), table.parts, strict=True):
         is_short = part.is_whole & ~part.is_long & (part.rare > 0)
-        all_rare = np.bincount(table.items, (table.weights * is_part)[table.fields] * is_rare, table.num_items)[items]
+        all_rare = np.bincount(
+            table.items, (table.weights * is_part)[table.fields] * is_rare, table.num_items
+        )[items]
         is_enough = part.contains & (part.rare >= table.settings.min_rare)
         is_enough &= part.rare_weight >= (table.settings.threshold / 2 - 1e-9) * all_rare
-        share = np.where(part.is_long | is_short, part.own / np.maximum(part.num_own, 1), part.share)
+        share = np.where(
+            part.is_long | is_short, part.own / np.maximum(part.num_own, 1), part.share
+        )
         better = (part.is_long | is_short | is_enough) & (share > containment)
         containment[better] = share[better]
         rules[better] = np.select([part.is_long, is_short], [1, 2], 0)[better]
@@ -192,6 +228,11 @@ def decide_hits(table: ItemTable, matches: Matches, characters: Integers, is_rar
     order = np.lexsort((documents, -containment, items))
     order = order[containment[order] > 0]
     sizes = found.counts[:, 3] - found.counts[:, 2] + 1
-    every, limits = matches.places[ranges(found.counts[:, 2], sizes)], offsets_from_lengths(sizes)[found.starts]
+    every, limits = (
+        matches.places[ranges(found.counts[:, 2], sizes)],
+        offsets_from_lengths(sizes)[found.starts],
+    )
     places = np.fromiter(np.split(every, limits[1:]), np.object_)[: len(items)]
-    return Hits(documents, items, rules, containment, characters[first, 0], characters[last, 1], places).take(order)
+    return Hits(
+        documents, items, rules, containment, characters[first, 0], characters[last, 1], places
+    ).take(order)

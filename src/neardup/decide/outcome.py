@@ -1,4 +1,6 @@
-"""The decisions of a run as edits, and its measurements, from which the tables and reports are made."""
+"""The decisions of a run as edits, and its measurements, from which the tables and reports are
+made.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ from neardup.verify.recall import Recall
 class Cuts(NamedTuple):
     """Ranges to cut from the texts of documents, none of which overlap.
 
-    documents : uint32 (num_cuts,), rising; a document may have several cuts. starts, ends : int64 (num_cuts,), in bytes
-    of its UTF-8 text, starts < ends, rising within a document.
+    documents : uint32 (num_cuts,), rising; a document may have several cuts. starts, ends : int64
+    (num_cuts,), in bytes of its UTF-8 text, starts < ends, rising within a document.
     """
 
     documents: Positions
@@ -40,10 +42,11 @@ class Cuts(NamedTuple):
 
 
 class Edits(NamedTuple):
-    """The edits of consecutive documents: ranges of a text are cut, or all of it, which removes the document.
+    """The edits of consecutive documents: ranges of a text are cut, or all of it, which removes the
+    document.
 
-    kept : bool (num_documents,), whether the document stays. cuts : of kept documents; None if there are none. marked :
-    whether what is cut stays, between MARKS.
+    kept : bool (num_documents,), whether the document stays. cuts : of kept documents; None if
+    there are none. marked : whether what is cut stays, between MARKS.
     """
 
     kept: Mask
@@ -78,7 +81,9 @@ MARKS = "\u27e6", "\u27e7"
 """Before and behind a passage that is marked: white square brackets."""
 
 
-def cut_texts(texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False) -> tuple[Positions, pa.LargeStringArray]:
+def cut_texts(
+    texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False
+) -> tuple[Positions, pa.LargeStringArray]:
     """Return the rows of the texts that have cuts, rising, and the rest of each of these texts.
 
     marked : return the whole texts instead, with MARKS.
@@ -95,7 +100,9 @@ def cut_texts(texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False) -
     _check(bounds, data, offsets, text, cuts)
     if marked:
         marks = np.frombuffer("".join(MARKS).encode(), np.uint8)
-        whole = np.insert(data, np.repeat(bounds.ravel(), len(marks) // 2), np.tile(marks, len(bounds)))
+        whole = np.insert(
+            data, np.repeat(bounds.ravel(), len(marks) // 2), np.tile(marks, len(bounds))
+        )
         sizes = np.diff(offsets) + np.add.reduceat(np.full(len(text), len(marks)), first)
         return rows, arrow_of_bytes(whole, offsets_from_lengths(sizes)).view(pa.large_string())
     edges = np.concatenate([[0], bounds.ravel(), [len(data)]])
@@ -106,18 +113,25 @@ def cut_texts(texts: pa.LargeStringArray, cuts: Cuts, *, marked: bool = False) -
 
 
 def _check(bounds: Ints, data: Bytes, offsets: Ints, text: Ints, cuts: Cuts) -> None:
-    """Refuse a cut that is no range of characters. bounds : (num_cuts, 2), in `data`; text : of each cut."""
+    """Refuse a cut that is no range of characters. bounds : (num_cuts, 2), in `data`; text : of
+    each cut.
+    """
     starts, ends = bounds.T
-    previous = np.maximum(offsets[text], np.append(0, np.where(text[1:] == text[:-1], ends[:-1], 0)))
+    previous = np.maximum(
+        offsets[text], np.append(0, np.where(text[1:] == text[:-1], ends[:-1], 0))
+    )
     wrong = (starts < previous) | (starts >= ends) | (ends > offsets[text + 1])
-    inside = np.append(data, np.uint8(0))[np.minimum(bounds, len(data))] & 0xC0 == 0x80  # continues a character
+    inside = (
+        np.append(data, np.uint8(0))[np.minimum(bounds, len(data))] & 0xC0 == 0x80
+    )  # continues a character
     wrong |= inside.any(axis=1)
     if wrong.any():
         number = int(np.argmax(wrong))
         document, start, end = (int(column[number]) for column in cuts)
         size = int(np.diff(offsets)[text[number]])
         raise ValueError(
-            f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} bytes: cuts must be "
+            f"Bytes {start} to {end} cannot be cut from document {document}, a text of {size} "
+            "bytes: cuts must be "
             "ranges of whole characters that rise and do not overlap."
         )
 
@@ -127,7 +141,8 @@ SHORT = 32  # features under which a text is short: SimHash is then unreliable, 
 
 
 class Removals(NamedTuple):
-    """Removed documents in input order, each with the kept document that removed it. documents, kept : uint32.
+    """Removed documents in input order, each with the kept document that removed it. documents,
+    kept : uint32.
 
     first : uint32, the first document of the cluster of each; None if it is the kept one.
     """
@@ -149,7 +164,9 @@ class Removals(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be the earlier."""
+    """Pairs of documents at or above the threshold, each once. left, right : uint32, either may be
+    the earlier.
+    """
 
     left: Positions
     right: Positions
@@ -160,12 +177,12 @@ class Pairs(NamedTuple):
 class Counts:
     """The decisions of a run, or of a part of it, as numbers, however many documents it had.
 
-    removed, removed_exact : documents; those that are copies of a kept one. pairs, pairs_exact : the same of
-    pairs measured at or above the threshold. near, repeats : the measures of the removed documents that are no exact
-    copies, and int64, the number of documents with the measures of each row. cluster_sizes : pairs of a size, which
-    includes the kept document, and the number of clusters of that size, rising. by_inputs : int64 (num_cells, 4), by
-    the first two columns: the input of removed documents, that of the kept documents, how many, the bytes of their
-    texts.
+    removed, removed_exact : documents; those that are copies of a kept one. pairs, pairs_exact :
+    the same of pairs measured at or above the threshold. near, repeats : the measures of the
+    removed documents that are no exact copies, and int64, the number of documents with the measures
+    of each row. cluster_sizes : pairs of a size, which includes the kept document, and the number
+    of clusters of that size, rising. by_inputs : int64 (num_cells, 4), by the first two columns:
+    the input of removed documents, that of the kept documents, how many, the bytes of their texts.
     """
 
     removed: int
@@ -178,13 +195,24 @@ class Counts:
     by_inputs: Ints
 
     def __add__(self, other: Counts) -> Counts:
-        """Return the counts of two parts of a run. Requires: no document, pair or cluster is in both."""
-        columns = {name: np.append(column, other.near[name]) for name, column in self.near.columns.items()}
+        """Return the counts of two parts of a run. Requires: no document, pair or cluster is in
+        both.
+        """
+        columns = {
+            name: np.append(column, other.near[name]) for name, column in self.near.columns.items()
+        }
         repeats = np.append(self.repeats, other.repeats)
         near, repeats = _add_up(np.stack(list(columns.values()), axis=1), repeats[:, None])
-        measured = {name: near[:, at].astype(column.dtype) for at, (name, column) in enumerate(columns.items())}
-        sizes, num_clusters = _add_up(*np.hsplit(_rows([*self.cluster_sizes, *other.cluster_sizes], 2), 2))
-        inputs, documents = _add_up(*np.hsplit(np.concatenate([self.by_inputs, other.by_inputs]), 2))
+        measured = {
+            name: near[:, at].astype(column.dtype)
+            for at, (name, column) in enumerate(columns.items())
+        }
+        sizes, num_clusters = _add_up(
+            *np.hsplit(_rows([*self.cluster_sizes, *other.cluster_sizes], 2), 2)
+        )
+        inputs, documents = _add_up(
+            *np.hsplit(np.concatenate([self.by_inputs, other.by_inputs]), 2)
+        )
         return Counts(
             removed=self.removed + other.removed,
             removed_exact=self.removed_exact + other.removed_exact,
@@ -218,8 +246,8 @@ def count_decisions(
 ) -> Counts:
     """Count decisions that are in memory.
 
-    bytes_of : returns the bytes of the texts of removed documents, int64. cluster_sizes : the documents in each
-    cluster. Default: those that were removed for each kept document, and itself.
+    bytes_of : returns the bytes of the texts of removed documents, int64. cluster_sizes : the
+    documents in each cluster. Default: those that were removed for each kept document, and itself.
     """
     exact = removals.measured.exact
     near = removals.measured.take(~exact)
@@ -238,8 +266,12 @@ def count_decisions(
     )
 
 
-def _count_by_inputs(removals: Removals, part_ends: Ints, bytes_of: Callable[[Positions], Ints]) -> Ints:
-    """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the documents."""
+def _count_by_inputs(
+    removals: Removals, part_ends: Ints, bytes_of: Callable[[Positions], Ints]
+) -> Ints:
+    """Return `Counts.by_inputs`, counted in stretches: the memory does not grow with the
+    documents.
+    """
     counts: Counter[int] = Counter()
     num_bytes: Counter[int] = Counter()
     for start in range(0, len(removals.documents), _STRETCH):
@@ -251,7 +283,10 @@ def _count_by_inputs(removals: Removals, part_ends: Ints, bytes_of: Callable[[Po
         sums = np.bincount(of_document, bytes_of(removals.documents[stretch])).astype(np.int64)
         counts.update(dict(zip(cells.tolist(), documents.tolist(), strict=True)))
         num_bytes.update(dict(zip(cells.tolist(), sums.tolist(), strict=True)))
-    rows = [(*divmod(cell, len(part_ends)), documents, num_bytes[cell]) for cell, documents in sorted(counts.items())]
+    rows = [
+        (*divmod(cell, len(part_ends)), documents, num_bytes[cell])
+        for cell, documents in sorted(counts.items())
+    ]
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
@@ -259,12 +294,13 @@ def _count_by_inputs(removals: Removals, part_ends: Ints, bytes_of: Callable[[Po
 class Totals:
     """The totals of a run, as reported.
 
-    compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that does not list it.
-    collisions : pairs of near fingerprints whose features are below the threshold. num_fingerprints, num_near_pairs :
-    the distinct fingerprints, and the pairs of them within the distance. Counts that an engine does not have are None.
-    recall : the estimate; None if the search cannot miss a pair. audited : the recall measured on a sample. short :
-    documents of fewer than SHORT features. others : uint32, documents that are removed without a keeper, such as the
-    rest of a group.
+    compared : pairs measured. num_bucket_overflows : documents with an earlier one in a bucket that
+    does not list it. collisions : pairs of near fingerprints whose features are below the
+    threshold. num_fingerprints, num_near_pairs : the distinct fingerprints, and the pairs of them
+    within the distance. Counts that an engine does not have are None. recall : the estimate; None
+    if the search cannot miss a pair. audited : the recall measured on a sample. short : documents
+    of fewer than SHORT features. others : uint32, documents that are removed without a keeper, such
+    as the rest of a group.
     """
 
     corpus: Corpus
@@ -284,8 +320,8 @@ class Totals:
 class Outcome(Totals):
     """The decisions and measurements of a run whose rows the driver has.
 
-    removals : the removed documents. pairs : all pairs measured at or above the threshold. passages : what is cut from
-    the kept documents; None if nothing was looked for.
+    removals : the removed documents. pairs : all pairs measured at or above the threshold. passages
+    : what is cut from the kept documents; None if nothing was looked for.
     """
 
     removals: Removals
@@ -298,4 +334,8 @@ class Outcome(Totals):
         kept = np.ones(self.corpus.num_documents, np.bool_)
         kept[self.removals.documents] = False
         kept[self.others] = False
-        return Edits(kept) if self.passages is None else self.passages._replace(kept=kept & self.passages.kept)
+        return (
+            Edits(kept)
+            if self.passages is None
+            else self.passages._replace(kept=kept & self.passages.kept)
+        )

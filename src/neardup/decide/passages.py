@@ -1,13 +1,14 @@
 """Decide which passages are cut.
 
-The rule: documents are walked in their order, and each from left to right. Where the next `min_length` characters occur
-in kept text that ends here or before, the text is cut for as long as it agrees with the earliest such place, and that
-place is kept and ends before the cut; then the walk goes on behind the cut. All else is kept. Kept text is that of one
-stretch of a document without a cut, and no decision is taken back. So each cut names text that is kept, and no two
+The rule: documents are walked in their order, and each from left to right. Where the next
+`min_length` characters occur in kept text that ends here or before, the text is cut for as long as
+it agrees with the earliest such place, and that place is kept and ends before the cut; then the
+walk goes on behind the cut. All else is kept. Kept text is that of one stretch of a document
+without a cut, and no decision is taken back. So each cut names text that is kept, and no two
 stretches of `min_length` characters of kept text are equal unless they overlap.
 
-The other rule keeps no copy: every stretch of `min_length` characters that enough documents of a site have is cut from
-all of them.
+The other rule keeps no copy: every stretch of `min_length` characters that enough documents of a
+site have is cut from all of them.
 
 The ends of a cut move inwards to whole words, sentences or lines, and what they leave out is kept.
 """
@@ -29,19 +30,25 @@ from neardup.settings.passages import CutAt, PassageSettings
 if TYPE_CHECKING:
     from neardup.kernels.passages import Pieces, Rule
 
-_ENDS: tuple[CutAt, ...] = ("character", "word", "sentence", "line")  # numbered as in kernels/passages.py
+_ENDS: tuple[CutAt, ...] = (
+    "character",
+    "word",
+    "sentence",
+    "line",
+)  # numbered as in kernels/passages.py
 _ANCHORS = 1 << 18  # decided about at a time
 
 
 class Passages(NamedTuple):
     """The passages that are cut, in the order of the documents and within each from left to right.
 
-    documents : uint32. starts, ends : int64, in bytes of the document. first, last : the same in characters.
-    is_bridge : bool, of a gap between two passages. is_kept : bool, whether a copy stays. kept : uint32, the document
-    that keeps it; kept_starts, kept_first : int64, where, in bytes and in characters; else itself. occurrences : int64,
-    how often it was found, the kept one included; or how many documents of the site have it. dropped : uint32,
-    documents that lost too much. places : int64 (num_passages, 5): the piece, where the passage starts and ends in the
-    text of `Pieces`; the piece that keeps it, and where there.
+    documents : uint32. starts, ends : int64, in bytes of the document. first, last : the same in
+    characters. is_bridge : bool, of a gap between two passages. is_kept : bool, whether a copy
+    stays. kept : uint32, the document that keeps it; kept_starts, kept_first : int64, where, in
+    bytes and in characters; else itself. occurrences : int64, how often it was found, the kept one
+    included; or how many documents of the site have it. dropped : uint32, documents that lost too
+    much. places : int64 (num_passages, 5): the piece, where the passage starts and ends in the text
+    of `Pieces`; the piece that keeps it, and where there.
     """
 
     documents: Positions
@@ -68,7 +75,12 @@ class Passages(NamedTuple):
 
 
 def decide_passages(
-    pieces: Pieces, places: Ints, groups: Groups, settings: PassageSettings, gram_size: int, num_against: int
+    pieces: Pieces,
+    places: Ints,
+    groups: Groups,
+    settings: PassageSettings,
+    gram_size: int,
+    num_against: int,
 ) -> Iterator[tuple[int, Passages | None]]:
     """Decide about the documents of pieces; yield how many are done, and in the end what is cut.
 
@@ -82,7 +94,9 @@ def decide_passages(
     listed, beside = np.empty(int(starts[-1]), np.int32), np.empty((int(starts[-1]), 2), np.uint64)
     fragment_of = np.full(len(places), -2, np.int32)
     counts = np.zeros(len(groups.sizes), np.int32)
-    anchors = named.Anchors(places, groups.numbers, groups.contexts, fragment_of, listed, beside, starts[:-1], counts)
+    anchors = named.Anchors(
+        places, groups.numbers, groups.contexts, fragment_of, listed, beside, starts[:-1], counts
+    )
     rule = _rule(settings)
     state, found, first = np.zeros(3, np.int64), [np.empty((0, 8), np.int64)], 0
     # Kept fragments have as many bytes as a passage has characters, or more.
@@ -90,7 +104,9 @@ def decide_passages(
     for stop in _stretches(pieces):
         num_anchors = int(pieces.anchors[stop - 1]) - int(state[2])
         rows, state[1] = np.empty((num_anchors + 2, 8), np.int64), 0
-        rows = named.resolve(pieces, anchors, fragments, rule, gram_size, (first, stop, num_against), rows, state)
+        rows = named.resolve(
+            pieces, anchors, fragments, rule, gram_size, (first, stop, num_against), rows, state
+        )
         found.append(rows[: state[1]].copy())
         first = stop
         yield int(pieces.documents[stop - 1]) + 1, None
@@ -98,13 +114,19 @@ def decide_passages(
 
 
 def decide_common(
-    pieces: Pieces, places: Ints, hashes: Hashes, sites: Words, settings: PassageSettings, gram_size: int
+    pieces: Pieces,
+    places: Ints,
+    hashes: Hashes,
+    sites: Words,
+    settings: PassageSettings,
+    gram_size: int,
 ) -> Passages:
     """Decide by the rule that keeps no copy.
 
     Parameters
     ----------
-    places, hashes : of the anchors. sites : by document, equal for those of one site. gram_size : as above.
+    places, hashes : of the anchors. sites : by document, equal for those of one site. gram_size :
+        as above.
     """
     members, offsets = equal_anchors(hashes)
     piece = np.searchsorted(pieces.starts, places[members], "right") - 1
@@ -113,17 +135,23 @@ def decide_common(
     site, needed = _needed(sites, owners, settings)
     ranges = np.zeros((len(members), 3), np.int64)
     by_member = bounds, places[members], owners, site, needed
-    kernels.passage_groups.mark_common(pieces.text, offsets, *by_member, settings.min_length, gram_size, ranges)
+    kernels.passage_groups.mark_common(
+        pieces.text, offsets, *by_member, settings.min_length, gram_size, ranges
+    )
     found = np.column_stack([piece, ranges])[ranges[:, 2] > 0]
     return _cut_ranges(pieces, found[np.lexsort((found[:, 1], found[:, 0]))], settings)
 
 
-def decide_units(pieces: Pieces, first: Ints, sites: Words, settings: PassageSettings, num_against: int) -> Passages:
-    """Decide about units: those whose text was kept before are cut, or those that enough documents of a site have.
+def decide_units(
+    pieces: Pieces, first: Ints, sites: Words, settings: PassageSettings, num_against: int
+) -> Passages:
+    """Decide about units: those whose text was kept before are cut, or those that enough documents
+    of a site have.
 
     Parameters
     ----------
-    pieces : each a unit. first : the first unit with the text of each. sites, num_against : as above.
+    pieces : each a unit. first : the first unit with the text of each. sites, num_against : as
+        above.
     """
     if settings.keep == "first":
         rows = np.empty((2 * len(first), 8), np.int64)
@@ -134,13 +162,19 @@ def decide_units(pieces: Pieces, first: Ints, sites: Words, settings: PassageSet
     begins = begins_run(first[order], site[order])
     new = begins | begins_run(pieces.documents[order])
     documents = np.empty(len(order), np.int64)
-    documents[order] = np.add.reduceat(new, np.flatnonzero(begins), dtype=np.int64)[np.cumsum(begins) - 1]
-    found = np.column_stack([np.arange(len(first)), pieces.starts[:-1], pieces.starts[1:], documents])
+    documents[order] = np.add.reduceat(new, np.flatnonzero(begins), dtype=np.int64)[
+        np.cumsum(begins) - 1
+    ]
+    found = np.column_stack(
+        [np.arange(len(first)), pieces.starts[:-1], pieces.starts[1:], documents]
+    )
     return _cut_ranges(pieces, found[documents >= needed], settings)
 
 
 def _needed(sites: Words, owners: Ints, settings: PassageSettings) -> tuple[Ints, Ints]:
-    """Return the site of each document among `owners`, and how many documents of it must have a passage."""
+    """Return the site of each document among `owners`, and how many documents of it must have a
+    passage.
+    """
     _, site, documents = np.unique(sites, return_inverse=True, return_counts=True)
     # Rounded, so that 0.1 of 30 documents are 3.
     needed = np.maximum(2, np.ceil(np.round(settings.min_share * documents, 9))).astype(np.int64)
@@ -151,12 +185,16 @@ def _needed(sites: Words, owners: Ints, settings: PassageSettings) -> tuple[Ints
 def _cut_ranges(pieces: Pieces, found: Ints, settings: PassageSettings) -> Passages:
     rows = np.empty((2 * len(found) + len(pieces.documents), 8), np.int64)
     found = np.ascontiguousarray(found)
-    return _passages(pieces, rows[: kernels.passages.cut_ranges(pieces, found, _rule(settings), rows)])
+    return _passages(
+        pieces, rows[: kernels.passages.cut_ranges(pieces, found, _rule(settings), rows)]
+    )
 
 
 def _rule(settings: PassageSettings) -> Rule:
     ends = _ENDS.index(settings.cut_at)
-    return kernels.passages.Rule(settings.min_length, settings.bridge, settings.max_loss, ends, boundary_classes())
+    return kernels.passages.Rule(
+        settings.min_length, settings.bridge, settings.max_loss, ends, boundary_classes()
+    )
 
 
 def _stretches(pieces: Pieces) -> Iterator[int]:
@@ -178,8 +216,15 @@ def _passages(pieces: Pieces, rows: Ints) -> Passages:
     is_kept = kinds == named.REPEATED
     kept = np.where(is_kept, kept, starts)
     order = np.argsort(kept, kind="stable")
-    kept_owners, kept_first, ends = np.empty_like(kept), np.empty_like(kept), np.empty(2 * len(rows), np.int64)
-    owners_in_order, counts = np.searchsorted(pieces.starts, kept[order], "right") - 1, np.empty_like(kept)
+    kept_owners, kept_first, ends = (
+        np.empty_like(kept),
+        np.empty_like(kept),
+        np.empty(2 * len(rows), np.int64),
+    )
+    owners_in_order, counts = (
+        np.searchsorted(pieces.starts, kept[order], "right") - 1,
+        np.empty_like(kept),
+    )
     named.count_up_to(pieces, owners_in_order, kept[order], counts)
     kept_owners[order], kept_first[order] = owners_in_order, counts
     named.count_up_to(pieces, np.repeat(owners, 2), rows[:, 2:4].ravel(), ends)

@@ -12,18 +12,26 @@ from neardup.settings.run import split_copies
 
 
 def priority_order(
-    keep: str, num_documents: int, num_against: int, lengths: Ints, ranks: Sequence[Floats], part_ends: Ints
+    keep: str,
+    num_documents: int,
+    num_against: int,
+    lengths: Ints,
+    ranks: Sequence[Floats],
+    part_ends: Ints,
 ) -> Positions:
     """Return the documents in the order in which they pass the sieve.
 
     Parameters
     ----------
-    keep : first, last, longest, shortest, source, max:COLUMN or min:COLUMN; or several with commas, each for documents
-        that are equal by those before. How many documents stay does not matter.
-    num_documents, num_against : all documents; those of the earlier corpus, which always come first.
+    keep : first, last, longest, shortest, source, max:COLUMN or min:COLUMN; or several with commas,
+        each for documents that are equal by those before. How many documents stay does not matter.
+    num_documents, num_against : all documents; those of the earlier corpus, which always come
+        first.
     lengths : int64 array of shape (num_documents,), bytes of UTF-8, used by longest and shortest.
-    ranks : float64 arrays of shape (num_documents, 2), the columns of max and min, each once; nan comes last.
-    part_ends : int64 (num_parts,), the number of documents up to the end of each input, used by source.
+    ranks : float64 arrays of shape (num_documents, 2), the columns of max and min, each once; nan
+        comes last.
+    part_ends : int64 (num_parts,), the number of documents up to the end of each input, used by
+        source.
 
     Returns
     -------
@@ -53,7 +61,9 @@ def priority_order(
 
 
 class SortKey(NamedTuple):
-    """A key of `keep`. of : position, length, source or column; the number of the column among `rank_columns`."""
+    """A key of `keep`. of : position, length, source or column; the number of the column among
+    `rank_columns`.
+    """
 
     of: str
     descending: bool
@@ -64,13 +74,19 @@ _KEYS = {"last": "position", "longest": "length", "shortest": "length", "source"
 
 
 def sort_keys(keep: str) -> list[SortKey]:
-    """Return the keys by which `keep` orders documents, before their position; nan comes last in both directions."""
+    """Return the keys by which `keep` orders documents, before their position; nan comes last in
+    both directions.
+    """
     keys, columns = [], rank_columns(keep)
     for word in split_copies(keep)[0].split(","):
         name, _, column = word.partition(":")
         if name != "first":
             descending = name in ("last", "longest", "max")
-            keys.append(SortKey(_KEYS.get(word, "column"), descending, columns.index(column) if column else 0))
+            keys.append(
+                SortKey(
+                    _KEYS.get(word, "column"), descending, columns.index(column) if column else 0
+                )
+            )
         if name in ("first", "last"):  # no two documents are equal by their position
             break
     return keys

@@ -1,7 +1,8 @@
 """A rule decides which documents are removed: what it is given, and what it returns.
 
-An engine finds the documents in their order of priority and the confirmed pairs of them; a rule knows no engine, no
-file and no report. The rules are in the modules beside this one; `decide/rules.py` lists them.
+An engine finds the documents in their order of priority and the confirmed pairs of them; a rule
+knows no engine, no file and no report. The rules are in the modules beside this one;
+`decide/rules.py` lists them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from neardup.verify.measured import Measured
 PairsNeeded = Literal["sieve", "distinct", "all"]
 """The pairs that a search confirms.
 
-sieve : of each kept document and the later ones, as the sieve goes on; the search decides while it measures.
-distinct : of all documents with different contents. all : of all documents.
+sieve : of each kept document and the later ones, as the sieve goes on; the search decides while it
+measures. distinct : of all documents with different contents. all : of all documents.
 """
 
 
@@ -48,8 +49,9 @@ class Measuring(Protocol):
 class Queue(NamedTuple):
     """The documents in priority order.
 
-    order, representative : uint32 by position, the document, and the first position with the same content. featured :
-    bool by document. num_against : the number of positions, from the first, that are always kept.
+    order, representative : uint32 by position, the document, and the first position with the same
+    content. featured : bool by document. num_against : the number of positions, from the first,
+    that are always kept.
     """
 
     order: Positions
@@ -67,11 +69,12 @@ class Queue(NamedTuple):
 class Confirmed(NamedTuple):
     """The confirmed pairs of a search, in the order of `right`.
 
-    kept : bool by position, what the sieve kept; all, unless the search decided while it measured. left, right :
-    uint32 (num_pairs,), positions. measured : of the pairs. best : bool, whether the pair removed its right document.
-    left_out : bool by position, whether a kept document has an earlier one in a bucket that does not list it.
-    compared : the number of measured pairs. collisions : pairs of fingerprints within the distance whose features are
-    not similar. Both are None if the engine does not count them.
+    kept : bool by position, what the sieve kept; all, unless the search decided while it measured.
+    left, right : uint32 (num_pairs,), positions. measured : of the pairs. best : bool, whether the
+    pair removed its right document. left_out : bool by position, whether a kept document has an
+    earlier one in a bucket that does not list it. compared : the number of measured pairs.
+    collisions : pairs of fingerprints within the distance whose features are not similar. Both are
+    None if the engine does not count them.
     """
 
     kept: Mask
@@ -88,10 +91,11 @@ class Confirmed(NamedTuple):
 class Found:
     """What a search found.
 
-    confirmed : the pairs that the rule needs. lengths : int64 by document, the bytes of its text. values : uint64 by
-    document, the hash of its value in the column of groups or of counts; empty without one. unlisted : yields the
-    first position that a full bucket does not list, with each position that looks up the bucket. measure : measures
-    pairs of documents, the kept one first. sieved : whether the search has decided as the sieve does.
+    confirmed : the pairs that the rule needs. lengths : int64 by document, the bytes of its text.
+    values : uint64 by document, the hash of its value in the column of groups or of counts; empty
+    without one. unlisted : yields the first position that a full bucket does not list, with each
+    position that looks up the bucket. measure : measures pairs of documents, the kept one first.
+    sieved : whether the search has decided as the sieve does.
     """
 
     queue: Queue
@@ -137,11 +141,15 @@ def _no_unlisted() -> Iterable[tuple[Positions, Positions]]:
 
 def refuse_to_measure(kept: Positions, documents: Positions) -> Measured:
     """Raise RuntimeError: a rule measures further pairs while it decides, and not afterwards."""
-    raise RuntimeError("No pairs are measured for a rule after it has decided, or on top of an index.")
+    raise RuntimeError(
+        "No pairs are measured for a rule after it has decided, or on top of an index."
+    )
 
 
 class Names(NamedTuple):
-    """What a table of a rule may name. ids : of documents. values : of the column of groups, by their hashes."""
+    """What a table of a rule may name. ids : of documents. values : of the column of groups, by
+    their hashes.
+    """
 
     ids: Callable[[Positions], pa.Array]
     values: Callable[[Words], list[str]]
@@ -159,11 +167,12 @@ class RuleTable(NamedTuple):
 class Decision:
     """What a rule decided.
 
-    removals : the removed documents that have a keeper, in input order. left, right : uint32 (num_pairs,), positions of
-    the pairs that are listed; `left` may be the later one in a search for all pairs. measured : of these pairs.
-    num_hidden : kept documents with an earlier one in a bucket that does not list it. cluster_sizes : int64, the
-    documents of each cluster; None if a cluster is a kept document with those removed for it. others : uint32,
-    documents that are removed without a keeper. facts : about the decision, by the name of their part of the report.
+    removals : the removed documents that have a keeper, in input order. left, right : uint32
+    (num_pairs,), positions of the pairs that are listed; `left` may be the later one in a search
+    for all pairs. measured : of these pairs. num_hidden : kept documents with an earlier one in a
+    bucket that does not list it. cluster_sizes : int64, the documents of each cluster; None if a
+    cluster is a kept document with those removed for it. others : uint32, documents that are
+    removed without a keeper. facts : about the decision, by the name of their part of the report.
     """
 
     removals: Removals
@@ -186,7 +195,8 @@ class Rule(ABC):
     tables: ClassVar[tuple[str, ...]] = ()
     """The names of its tables, which become files of the output."""
     counts_values: bool = True
-    """Whether removals are counted by the values of a column; a rule may have a table of its own."""
+    """Whether removals are counted by the values of a column; a rule may have a table of its own.
+    """
     both_ways: tuple[str, Any] | None = None
     """The option, and its value, that compares documents in both directions; None if none does."""
 
@@ -195,8 +205,10 @@ class Rule(ABC):
         if self.both_ways is not None and method.directed:
             option, value = self.both_ways
             raise SettingError(
-                f"{option}={value!r} compares documents in both directions: got similarity='containment'. Use "
-                f"another similarity (--similarity), or leave {option} (--{option.replace('_', '-')}) out."
+                f"{option}={value!r} compares documents in both directions: got "
+                "similarity='containment'. Use "
+                f"another similarity (--similarity), or leave {option} "
+                f"(--{option.replace('_', '-')}) out."
             )
 
     def order(self, order: Positions, num_against: int, values: Words) -> Positions:
@@ -213,7 +225,9 @@ class Rule(ABC):
 
     @property
     def options(self) -> JsonObject:
-        """The options of a run that the rule follows from, besides linkage and keep; an engine may refuse them."""
+        """The options of a run that the rule follows from, besides linkage and keep; an engine may
+        refuse them.
+        """
         return {}
 
     @abstractmethod

@@ -37,10 +37,14 @@ def table_names() -> list[str]:
     return [name for rule in rules for name in rule.tables]
 
 
-def rule_of(selection: SelectionSettings, groups: GroupSettings | None = None, *, keeps_pairs: bool = False) -> Rule:
-    """Return the rule that settings name: first what a cluster is, then the copies that stay, or whole groups.
+def rule_of(
+    selection: SelectionSettings, groups: GroupSettings | None = None, *, keeps_pairs: bool = False
+) -> Rule:
+    """Return the rule that settings name: first what a cluster is, then the copies that stay, or
+    whole groups.
 
-    keeps_pairs : whether the pairs of removed documents are measured, too, to decide again at stricter limits.
+    keeps_pairs : whether the pairs of removed documents are measured, too, to decide again at
+    stricter limits.
     """
     if groups is not None and groups.group_by is not None:
         return ByGroup(groups.group_by, groups.group_share)
@@ -48,11 +52,15 @@ def rule_of(selection: SelectionSettings, groups: GroupSettings | None = None, *
     return rule if selection.copies == 1 else Copies(rule, selection.copies)
 
 
-def refuse_rethreshold(selection: SelectionSettings, groups: GroupSettings, passages: int | None) -> None:
+def refuse_rethreshold(
+    selection: SelectionSettings, groups: GroupSettings, passages: int | None
+) -> None:
     """Raise SettingError if the pairs of a run do not answer at other limits."""
     if selection.linkage != "sieve" or passages is not None or groups.group_by is not None:
         raise SettingError(
-            "rethreshold=True keeps pairs, which do not decide about chains, passages or groups: got "
+            "rethreshold=True keeps pairs, which do not decide about chains, passages or "
+            "groups: got "
             f"keep={selection.keep!r}, linkage={selection.linkage!r}, passages={passages!r}, "
-            f"group_by={groups.group_by!r}. Leave rethreshold out, and run dedup again for each limit."
+            f"group_by={groups.group_by!r}. Leave rethreshold out, and run dedup again for "
+            "each limit."
         )

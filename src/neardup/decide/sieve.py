@@ -19,9 +19,10 @@ NONE = np.uint32(0xFFFFFFFF)
 class Decisions(NamedTuple):
     """The decisions, by position in the order of priority.
 
-    kept : bool (num_positions,). remover : uint32 (num_positions,), the kept position that removed each, NONE if it is
-    kept. pair : int64 (num_positions,), the row of the confirmed pair that removed it; -1 if it is kept, or is a copy
-    of a kept document, which its representative removes without a pair.
+    kept : bool (num_positions,). remover : uint32 (num_positions,), the kept position that removed
+    each, NONE if it is kept. pair : int64 (num_positions,), the row of the confirmed pair that
+    removed it; -1 if it is kept, or is a copy of a kept document, which its representative removes
+    without a pair.
     """
 
     kept: Mask
@@ -30,31 +31,41 @@ class Decisions(NamedTuple):
 
 
 def decide(
-    left: Positions, right: Positions, strength: Floats, representative: Positions, num_against: int = 0
+    left: Positions,
+    right: Positions,
+    strength: Floats,
+    representative: Positions,
+    num_against: int = 0,
 ) -> Decisions:
-    """Decide in the order of priority: a kept document removes the later ones that are similar to it.
+    """Decide in the order of priority: a kept document removes the later ones that are similar to
+    it.
 
     Parameters
     ----------
     left, right : uint32 (num_pairs,), positions of the confirmed pairs, left < right, in any order.
-    strength : float64 (num_pairs,), the similarity. Of several kept documents the most similar removes a document;
-        of equally similar ones, the earliest.
+    strength : float64 (num_pairs,), the similarity. Of several kept documents the most similar
+        removes a document; of equally similar ones, the earliest.
     representative : uint32 (num_positions,), the first position with the same content.
     num_against : the number of positions, from the first, that are always kept.
     """
     by_right = np.lexsort((left, right))
     offsets = offsets_from_lengths(np.bincount(right, minlength=len(representative)))
     size = len(representative)
-    decided = Decisions(np.ones(size, np.bool_), np.full(size, NONE, np.uint32), np.full(size, -1, np.int64))
-    kernels.decisions.decide(left, strength, by_right, offsets, representative, num_against, *decided)
+    decided = Decisions(
+        np.ones(size, np.bool_), np.full(size, NONE, np.uint32), np.full(size, -1, np.int64)
+    )
+    kernels.decisions.decide(
+        left, strength, by_right, offsets, representative, num_against, *decided
+    )
     return decided
 
 
 class Sifted(NamedTuple):
     """The decisions with the pairs behind them, by right and then by left position.
 
-    kept : bool (num_positions,). left, right : uint32 (num_pairs,), `left` is kept; a copy of a kept document has one
-    pair, with the first of its content. measured : of the pairs. best : bool, whether the pair removed its right one.
+    kept : bool (num_positions,). left, right : uint32 (num_pairs,), `left` is kept; a copy of a
+    kept document has one pair, with the first of its content. measured : of the pairs. best : bool,
+    whether the pair removed its right one.
     """
 
     kept: Mask
@@ -65,13 +76,19 @@ class Sifted(NamedTuple):
 
 
 def sift(
-    method: Measuring, left: Positions, right: Positions, measured: Measured, first: Positions, num_against: int
+    method: Measuring,
+    left: Positions,
+    right: Positions,
+    measured: Measured,
+    first: Positions,
+    num_against: int,
 ) -> Sifted:
     """Decide over pairs as `decide` does, and leave out those of removed documents.
 
     Parameters
     ----------
-    left, right, num_against : as in `decide`. measured : of the pairs. first : the representatives of `decide`.
+    left, right, num_against : as in `decide`. measured : of the pairs. first : the representatives
+        of `decide`.
     """
     decided = decide(left, right, method.strength(measured), first, num_against)
     kept = decided.kept
@@ -83,15 +100,19 @@ def sift(
     right = np.concatenate([right[selected], copies])
     best = np.concatenate([best[selected], np.ones(len(copies), np.bool_)])
     of_copies = measured_of_copies(len(copies), method.measures).columns
-    measured = Measured({name: np.append(measured[name][selected], values) for name, values in of_copies.items()})
+    measured = Measured(
+        {name: np.append(measured[name][selected], values) for name, values in of_copies.items()}
+    )
     order = np.lexsort((left, right))
     return Sifted(kept, left[order], right[order], measured.take(order), best[order])
 
 
 def sift_distinct(found: Found) -> Sifted:
-    """Decide over all pairs of documents with different contents, as a search that decides while it measures.
+    """Decide over all pairs of documents with different contents, as a search that decides while it
+    measures.
 
-    A pair whose `left` is the later one has the measure in that direction, if it depends on the direction.
+    A pair whose `left` is the later one has the measure in that direction, if it depends on the
+    direction.
     """
     first, num_against = found.queue.representative, found.queue.num_against
     pairs = found.distinct().confirmed
@@ -122,12 +143,14 @@ def sift_distinct(found: Found) -> Sifted:
 class Sieve(Rule):
     """Remove each document that is similar to a kept one before it.
 
-    A search may decide while it measures, which is faster: it then passes over the pairs of removed documents. Over all
-    pairs of different contents, the same is decided here; tests hold both equal.
+    A search may decide while it measures, which is faster: it then passes over the pairs of removed
+    documents. Over all pairs of different contents, the same is decided here; tests hold both
+    equal.
 
     Parameters
     ----------
-    keeps_pairs : whether the pairs of removed documents are measured, too, to decide again at stricter limits.
+    keeps_pairs : whether the pairs of removed documents are measured, too, to decide again at
+        stricter limits.
     """
 
     def __init__(self, *, keeps_pairs: bool = False) -> None:

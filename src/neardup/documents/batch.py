@@ -1,7 +1,8 @@
-"""The documents of a run: batches, which every reader yields, with their payload as it is in the file; and counts.
+"""The documents of a run: batches, which every reader yields, with their payload as it is in the
+file; and counts.
 
-A *part* is one input: a file or a table in memory. Reading a part twice yields the same documents in the same
-order; the number of rows in a batch is the reader's choice and never changes an answer.
+A *part* is one input: a file or a table in memory. Reading a part twice yields the same documents
+in the same order; the number of rows in a batch is the reader's choice and never changes an answer.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.arrays import Floats, Integers, Ints, Mask, Words, arrow_of, arrow_of_bytes, offsets_from_lengths
+from neardup.arrays import (
+    Floats,
+    Integers,
+    Ints,
+    Mask,
+    Words,
+    arrow_of,
+    arrow_of_bytes,
+    offsets_from_lengths,
+)
 from neardup.errors import InputError
 from neardup.files import read_text
 
@@ -29,9 +39,10 @@ MAX_UNREAD_NAMED = 100  # files that could not be read, named in the report
 class Losses:
     """What was left out of a run: files that could not be read completely, and rows.
 
-    unread_files : the number of files, folders included. unread : the first of them by name, each with the reason.
-    excluded : rows left out by a stated rule. too_long : those of them above a limit of length. unreadable : rows that
-    could not be read. first : a sentence about the first unreadable row, "" if there is none.
+    unread_files : the number of files, folders included. unread : the first of them by name, each
+    with the reason. excluded : rows left out by a stated rule. too_long : those of them above a
+    limit of length. unreadable : rows that could not be read. first : a sentence about the first
+    unreadable row, "" if there is none.
     """
 
     unread_files: int = 0
@@ -127,15 +138,17 @@ class ValueNames(NamedTuple):
         return names
 
 
-NO_NAMES = ValueNames(np.empty(0, np.uint64), pa.nulls(0, "large_string"))  # `pa.array` loads pandas
+NO_NAMES = ValueNames(
+    np.empty(0, np.uint64), pa.nulls(0, "large_string")
+)  # `pa.array` loads pandas
 
 
 @dataclass(frozen=True)
 class Corpus:
     """What is known after reading; the documents themselves are in the scratch columns.
 
-    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected rows. names : the
-    values of the counted column.
+    part_ends, part_rejected : int64 (num_parts,), where each task's documents end, and its rejected
+    rows. names : the values of the counted column.
     """
 
     part_ends: Ints
@@ -158,7 +171,8 @@ def describe_rejected(row: Rejected) -> str:
 
 
 def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> Reject:
-    """Return the function to call with each row that cannot be read: `use`, or one that raises InputError.
+    """Return the function to call with each row that cannot be read: `use`, or one that raises
+    InputError.
 
     Parameters
     ----------
@@ -171,16 +185,18 @@ def rejecter(on_error: str, use: Reject, before: str = "nothing is written") -> 
 
 def _stop(before: str, row: Rejected) -> None:
     raise InputError(
-        f"{describe_rejected(row)}. The run stops at the first such document because of on_error='stop' (--on-error "
-        f"stop): {before}. Use on_error='reject' (--on-error reject) to leave such documents out and list them."
+        f"{describe_rejected(row)}. The run stops at the first such document because of "
+        "on_error='stop' (--on-error "
+        f"stop): {before}. Use on_error='reject' (--on-error reject) to leave such documents "
+        "out and list them."
     )
 
 
 class RawLines(NamedTuple):
     """The lines of a batch, line ends included.
 
-    data : bytes (or an Arrow buffer) of the lines, one after the other; offsets : int64 array of shape
-    (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
+    data : bytes (or an Arrow buffer) of the lines, one after the other; offsets : int64 array of
+    shape (num_rows + 1,), line i is data[offsets[i]:offsets[i + 1]].
     """
 
     data: bytes | pa.Buffer
@@ -191,10 +207,9 @@ class RawLines(NamedTuple):
 class Pages:
     """Web pages as they are in their file, to be copied, and as rows of a table.
 
-    records : the bytes of each page, of a WARC its record. A record with a gzip member to itself is that member; others
-    are not compressed.
-    metadata_records : records about the file, each with the number of pages of this batch before it.
-    rows : returns a row for each page.
+    records : the bytes of each page, of a WARC its record. A record with a gzip member to itself is
+    that member; others are not compressed. metadata_records : records about the file, each with the
+    number of pages of this batch before it. rows : returns a row for each page.
     """
 
     records: list[bytes]
@@ -214,7 +229,9 @@ Payload: TypeAlias = "pa.RecordBatch | RawLines | Pages"
 
 
 def select_payload(payload: Payload, mask: Mask) -> Payload:
-    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; of lines, contiguous data."""
+    """Return the documents of a payload where `mask` (bool, shape (num_rows,)) is true; of lines,
+    contiguous data.
+    """
     if isinstance(payload, RawLines):
         return RawLines(*select_lines(payload.data, payload.offsets, mask))
     if isinstance(payload, Pages):
@@ -234,7 +251,9 @@ def select_lines(data: bytes | pa.Buffer, offsets: Ints, mask: Mask) -> tuple[pa
 
 
 def filter_rows(rows: Any, mask: Any) -> Any:
-    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for runs: plain ones have."""
+    """Return the rows of a RecordBatch or Table where `mask` is true. Arrow has no filter for runs:
+    plain ones have.
+    """
     if not any(map(pa.types.is_run_end_encoded, rows.schema.types)):
         return rows.filter(mask)
     columns = [_filter_column(column, mask) for column in rows.columns]
@@ -250,15 +269,17 @@ def _filter_column(column: Any, mask: Any) -> Any:
 
 
 BLOCK_BYTES = 4 << 20
-"""Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache."""
+"""Bytes of text in a batch: large enough for Arrow to be at full speed, small enough for the cache.
+"""
 
 
 class Columns(NamedTuple):
-    """The columns to read: `text` always, followed by those of `more_text` in the text of a document; `id` or None,
-    followed by those of `more_ids` in the id.
+    """The columns to read: `text` always, followed by those of `more_text` in the text of a
+    document; `id` or None, followed by those of `more_ids` in the id.
 
-    ranks : the columns of `keep="max:COLUMN"`. values : columns whose values, as strings, group documents.
-    vector_length : the numbers in a document that is a vector, 0 for any number; None if documents are texts.
+    ranks : the columns of `keep="max:COLUMN"`. values : columns whose values, as strings, group
+    documents. vector_length : the numbers in a document that is a vector, 0 for any number; None if
+    documents are texts.
     """
 
     text: str
@@ -288,9 +309,9 @@ class Columns(NamedTuple):
 class Rejected(NamedTuple):
     """A document that was left out: its position, and the reason.
 
-    rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a stated rule leaves the
-    document out, such as the status of a response; else it could not be read. too_long : whether that rule is a limit
-    of length.
+    rest_of_file : whether the rest of the file, or all of it, is lost too. excluded : whether a
+    stated rule leaves the document out, such as the status of a response; else it could not be
+    read. too_long : whether that rule is a limit of length.
     """
 
     file: str
@@ -304,7 +325,9 @@ class Rejected(NamedTuple):
 
 
 def lost_file(name: str, reason: str, row: int | None = None) -> Rejected:
-    """Return the record of a file that cannot be read to its end; row : of a file that is a document, 0."""
+    """Return the record of a file that cannot be read to its end; row : of a file that is a
+    document, 0.
+    """
     return Rejected(name, row, None, None, reason, rest_of_file=True)
 
 
@@ -316,13 +339,14 @@ Reject: TypeAlias = Callable[[Rejected], None]
 class DocumentBatch:
     """Consecutive documents of one part, in its order; rejected rows are left out of all fields.
 
-    text : LargeStringArray, nulls allowed (an absent text is a document without features); of vectors,
-        LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
+    text : LargeStringArray, nulls allowed (an absent text is a document without features); of
+        vectors, LargeBinaryArray: float32 little-endian, no bytes where a vector is absent.
     rows : int64 array, the row of each document in its part, rising.
     ids : LargeStringArray, or None when there is no id column.
-    ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see neardup.documents.ranks.
-    payload : if requested, the documents as they are in the file, to be copied.
-    values : StringArrays or LargeStringArrays, one for each column of values; null where there is no value.
+    ranks : float64 arrays of shape (num_rows, 2), one for each rank column; see
+    neardup.documents.ranks. payload : if requested, the documents as they are in the file, to be
+    copied. values : StringArrays or LargeStringArrays, one for each column of values; null where
+    there is no value.
     """
 
     text: pa.LargeStringArray
@@ -334,7 +358,9 @@ class DocumentBatch:
 
     @cached_property
     def text_bytes(self) -> int:
-        """The bytes of the texts. Arrow adds them up again each time, which costs more than a small page."""
+        """The bytes of the texts. Arrow adds them up again each time, which costs more than a small
+        page.
+        """
         return int(self.text.nbytes)
 
     def filter(self, mask: Mask) -> DocumentBatch:
@@ -342,7 +368,10 @@ class DocumentBatch:
         chosen = arrow_of(mask)
         payload = None if self.payload is None else select_payload(self.payload, mask)
         return self._map(
-            lambda column: column[mask] if isinstance(column, np.ndarray) else column.filter(chosen), payload
+            lambda column: (
+                column[mask] if isinstance(column, np.ndarray) else column.filter(chosen)
+            ),
+            payload,
         )
 
     def slice(self, start: int, stop: int) -> DocumentBatch:
@@ -350,14 +379,18 @@ class DocumentBatch:
         return self._map(lambda column: column[start:stop])
 
     def _map(self, change: Callable[[Any], Any], payload: Payload | None = None) -> DocumentBatch:
-        """Return the documents with a change to each column, NumPy's and Arrow's, and with another payload."""
+        """Return the documents with a change to each column, NumPy's and Arrow's, and with another
+        payload.
+        """
         ids = None if self.ids is None else change(self.ids)
         ranks, values = tuple(map(change, self.ranks)), tuple(map(change, self.values))
         return DocumentBatch(change(self.text), change(self.rows), ids, ranks, payload, values)
 
 
 def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
-    """Return batches as one, without their payloads unless there is but one. Requires: their columns are the same."""
+    """Return batches as one, without their payloads unless there is but one. Requires: their
+    columns are the same.
+    """
     first, *others = batches
     if not others:
         return first
@@ -365,15 +398,23 @@ def concatenate(batches: Sequence[DocumentBatch]) -> DocumentBatch:
         pa.concat_arrays([batch.text for batch in batches]),
         np.concatenate([batch.rows for batch in batches]),
         None if first.ids is None else pa.concat_arrays([batch.ids for batch in batches]),
-        tuple(np.concatenate(ranks) for ranks in zip(*(batch.ranks for batch in batches), strict=True)),
-        values=tuple(pa.concat_arrays(values) for values in zip(*(batch.values for batch in batches), strict=True)),
+        tuple(
+            np.concatenate(ranks) for ranks in zip(*(batch.ranks for batch in batches), strict=True)
+        ),
+        values=tuple(
+            pa.concat_arrays(values)
+            for values in zip(*(batch.values for batch in batches), strict=True)
+        ),
     )
 
 
-def replace_lines(batch: DocumentBatch, rows: Integers, change: Callable[[int, bytes], bytes]) -> RawLines:
+def replace_lines(
+    batch: DocumentBatch, rows: Integers, change: Callable[[int, bytes], bytes]
+) -> RawLines:
     """Return the payload of a batch of lines with others, line ends included, in the place of some.
 
-    rows : the numbers of these, rising. change : returns the other line, from the number and the line.
+    rows : the numbers of these, rising. change : returns the other line, from the number and the
+    line.
     """
     lines = batch.payload
     assert isinstance(lines, RawLines)
@@ -398,12 +439,14 @@ Entry: TypeAlias = DocumentBatch | Rejected
 
 
 class BatchCache:
-    """The batches of all parts of a run, in memory if they fit; as soon as they do not, none of them.
+    """The batches of all parts of a run, in memory if they fit; as soon as they do not, none of
+    them.
 
     Parameters
     ----------
     max_bytes : the greatest number of bytes to keep; 0 keeps nothing.
-    with_payload : whether a later pass copies the documents, so that the first pass reads their payload.
+    with_payload : whether a later pass copies the documents, so that the first pass reads their
+        payload.
     """
 
     def __init__(self, max_bytes: int | None, *, with_payload: bool) -> None:
@@ -412,11 +455,15 @@ class BatchCache:
         self._parts: dict[Hashable, list[Entry]] = {}
 
     def may_fit(self, file_bytes: int) -> bool:
-        """Return whether it is worth trying to keep files of this size, which grow when they are decoded."""
+        """Return whether it is worth trying to keep files of this size, which grow when they are
+        decoded.
+        """
         return _GROWTH * file_bytes <= self._free_bytes
 
     def take(self, num_bytes: int) -> bool:
-        """Take memory for something else of the run, for as long as it lasts; return whether there is enough."""
+        """Take memory for something else of the run, for as long as it lasts; return whether there
+        is enough.
+        """
         if num_bytes >= self._free_bytes:
             return False
         self._free_bytes -= num_bytes
@@ -428,11 +475,15 @@ class BatchCache:
         self._parts.clear()
 
     def stored(self, key: Hashable) -> list[Entry] | None:
-        """Return the batches and rejected rows of a part that was read to its end, if they are in memory."""
+        """Return the batches and rejected rows of a part that was read to its end, if they are in
+        memory.
+        """
         return self._parts.get(key)
 
     def store(self, key: Hashable, read: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the batches and rejected rows of a part, and keep them if there is enough memory."""
+        """Yield the batches and rejected rows of a part, and keep them if there is enough
+        memory.
+        """
         entries: list[Entry] = []
         for entry in read:
             if self._free_bytes > 0:
@@ -447,7 +498,9 @@ class BatchCache:
 
 
 def default_cache_bytes() -> int:
-    """Return a quarter of the memory that this process may use; 0 if the system does not report it."""
+    """Return a quarter of the memory that this process may use; 0 if the system does not report
+    it.
+    """
     limits = []
     with suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -466,14 +519,18 @@ def bytes_of(entry: Entry | None) -> int:
 
 
 def _payload_bytes(payload: Payload | None, text: pa.Array) -> int:
-    """Return the memory of a payload besides that of the text, which is one of its columns in most tables."""
+    """Return the memory of a payload besides that of the text, which is one of its columns in most
+    tables.
+    """
     if payload is None:
         return 0
     if isinstance(payload, RawLines):
         return len(payload.data) + payload.offsets.nbytes
     if isinstance(payload, Pages):
         return sum(map(len, payload.records))
-    return sum(column.nbytes for column in payload.columns if not _addresses(column) & _addresses(text))
+    return sum(
+        column.nbytes for column in payload.columns if not _addresses(column) & _addresses(text)
+    )
 
 
 def _addresses(array: pa.Array) -> set[int]:

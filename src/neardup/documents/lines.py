@@ -25,7 +25,9 @@ STREAM_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowExceptio
 """The errors of a damaged or truncated stream."""
 
 MAX_BLOCK_LINES = 1 << 17
-"""A block has no more lines: their offsets, and what is made of each, take far more memory than an empty line."""
+"""A block has no more lines: their offsets, and what is made of each, take far more memory than an
+empty line.
+"""
 
 _WIDE_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
@@ -36,13 +38,15 @@ _WIDE_MARKS = {
 _HEAD_BYTES = 1024
 
 _NEWLINE = 10
-# Searched piece by piece so that the mask of one piece stays in the cache: 3.7 GB/s against 1.6 at once.
+# Searched piece by piece so that the mask of one piece stays in the cache: 3.7 GB/s against 1.6 at
+# once.
 _SEARCH_BYTES = 1 << 18
 _ZSTD_READ_BYTES = 1 << 16
 
 
 def wide_encoding_of(data: bytes) -> str | None:
-    """Return UTF-16 or UTF-32 if text begins in such an encoding, also without a byte order mark; else None.
+    """Return UTF-16 or UTF-32 if text begins in such an encoding, also without a byte order mark;
+    else None.
 
     Without a mark, every other byte of text in Latin letters is zero.
     """
@@ -66,8 +70,9 @@ def why_wide(encoding: str) -> str:
 class LineBlock(NamedTuple):
     """Whole lines in order, line ends included.
 
-    data : their bytes, uint8; offsets : int64 array of shape (num_lines + 1,); first_line, first_byte : the position of
-    the block in the (decompressed) file or stretch, both from 0. begins_file : whether it is the first of the file.
+    data : their bytes, uint8; offsets : int64 array of shape (num_lines + 1,); first_line,
+    first_byte : the position of the block in the (decompressed) file or stretch, both from 0.
+    begins_file : whether it is the first of the file.
     """
 
     data: Bytes
@@ -92,14 +97,21 @@ class LineBlock(NamedTuple):
     def rejected(self, source: Source, index: int, reason: str) -> Rejected:
         """Return the record of a line of this block that could not be read."""
         line = self.first_line + index
-        return Rejected(source.name, line, line + 1, self.first_byte + int(self.offsets[index]), reason)
+        return Rejected(
+            source.name, line, line + 1, self.first_byte + int(self.offsets[index]), reason
+        )
 
 
 def line_offsets(values: Bytes) -> Ints:
-    """Return where each line of uint8 begins, then where the last one ends: int64 of shape (num_lines + 1,)."""
+    """Return where each line of uint8 begins, then where the last one ends: int64 of shape
+    (num_lines + 1,).
+    """
     pieces = [np.zeros(1, dtype=np.int64)]
     begins = range(0, len(values), _SEARCH_BYTES)
-    pieces += [np.flatnonzero(values[begin : begin + _SEARCH_BYTES] == _NEWLINE) + (begin + 1) for begin in begins]
+    pieces += [
+        np.flatnonzero(values[begin : begin + _SEARCH_BYTES] == _NEWLINE) + (begin + 1)
+        for begin in begins
+    ]
     if len(values) and values[-1] != _NEWLINE:
         pieces.append(np.array([len(values)], dtype=np.int64))
     return np.concatenate(pieces)
@@ -108,8 +120,8 @@ def line_offsets(values: Bytes) -> Ints:
 def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK_BYTES`.
 
-    A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole lines before the
-    break; the rest is rejected once, with the line and byte where it begins.
+    A line that grows beyond `MAX_LINE_BYTES` is rejected. A stream that breaks off yields the whole
+    lines before the break; the rest is rejected once, with the line and byte where it begins.
     """
     pending: list[bytes] = []  # of a line that has not ended
     line, byte, skips = 0, 0, False
@@ -127,7 +139,12 @@ def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
                 chunk, line, skips = chunk[end:], line + 1, False
             cut = chunk.rfind(b"\n") + 1
             if cut:
-                block = _block([*pending, memoryview(chunk)[:cut]], line, byte, begins_file=is_head and not byte)
+                block = _block(
+                    [*pending, memoryview(chunk)[:cut]],
+                    line,
+                    byte,
+                    begins_file=is_head and not byte,
+                )
                 yield from _in_pieces(block)
                 line, byte, pending = line + block.num_lines, byte + len(block.data), [chunk[cut:]]
                 continue
@@ -135,7 +152,11 @@ def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
             num_bytes = sum(map(len, pending))
             if num_bytes > MAX_LINE_BYTES:
                 reason = f"the line is longer than {MAX_LINE_BYTES} bytes, the longest that is read"
-                reject(Rejected(source.name, line, line + 1, byte, reason, excluded=True, too_long=True))
+                reject(
+                    Rejected(
+                        source.name, line, line + 1, byte, reason, excluded=True, too_long=True
+                    )
+                )
                 pending, byte, skips = [], byte + num_bytes, True
     except STREAM_ERRORS as error:
         reason = f"the rest of the file cannot be read: {error}"
@@ -149,8 +170,12 @@ def read_line_blocks(source: Source, reject: Reject) -> Iterator[LineBlock]:
         stretch.rows, stretch.num_bytes = line, byte
 
 
-def _block(pieces: Sequence[bytes | memoryview], line: int, byte: int, *, begins_file: bool) -> LineBlock:
-    data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in pieces])  # without the interpreter's lock
+def _block(
+    pieces: Sequence[bytes | memoryview], line: int, byte: int, *, begins_file: bool
+) -> LineBlock:
+    data = np.concatenate(
+        [np.frombuffer(piece, np.uint8) for piece in pieces]
+    )  # without the interpreter's lock
     return LineBlock(data, line_offsets(data), line, byte, begins_file)
 
 
@@ -174,7 +199,8 @@ def _in_pieces(block: LineBlock) -> Iterator[LineBlock]:
 def _pieces(source: Source) -> Iterator[bytes]:
     size = _ZSTD_READ_BYTES if source.compression == "zstd" else BLOCK_BYTES
     with source.open_stream() as stream:
-        # read1 returns the bytes before an error; Arrow's streams have no read1, and are read in small steps.
+        # read1 returns the bytes before an error; Arrow's streams have no read1, and are read in
+        # small steps.
         take = getattr(stream, "read1", stream.read) if source.compression else stream.read
         while piece := take(size):
             yield piece

@@ -13,25 +13,35 @@ ColumnTypes: TypeAlias = dict[str, pa.DataType]
 
 
 def nested_types(types: Mapping[str, pa.DataType]) -> ColumnTypes:
-    """Return the types of columns and of the fields inside them; a column comes before a field of the same name."""
+    """Return the types of columns and of the fields inside them; a column comes before a field of
+    the same name.
+    """
     found, waiting = dict(types), list(types.items())
     for name, kind in waiting:
         if pa.types.is_struct(kind):
-            fields = [(f"{name}.{kind[place].name}", kind[place].type) for place in range(kind.num_fields)]
+            fields = [
+                (f"{name}.{kind[place].name}", kind[place].type) for place in range(kind.num_fields)
+            ]
             waiting += fields
             found = dict(fields) | found
     return {name: found[name] for name, _ in waiting}
 
 
 def path_of(fields: pa.Schema | pa.StructType, name: str) -> tuple[int, ...] | None:
-    """Return the numbers of a field and of the fields inside it that lead to a name; None if there is no single one."""
+    """Return the numbers of a field and of the fields inside it that lead to a name; None if there
+    is no single one.
+    """
     position = fields.get_field_index(name)
     if position >= 0:
         return (position,)
     for end in (place for place, letter in enumerate(name) if letter == "."):
         outer = fields.get_field_index(name[:end])
         kind = None if outer < 0 else fields.field(outer).type
-        inner = path_of(kind, name[end + 1 :]) if kind is not None and pa.types.is_struct(kind) else None
+        inner = (
+            path_of(kind, name[end + 1 :])
+            if kind is not None and pa.types.is_struct(kind)
+            else None
+        )
         if inner is not None:
             return outer, *inner
     return None
@@ -40,11 +50,15 @@ def path_of(fields: pa.Schema | pa.StructType, name: str) -> tuple[int, ...] | N
 def outer_names(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     """Return the columns, each once, that contain some columns."""
     paths = {name: path_of(schema, name) for name in names}
-    return list(dict.fromkeys(schema.names[path[0]] if path else name for name, path in paths.items()))
+    return list(
+        dict.fromkeys(schema.names[path[0]] if path else name for name, path in paths.items())
+    )
 
 
 def column_of(rows: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Return a column, null where a struct around it is null; None if there is no single one of that name."""
+    """Return a column, null where a struct around it is null; None if there is no single one of
+    that name.
+    """
     path = path_of(rows.schema, name)
     if path is None:
         return None
@@ -53,7 +67,9 @@ def column_of(rows: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def value_of(record: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a row in a column, which may be inside of objects; None if there is none."""
+    """Return the value of a row in a column, which may be inside of objects; None if there is
+    none.
+    """
     if name in record:
         return record[name]
     for end in (place for place, letter in enumerate(name) if letter == "."):

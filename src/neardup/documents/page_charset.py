@@ -1,7 +1,9 @@
-"""Decode the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, else by detection.
+"""Decode the bytes of a page as browsers do: by byte order mark, HTTP header, meta element, else by
+detection.
 
-The labels and their encodings are those of the WHATWG Encoding Standard, section 4.2 (gb2312 is gb18030,
-iso-8859-1 is windows-1252); the codecs are Python's. Bytes that do not fit the declared encoding become U+FFFD.
+The labels and their encodings are those of the WHATWG Encoding Standard, section 4.2 (gb2312 is
+gb18030, iso-8859-1 is windows-1252); the codecs are Python's. Bytes that do not fit the declared
+encoding become U+FFFD.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ PRESCAN_BYTES = 1024
 
 _DETECT_BYTES = 128 << 10
 _FALLBACK = "windows-1252"
-_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
+_BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe", "utf-16le"),
+    (b"\xfe\xff", "utf-16be"),
+)
 _IN_CONTENT = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
 _XML_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["']""")
 
@@ -65,7 +71,9 @@ def decode_page(data: bytes, declared: str | None = None) -> Decoded:
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decoded(data[len(mark) :], name)
-    known = (encoding_of_label(declared) if declared else None) or _declared_inside(data[:PRESCAN_BYTES])
+    known = (encoding_of_label(declared) if declared else None) or _declared_inside(
+        data[:PRESCAN_BYTES]
+    )
     if known is not None:
         return _decoded(data, known)
     if _is_utf8(data):
@@ -90,7 +98,9 @@ def _decoded(data: bytes, name: str) -> Decoded:
 
 
 def _declared_inside(start: bytes) -> str | None:
-    """Return the encoding of the first meta element that names a known one, else that of an XML declaration."""
+    """Return the encoding of the first meta element that names a known one, else that of an XML
+    declaration.
+    """
     name = None
     for tag in start_tags(start.decode("latin-1")):
         if tag.name == "meta":

@@ -1,7 +1,9 @@
-"""Resolve the text of pages and extract their main content, in processes beside this one if threads ask at once.
+"""Resolve the text of pages and extract their main content, in processes beside this one if threads
+ask at once.
 
-resiliparse 2.0 holds the interpreter's lock all the time, so threads that call it take turns: docs/decisions/0033. Only
-the standard library and resiliparse are imported here, so that a process starts in 30 milliseconds.
+resiliparse 2.0 holds the interpreter's lock all the time, so threads that call it take turns:
+docs/decisions/0033. Only the standard library and resiliparse are imported here, so that a process
+starts in 30 milliseconds.
 """
 
 from __future__ import annotations
@@ -21,21 +23,27 @@ from typing import IO, NamedTuple
 
 from neardup.errors import MissingExtraError
 
-# Main content this short, in a page that shows five times as much, is mostly a line of the frame around an article that
-# was missed ("Reader Interactions"), the same on all pages of a site. docs/decisions/0014 has the figures.
+# Main content this short, in a page that shows five times as much, is mostly a line of the frame
+# around an article that was missed ("Reader Interactions"), the same on all pages of a site.
+# docs/decisions/0014 has the figures.
 SHORT, SHARE = 500, 5
 
 _LONG_NUMBER = re.compile("&#(?:[0-9]{32,}|[xX][0-9a-fA-F]{32,});?")
-_PIPE_BYTES = 1 << 20  # as much as Linux allows: a transfer takes the interpreter's lock once, not sixteen times
-_CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.documents.page_content import main; main()"
+_PIPE_BYTES = (
+    1 << 20
+)  # as much as Linux allows: a transfer takes the interpreter's lock once, not sixteen times
+_CODE = (
+    "import sys; sys.path[:] = sys.argv[1:]; from neardup.documents.page_content import main; "
+    "main()"
+)
 
 
 class PageParts(NamedTuple):
     """The parts of pages: the bytes of arrays.
 
-    texts, text_offsets : all visible text in UTF-8, its character references as written; int64 (num_pages + 1,).
-    reduced, reduced_offsets : the pages in short, for resiliparse. is_main : bool (num_pages,), whether a page has the
-    text that resiliparse finds, and not all visible text.
+    texts, text_offsets : all visible text in UTF-8, its character references as written; int64
+    (num_pages + 1,). reduced, reduced_offsets : the pages in short, for resiliparse. is_main : bool
+    (num_pages,), whether a page has the text that resiliparse finds, and not all visible text.
     """
 
     texts: bytes
@@ -59,7 +67,8 @@ def extractor() -> Callable[[str], str]:
     except ImportError as error:
         raise MissingExtraError(
             "The main content of HTML pages needs the package resiliparse, which is not installed. "
-            'Install it: pip install "neardup[web]". Or compare all text that pages show: html="all" (--html all).'
+            'Install it: pip install "neardup[web]". Or compare all text that pages show: '
+            'html="all" (--html all).'
         ) from error
 
     def extract(page: str) -> str:
@@ -80,8 +89,8 @@ def extractor() -> Callable[[str], str]:
 def contents_of(parts: PageParts) -> Sequence[bytes]:
     """Return the texts of pages, as the bytes of two arrays: UTF-8, and offsets (int64).
 
-    A thread that is alone finds them itself; each of several at once has a process that does, as long as the thread
-    lives. A process that fails, or is killed, leaves its work to its thread.
+    A thread that is alone finds them itself; each of several at once has a process that does, as
+    long as the thread lives. A process that fails, or is killed, leaves its work to its thread.
     """
     _callers.append(None)
     try:
@@ -168,12 +177,17 @@ class _Process:
                 fcntl(pipe, F_SETPIPE_SZ, _PIPE_BYTES)
 
     def ask(self, parts: PageParts) -> Sequence[bytes]:
-        """Return the result of `find_contents` there. Raises OSError or EOFError if the process has ended."""
+        """Return the result of `find_contents` there. Raises OSError or EOFError if the process has
+        ended.
+        """
         _send(self._input, parts)
         return _receive(self._output, 2)
 
     def __del__(self) -> None:
-        with suppress(AttributeError, OSError), self._process:  # without the attribute it has not started
+        with (
+            suppress(AttributeError, OSError),
+            self._process,
+        ):  # without the attribute it has not started
             self._process.kill()
 
 

@@ -17,9 +17,12 @@ MAX_TITLE_CHARACTERS = 1000
 _MAX_TAG_CHARACTERS = 4096
 _MAX_LANGUAGE_CHARACTERS = 100
 
-_OPENING = re.compile(r"<(?:(!--)|(html|meta|title|body|script|style|noscript|textarea|xmp)(?=[\s/>]))", re.IGNORECASE)
+_OPENING = re.compile(
+    r"<(?:(!--)|(html|meta|title|body|script|style|noscript|textarea|xmp)(?=[\s/>]))", re.IGNORECASE
+)
 _HIDDEN = {
-    name: re.compile(f"</{name}(?=[\\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "xmp", "title")
+    name: re.compile(f"</{name}(?=[\\s/>])", re.IGNORECASE)
+    for name in ("script", "style", "textarea", "xmp", "title")
 }
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
 _LANGUAGE = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
@@ -34,15 +37,21 @@ class Tag(NamedTuple):
     end: int
 
     def attributes(self) -> dict[str, str]:
-        """Return the attributes, names in lower case, character references resolved; the first of a name counts."""
+        """Return the attributes, names in lower case, character references resolved; the first of a
+        name counts.
+        """
         found: dict[str, str] = {}
         for name, *values in _ATTRIBUTE.findall(self.inside):
-            found.setdefault(name.lower(), html.unescape(next((value for value in values if value), "")))
+            found.setdefault(
+                name.lower(), html.unescape(next((value for value in values if value), ""))
+            )
         return found
 
 
 def start_tags(head: str) -> Iterator[Tag]:
-    """Yield the start tags that matter in a head, in order; those in comments and scripts are none."""
+    """Yield the start tags that matter in a head, in order; those in comments and scripts are
+    none.
+    """
     position = 0
     while match := _OPENING.search(head, position):
         if match[1]:
@@ -65,7 +74,8 @@ def start_tags(head: str) -> Iterator[Tag]:
 
 
 def title_of(page: str) -> str | None:
-    """Return the text of the first title element, on one line, at most 1,000 characters; None if there is none.
+    """Return the text of the first title element, on one line, at most 1,000 characters; None if
+    there is none.
 
     Examples
     --------
@@ -86,8 +96,8 @@ def title_of(page: str) -> str | None:
 def language_of(page: str) -> str | None:
     """Return the language that a page declares, in lower case, else None.
 
-    It is the `lang`, else the `xml:lang` of the html element, else that of the meta element `content-language`, if it
-    names one only.
+    It is the `lang`, else the `xml:lang` of the html element, else that of the meta element
+    `content-language`, if it names one only.
 
     Examples
     --------

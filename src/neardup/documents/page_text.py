@@ -7,30 +7,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import kernels
-from neardup.arrays import Bytes, Ints, Mask, arrow_of_bytes, flatten_strings, offsets_from_lengths, read_only
+from neardup.arrays import (
+    Bytes,
+    Ints,
+    Mask,
+    arrow_of_bytes,
+    flatten_strings,
+    offsets_from_lengths,
+    read_only,
+)
 from neardup.documents.page_content import PageParts, contents_of, extractor, find_contents
 from neardup.kernels.token_arrays import Text
 
-# Limits of what goes to resiliparse. It takes 2 microseconds for an element, and as much again for each 24 levels that
-# it is deep. So no page takes more than 0.2 microseconds a byte. Of 1,809 real pages the deepest has 73 levels, and
-# those of 500 elements or more have one in 15 bytes at most, counted like this.
+# Limits of what goes to resiliparse. It takes 2 microseconds for an element, and as much again for
+# each 24 levels that it is deep. So no page takes more than 0.2 microseconds a byte. Of 1,809 real
+# pages the deepest has 73 levels, and those of 500 elements or more have one in 15 bytes at most,
+# counted like this.
 MAX_DEPTH = 256
 BYTES_PER_ELEMENT, FREE_ELEMENTS = 10, 200
 _LEVELS_PER_ELEMENT = 24
 
 
 def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
-    """Return the text of HTML pages, without tags, scripts, styles, comments, form fields and alternative texts.
+    """Return the text of HTML pages, without tags, scripts, styles, comments, form fields and
+    alternative texts.
 
     Parameters
     ----------
-    pages : HTML in UTF-8, string or binary array of shape (num_pages,); bytes that are not UTF-8 become U+FFFD.
+    pages : HTML in UTF-8, string or binary array of shape (num_pages,); bytes that are not UTF-8
+        become U+FFFD.
     main : only the main content: no navigation, headers, footers, advertisements, reader comments.
 
     Returns
     -------
-    large_string array of shape (num_pages,), null where a page is. Each block is on its own line; the title, which
-    the page itself does not show, is left out.
+    large_string array of shape (num_pages,), null where a page is. Each block is on its own line;
+    the title, which the page itself does not show, is left out.
 
     Raises
     ------
@@ -39,15 +50,19 @@ def texts_of_pages(pages: pa.Array, *, main: bool) -> pa.LargeStringArray:
 
     Notes
     -----
-    Time is linear in the bytes. resiliparse finds the main content, in a page without the elements that do not matter
-    to it. All visible text is returned instead if it finds none, if it finds less than 500 characters and less than a
-    fifth of all, or if a page is nested deeper, or has more elements, than any page for people.
+    Time is linear in the bytes. resiliparse finds the main content, in a page without the elements
+    that do not matter to it. All visible text is returned instead if it finds none, if it finds
+    less than 500 characters and less than a fifth of all, or if a page is nested deeper, or has
+    more elements, than any page for people.
     """
     if main:
         extractor()
     data, offsets = flatten_strings(pages)
     tags = kernels.html_tokens.tags_of(data, offsets)
-    text, reduced = _write(data, offsets, tags, short=False), Text(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    text, reduced = (
+        _write(data, offsets, tags, short=False),
+        Text(np.empty(0, np.uint8), np.zeros(1, np.int64)),
+    )
     is_main = np.zeros(len(pages), np.bool_)
     if main:
         reduced = _write(data, offsets, tags, short=True)
@@ -71,7 +86,9 @@ def _bytes_of(text: Text) -> tuple[bytes, bytes]:
 
 
 def _are_cheap(short: Text, sizes: Ints) -> Mask:
-    """Return which pages, given in short and by their size in bytes, resiliparse reads in time linear in the size."""
+    """Return which pages, given in short and by their size in bytes, resiliparse reads in time
+    linear in the size.
+    """
     data = read_only(short.data[: short.offsets[-1]])
     elements = kernels.html_tree.elements_of(kernels.html_tokens.tags_of(data, short.offsets))
     depths = elements.depths[: elements.offsets[-1]]

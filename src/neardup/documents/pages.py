@@ -17,7 +17,9 @@ from neardup.documents.page_head import HEAD_CHARACTERS, language_of, title_of
 from neardup.documents.texts import documents_of
 
 MAX_PAGE_BYTES = 16 << 20
-"""A longer page, decompressed, is rejected: browsers give up long before, and a bomb must end somewhere."""
+"""A longer page, decompressed, is rejected: browsers give up long before, and a bomb must end
+somewhere.
+"""
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 """The media types of pages."""
@@ -72,7 +74,9 @@ class NoElement(NotAPage):
 
 
 class Page(NamedTuple):
-    """A page: its HTML in UTF-8, the encoding it was in, where it is from (URL or file), when it was fetched."""
+    """A page: its HTML in UTF-8, the encoding it was in, where it is from (URL or file), when it
+    was fetched.
+    """
 
     html: bytes
     charset: str
@@ -82,7 +86,9 @@ class Page(NamedTuple):
 
 def too_long() -> TooLongPage:
     """Return the error for content longer than the limit."""
-    return TooLongPage(f"the page is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read")
+    return TooLongPage(
+        f"the page is longer than {MAX_PAGE_BYTES} bytes, the longest page that is read"
+    )
 
 
 def check_media_type(media_type: str) -> None:
@@ -91,7 +97,9 @@ def check_media_type(media_type: str) -> None:
         raise NotAPage(f"not HTML: its content type is {media_type:.100}")
 
 
-def page_of(data: bytes, origin: str | None, date: datetime | None = None, *, charset: str | None = None) -> Page:
+def page_of(
+    data: bytes, origin: str | None, date: datetime | None = None, *, charset: str | None = None
+) -> Page:
     """Return the page that bytes hold.
 
     Parameters
@@ -108,7 +116,10 @@ def page_of(data: bytes, origin: str | None, date: datetime | None = None, *, ch
     if len(data) > MAX_PAGE_BYTES:
         raise too_long()
     begin = data[:PREFIX_BYTES].lstrip(_BLANK_AND_MARK)
-    kind = next((kind for magic, kind in _SIGNATURES if data.startswith(magic) or begin.startswith(magic)), None)
+    kind = next(
+        (kind for magic, kind in _SIGNATURES if data.startswith(magic) or begin.startswith(magic)),
+        None,
+    )
     if kind is None and _JSON.match(begin):
         kind = "JSON"
     if kind is not None:
@@ -139,7 +150,9 @@ def has_element(html: bytes) -> bool:
     return False
 
 
-def page_rows(pages: Sequence[Page], format_name: str, wanted: Sequence[str] | None = None) -> pa.RecordBatch:
+def page_rows(
+    pages: Sequence[Page], format_name: str, wanted: Sequence[str] | None = None
+) -> pa.RecordBatch:
     """Return pages as rows, with some of the columns of their format, or all."""
     types = COLUMN_TYPES[format_name]
     names = [name for name in types if wanted is None or name in wanted]
@@ -148,7 +161,9 @@ def page_rows(pages: Sequence[Page], format_name: str, wanted: Sequence[str] | N
         # A character takes four bytes at most.
         heads = [page.html[: 4 * HEAD_CHARACTERS].decode("utf-8", "ignore") for page in pages]
     columns = [_column(name, pages, heads) for name in names]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([(name, types[name]) for name in names]))
+    return pa.RecordBatch.from_arrays(
+        columns, schema=pa.schema([(name, types[name]) for name in names])
+    )
 
 
 def page_documents(
@@ -160,11 +175,15 @@ def page_documents(
     reject: Reject,
     payload: Pages | None,
 ) -> DocumentBatch:
-    """Return pages as a batch of documents; their text is their HTML, unless another of their columns is named."""
+    """Return pages as a batch of documents; their text is their HTML, unless another of their
+    columns is named.
+    """
     html = None
     if columns.text == TEXT_COLUMN or columns.text not in COLUMN_TYPES[format_name]:
         html = arrow_of_utf8([page.html for page in pages])
-    wanted = columns.names if html is None else [name for name in columns.names if name != columns.text]
+    wanted = (
+        columns.names if html is None else [name for name in columns.names if name != columns.text]
+    )
     batch = page_rows(pages, format_name, wanted)
     return documents_of(batch, rows, columns, file, reject, payload=payload, valid_text=html)
 

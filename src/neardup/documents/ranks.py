@@ -1,9 +1,10 @@
 """The values that `keep="max:COLUMN"` orders by, as numbers in the order of the exact values.
 
-A rank is a row of two float64 whose exact sum is the value: the double that is nearest to the value, and the rest. 106
-bits are exact for every integer of 64 bits, for times in nanoseconds and for decimals of 31 digits; rows compare by the
-first number, then by the second. So a rank depends on its value alone, not on the type of its column: integers
-of one file and floating point of another compare exactly. A value that is missing is nan, which comes last.
+A rank is a row of two float64 whose exact sum is the value: the double that is nearest to the
+value, and the rest. 106 bits are exact for every integer of 64 bits, for times in nanoseconds and
+for decimals of 31 digits; rows compare by the first number, then by the second. So a rank depends
+on its value alone, not on the type of its column: integers of one file and floating point of
+another compare exactly. A value that is missing is nan, which comes last.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def ranks_of_integers(array: pa.Array, scale: int = 1) -> Floats:
 def _multiply(integers: Integers, scale: int) -> Floats:
     """Return integers times a scale as the nearest double and the rest.
 
-    Each half of 32 bits times 10^9, which is 2^9 times a number of 21 bits, has at most 53 bits, so it is exact; and so
-    is the rest of a sum whose first part is the larger one (Dekker 1971).
+    Each half of 32 bits times 10^9, which is 2^9 times a number of 21 bits, has at most 53 bits, so
+    it is exact; and so is the rest of a sum whose first part is the larger one (Dekker 1971).
     """
     high = (integers >> 32).astype(np.float64) * (2.0**32 * scale)
     low = (integers & 0xFFFFFFFF).astype(np.float64) * scale
@@ -77,15 +78,21 @@ def ranks_of_times(array: pa.Array) -> Floats:
 
 def ranks_of_decimals(array: pa.Array) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of decimals, and the rows that have too many digits."""
-    distinct = {value: rank_of_decimal(value) for value in set(array.to_pylist()) if value is not None}
-    return _collect(None if value is None else (distinct[value] or TOO_PRECISE) for value in array.to_pylist())
+    distinct = {
+        value: rank_of_decimal(value) for value in set(array.to_pylist()) if value is not None
+    }
+    return _collect(
+        None if value is None else (distinct[value] or TOO_PRECISE) for value in array.to_pylist()
+    )
 
 
 def ranks_of_texts(texts: pa.LargeStringArray) -> tuple[Floats, dict[int, str]]:
     """Return the ranks of strings, and the rows that are no ranks; an empty string has no value."""
     stripped = pc.utf8_trim_whitespace(texts)
     stripped = pc.if_else(pc.equal(stripped, ""), pa.scalar(None, stripped.type), stripped)
-    if pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py() is not False:  # None if there is no value
+    if (
+        pc.all(pc.match_substring_regex(stripped, _FORMS)).as_py() is not False
+    ):  # None if there is no value
         for read in (_ranks_of_numbers, _ranks_of_local_times, _ranks_of_zoned_times):
             with suppress(pa.ArrowInvalid):
                 return read(stripped), {}
@@ -127,7 +134,8 @@ def _collect(found: Iterable[tuple[float, float] | str | None]) -> tuple[Floats,
 
 
 def rank_of(text: str) -> tuple[float, float] | None:
-    """Return the rank of a number, or of a time as nanoseconds since 1970; None if the text is neither.
+    """Return the rank of a number, or of a time as nanoseconds since 1970; None if the text is
+    neither.
 
     A whole number of up to MAX_DIGITS digits is exact; any other number is the nearest float64.
     """

@@ -16,7 +16,10 @@ from neardup.arrays import arrow_file
 from neardup.documents.sources import Source
 from neardup.executor import Encoders, InOrder
 
-_BLOCK_BYTES, _WINDOW_BYTES = 1 << 18, 1 << 15  # blocks of 256 KiB make a file of JSON lines 0.04 % larger
+_BLOCK_BYTES, _WINDOW_BYTES = (
+    1 << 18,
+    1 << 15,
+)  # blocks of 256 KiB make a file of JSON lines 0.04 % larger
 _HEADER, _LAST_BLOCK = b"\x1f\x8b\x08" + bytes(6) + b"\xff", b"\x03\x00"
 
 
@@ -46,10 +49,14 @@ class ParallelSink(Sink, Protocol):
 
 
 class ByteSink:
-    """A file of bytes, compressed as a whole if `compression` is given; `to_bytes` turns a payload into bytes."""
+    """A file of bytes, compressed as a whole if `compression` is given; `to_bytes` turns a payload
+    into bytes.
+    """
 
     def __init__(self, path: str, compression: str | None, to_bytes: Callable[[Any], Any]) -> None:
-        self._stream: Any = GzipFile(path) if compression == "gzip" else open_compressed(path, compression)
+        self._stream: Any = (
+            GzipFile(path) if compression == "gzip" else open_compressed(path, compression)
+        )
         self._to_bytes = to_bytes
 
     def encode_on(self, encoders: Encoders) -> None:
@@ -73,8 +80,8 @@ class GzipFile:
 
     Notes
     -----
-    Its bytes are the same with any number of threads: all blocks but the last have the same size, refer back to the end
-    of the block before, and end at a byte, as those of pigz (Adler) do.
+    Its bytes are the same with any number of threads: all blocks but the last have the same size,
+    refer back to the end of the block before, and end at a byte, as those of pigz (Adler) do.
     """
 
     def __init__(self, path: str) -> None:
@@ -113,10 +120,13 @@ def _deflated(block: bytes, before: bytes) -> bytes:
 class RowSink:
     """A file of rows of one schema, to which other rows are cast.
 
-    stream : the open file. make_writer : returns Arrow's writer of rows, from the stream and the schema.
+    stream : the open file. make_writer : returns Arrow's writer of rows, from the stream and the
+    schema.
     """
 
-    def __init__(self, stream: Any, schema: pa.Schema, make_writer: Callable[[Any, pa.Schema], Any]) -> None:
+    def __init__(
+        self, stream: Any, schema: pa.Schema, make_writer: Callable[[Any, pa.Schema], Any]
+    ) -> None:
         self._stream, self._schema = stream, schema
         self._writer = make_writer(stream, schema)
 

@@ -33,7 +33,9 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xf
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return the name of the compression of a whole file, by its first bytes; None if there is none."""
+    """Return the name of the compression of a whole file, by its first bytes; None if there is
+    none.
+    """
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -50,8 +52,8 @@ _DECOMPRESSED_BYTES = 1 << 20  # at most at once: a bomb must meet its limit fir
 class _JoinedStreams(io.RawIOBase):
     """The bytes inside a file of gzip members, or of bz2 or xz streams, one after the other.
 
-    The readers of the standard library ignore what follows a stream and is none, and with it all that is behind it.
-    Zeros at the end are padding.
+    The readers of the standard library ignore what follows a stream and is none, and with it all
+    that is behind it. Zeros at the end are padding.
     """
 
     def __init__(self, raw: Any, compression: str) -> None:
@@ -86,14 +88,18 @@ class _JoinedStreams(io.RawIOBase):
             if not self._waiting and not has_more:
                 self._waiting = self._raw.read(_READ_BYTES)
                 if not self._waiting and self._stream is not None:
-                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+                    raise EOFError(
+                        "Compressed file ended before the end-of-stream marker was reached"
+                    )
                 if not self._waiting:
                     return b""
             if self._stream is None and not self._begin():
                 continue
             stream = self._stream
             self._left = stream.decompress(self._waiting, _DECOMPRESSED_BYTES)
-            self._waiting = stream.unused_data if stream.eof else getattr(stream, "unconsumed_tail", b"")
+            self._waiting = (
+                stream.unused_data if stream.eof else getattr(stream, "unconsumed_tail", b"")
+            )
             if stream.eof:
                 self._stream = None
         end = len(self._left) if size < 0 else size
@@ -119,14 +125,20 @@ class _JoinedStreams(io.RawIOBase):
         super().close()
 
 
-def open_decompressed(raw: str | pa.NativeFile, compression: str | None) -> IO[bytes] | pa.NativeFile:
-    """Return a stream of the bytes inside a local path or an open file; concatenated members are read as one.
+def open_decompressed(
+    raw: str | pa.NativeFile, compression: str | None
+) -> IO[bytes] | pa.NativeFile:
+    """Return a stream of the bytes inside a local path or an open file; concatenated members are
+    read as one.
 
-    Arrow's readers of gzip and bz2 are as fast, but lose the last buffer before the cut of a truncated stream.
+    Arrow's readers of gzip and bz2 are as fast, but lose the last buffer before the cut of a
+    truncated stream.
     """
     if compression in _DECOMPRESSORS:
         assert compression is not None
-        return _JoinedStreams(open(raw, "rb", buffering=0) if isinstance(raw, str) else raw, compression)
+        return _JoinedStreams(
+            open(raw, "rb", buffering=0) if isinstance(raw, str) else raw, compression
+        )
     if compression == "zstd":
         return pa.CompressedInputStream(arrow_file(raw) if isinstance(raw, str) else raw, "zstd")
     return open(raw, "rb", buffering=0) if isinstance(raw, str) else raw
@@ -154,7 +166,8 @@ def local_path(name: str) -> str:
 def resolve(address: str, options: str = "") -> tuple[Any, str]:
     """Return the `pyarrow.fs.FileSystem` of an address and the path in it.
 
-    address : any character stands for itself. options : of pyarrow's client, with the question mark before them.
+    address : any character stands for itself. options : of pyarrow's client, with the question mark
+    before them.
 
     Raises
     ------
@@ -170,7 +183,9 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
     try:
         filesystem, path = pafs.FileSystem.from_uri(f"{scheme}://{rest}{options}")
         return filesystem, path
-    except Exception as error:  # also what Arrow's wrapper of fsspec raises where a package is missing
+    except (
+        Exception
+    ) as error:  # also what Arrow's wrapper of fsspec raises where a package is missing
         refused = error
     if scheme in _OF_ARROW and not isinstance(refused, pa.ArrowNotImplementedError):
         raise unreachable(address, refused) from refused
@@ -182,7 +197,8 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
     except ImportError as error:
         raise MissingExtraError(
             f"'{scheme}://' needs a package that is not installed ({error}), for {address}. "
-            "Run: pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, aiohttp)."
+            "Run: pip install 'neardup[remote]', then fsspec's package for it (s3fs, gcsfs, "
+            "aiohttp)."
         ) from error
     except Exception as error:
         raise unreachable(address, f"{error} ({refused})") from error
@@ -190,14 +206,20 @@ def resolve(address: str, options: str = "") -> tuple[Any, str]:
 
 def unreachable(address: str, why: object) -> InputError:
     """Return the error for an address that cannot be reached."""
-    return InputError(f"Cannot reach {address}: {why}. Check the address, the network and the access rights.")
+    return InputError(
+        f"Cannot reach {address}: {why}. Check the address, the network and the access rights."
+    )
 
 
 MAX_EXPANSION, FREE_BYTES = 200, 64 << 20
-"""A compressed file may expand by this factor, or to this many bytes if that is more; text expands 3 to 20 times."""
+"""A compressed file may expand by this factor, or to this many bytes if that is more; text expands
+3 to 20 times.
+"""
 
 FREE_BYTES_OF_TABLE = 4 << 30
-"""The same of a file that is compressed inside, such as Parquet, which may well have one long text in all rows."""
+"""The same of a file that is compressed inside, such as Parquet, which may well have one long text
+in all rows.
+"""
 
 
 def check_expansion(
@@ -213,14 +235,17 @@ def check_expansion(
 
 
 MAX_COLUMNS = 10_000
-"""A table has no more columns: each costs time and memory in every batch, whether it is read or copied."""
+"""A table has no more columns: each costs time and memory in every batch, whether it is read or
+copied.
+"""
 
 
 def check_columns(num_columns: int) -> None:
     """Raise OSError if a table has more columns than are read."""
     if num_columns > MAX_COLUMNS:
         raise OSError(
-            f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. Write the columns that "
+            f"it has {num_columns:,} columns, more than the {MAX_COLUMNS:,} that are read. "
+            "Write the columns that "
             "are needed to another file"
         )
 
@@ -276,9 +301,9 @@ class BoundedStream(io.RawIOBase):
 class Stretch:
     """A stretch of a file, and what its reader found.
 
-    begin, end : bytes of the file, or row groups. ends : of all stretches of the file; a reader that finds that nothing
-    begins at `end` goes on to a later one. rows, num_bytes : in the stretch, from which those of the next count.
-    reached : where it ended.
+    begin, end : bytes of the file, or row groups. ends : of all stretches of the file; a reader
+    that finds that nothing begins at `end` goes on to a later one. rows, num_bytes : in the
+    stretch, from which those of the next count. reached : where it ended.
     """
 
     begin: int
@@ -293,9 +318,10 @@ class Stretch:
 class Source:
     """A file that can be read again and again.
 
-    name : as the user wrote it; location : path or address that is opened; compression : of the whole file. format : a
-    key of `formats.registry.FORMATS`. unit : what a document is: "row", or for text files "line" or "file", for HTML
-    files "file". stretch : what is read of the file, all if None.
+    name : as the user wrote it; location : path or address that is opened; compression : of the
+    whole file. format : a key of `formats.registry.FORMATS`. unit : what a document is: "row", or
+    for text files "line" or "file", for HTML files "file". stretch : what is read of the file, all
+    if None.
     """
 
     name: str
@@ -311,7 +337,9 @@ class Source:
 
         Null is written as Hive writes it.
         """
-        folders = (folder.partition("=") for folder in self.name.replace(os.sep, "/").split("/")[:-1])
+        folders = (
+            folder.partition("=") for folder in self.name.replace(os.sep, "/").split("/")[:-1]
+        )
         keys = {unquote(key): unquote(value) for key, equals, value in folders if key and equals}
         return {key: None if value == _HIVE_NULL else value for key, value in keys.items()}
 
@@ -323,7 +351,8 @@ class Source:
     def open_file(self) -> pa.NativeFile:
         """Open for random access, uncompressed.
 
-        A local file is read, not mapped: mapped pages count as this process's memory for as long as it is open.
+        A local file is read, not mapped: mapped pages count as this process's memory for as long as
+        it is open.
         """
         with self._reaching():
             if self.is_local:
@@ -355,7 +384,9 @@ class Source:
         return b"".join(pieces)
 
     def stat(self) -> tuple[int, float]:
-        """Return the size in bytes and the time of last change (0.0 where the storage keeps none)."""
+        """Return the size in bytes and the time of last change (0.0 where the storage keeps
+        none).
+        """
         with self._reaching():
             if self.is_local:
                 status = os.stat(self.location)
@@ -366,14 +397,20 @@ class Source:
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """Raise CannotOpen for whatever the operating system, or the client of the storage, raises."""
+        """Raise CannotOpen for whatever the operating system, or the client of the storage,
+        raises.
+        """
         try:
             yield
         except NeardupError:
             raise
         except Exception as error:
-            missing = isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ENOENT
+            missing = (
+                isinstance(error, FileNotFoundError)
+                or getattr(error, "errno", None) == errno.ENOENT
+            )
             why = "it is no longer there" if missing else str(error)
             raise CannotOpen(
-                f"Cannot open {self.name}: {why}. Check the path and the access rights, then run again."
+                f"Cannot open {self.name}: {why}. Check the path and the access rights, then "
+                "run again."
             ) from error

@@ -1,4 +1,6 @@
-"""Where a large file can be cut into stretches that are read independently, on threads, and joined in order."""
+"""Where a large file can be cut into stretches that are read independently, on threads, and joined
+in order.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +21,36 @@ _SEARCHED_BYTES, _TRIAL_BYTES, _READ_BYTES = 1 << 17, 1 << 14, 1 << 16
 
 
 def cut(starts: Collection[int], size: int) -> list[Stretch]:
-    """Return the stretches of a file that begin at 0 and at `starts`; `size` : where the file ends."""
+    """Return the stretches of a file that begin at 0 and at `starts`; `size` : where the file
+    ends.
+    """
     limits = [0, *sorted(starts), size]
     ends = frozenset(limits[1:])
     return [Stretch(begin, end, ends) for begin, end in itertools.pairwise(limits)]
 
 
 def stretches_of_lines(source: Source) -> list[Stretch]:
-    """Return stretches of a file of lines: a line is of the stretch in which the line end before it is."""
+    """Return stretches of a file of lines: a line is of the stretch in which the line end before it
+    is.
+    """
     size, starts = source.stat()[0], []
     if source.compression is None:
         starts = list(range(STRETCH_BYTES, size, STRETCH_BYTES))
     elif source.is_local and source.compression in ("gzip", "zstd") and size > STRETCH_BYTES // 4:
         with source.open_file() as file:
-            starts = member_starts(file, _is_member) if source.compression == "gzip" else _frame_starts(file)
+            starts = (
+                member_starts(file, _is_member)
+                if source.compression == "gzip"
+                else _frame_starts(file)
+            )
     return cut(starts, size)
 
 
-def member_starts(file: pa.NativeFile, begins: Callable[[bytes], bool], mark: bytes = _GZIP_MAGIC) -> list[int]:
-    """Return where members of gzip, or other parts, seem to begin, at most one in each STRETCH_BYTES / 4.
+def member_starts(
+    file: pa.NativeFile, begins: Callable[[bytes], bool], mark: bytes = _GZIP_MAGIC
+) -> list[int]:
+    """Return where members of gzip, or other parts, seem to begin, at most one in each
+    STRETCH_BYTES / 4.
 
     Parameters
     ----------
@@ -47,16 +60,23 @@ def member_starts(file: pa.NativeFile, begins: Callable[[bytes], bool], mark: by
     size, step, starts = file.size(), STRETCH_BYTES // 4, []
     for low in range(step, size, step):
         pieces = range(low, min(low + step, size), _SEARCHED_BYTES)
-        if start := next(filter(None, (_find(file, first, begins, mark) for first in pieces)), None):
+        if start := next(
+            filter(None, (_find(file, first, begins, mark) for first in pieces)), None
+        ):
             starts.append(start)
         elif not starts and low >= _MAX_SEARCHED * step:
             break  # one stream, which only its reader can cut
     return starts
 
 
-def _find(file: pa.NativeFile, first: int, begins: Callable[[bytes], bool], mark: bytes) -> int | None:
+def _find(
+    file: pa.NativeFile, first: int, begins: Callable[[bytes], bool], mark: bytes
+) -> int | None:
     """Return where a part seems to begin in the next _SEARCHED_BYTES."""
-    data, last = file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first), _SEARCHED_BYTES + len(mark) - 1
+    data, last = (
+        file.read_at(_SEARCHED_BYTES + _TRIAL_BYTES, first),
+        _SEARCHED_BYTES + len(mark) - 1,
+    )
     index = data.find(mark, 0, last)
     while index >= 0 and not begins(data[index : index + _TRIAL_BYTES]):
         index = data.find(mark, index + 1, last)
@@ -72,7 +92,9 @@ def _is_member(data: bytes) -> bool:
 
 
 def _frame_starts(file: pa.NativeFile) -> list[int]:
-    """Return where frames of zstd begin, some STRETCH_BYTES / 4 apart (RFC 8878, sections 3.1.1 and 3.1.2)."""
+    """Return where frames of zstd begin, some STRETCH_BYTES / 4 apart (RFC 8878, sections 3.1.1 and
+    3.1.2).
+    """
     size, position, starts = file.size(), 0, [0]
     while position < size:
         if position - starts[-1] >= STRETCH_BYTES // 4:
@@ -99,7 +121,8 @@ def _frame_starts(file: pa.NativeFile) -> list[int]:
 def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
     """Yield the decompressed bytes of the lines of a stretch in pieces.
 
-    Its lines are those that begin behind a line end in it, and in the first stretch the first line, too.
+    Its lines are those that begin behind a line end in it, and in the first stretch the first line,
+    too.
     """
     is_inside = stretch.begin > 0
     for piece in _pieces(source, stretch):
@@ -118,7 +141,9 @@ def lines_of(source: Source, stretch: Stretch) -> Iterator[bytes]:
 
 
 def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
-    """Yield the decompressed bytes from the begin of a stretch to the end of the file; in between, where it ends."""
+    """Yield the decompressed bytes from the begin of a stretch to the end of the file; in between,
+    where it ends.
+    """
     with source.open_file() as file:
         size = file.size()
         if source.compression == "gzip":
@@ -127,7 +152,9 @@ def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
         for begin, end in ((stretch.begin, stretch.end), (stretch.end, size)):
             stream = file.get_stream(begin, end - begin)
             if source.compression is not None and begin < end:
-                stream = BoundedStream(pa.CompressedInputStream(stream, source.compression), end - begin)
+                stream = BoundedStream(
+                    pa.CompressedInputStream(stream, source.compression), end - begin
+                )
             while piece := stream.read(BLOCK_BYTES if source.compression is None else _READ_BYTES):
                 yield piece
             if begin == stretch.begin:
@@ -135,7 +162,9 @@ def _pieces(source: Source, stretch: Stretch) -> Iterator[bytes | int]:
 
 
 def _inflate(file: pa.NativeFile, stretch: Stretch) -> Iterator[bytes | int]:
-    """Yield the bytes in the members of a gzip file from the begin of a stretch, and where it ends; as `_pieces`."""
+    """Yield the bytes in the members of a gzip file from the begin of a stretch, and where it ends;
+    as `_pieces`.
+    """
     position, num_bytes, within = stretch.begin, 0, True
     raw, inflater = b"", None
     while True:

@@ -38,7 +38,9 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_vector(kind: pa.DataType) -> bool:
-    """Whether a column of this type contains vectors: lists of numbers; an empty one of JSON has no type yet."""
+    """Whether a column of this type contains vectors: lists of numbers; an empty one of JSON has no
+    type yet.
+    """
     kind, t = storage_type(kind), pa.types
     is_list = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
     return bool(is_number(kind.value_type) if is_list else t.is_null(kind))
@@ -47,13 +49,20 @@ def is_vector(kind: pa.DataType) -> bool:
 def is_number(kind: pa.DataType) -> bool:
     """Whether a column of this type contains numbers."""
     kind, t = storage_type(kind), pa.types
-    return any(is_kind(kind) for is_kind in (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null))
+    return any(
+        is_kind(kind)
+        for is_kind in (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
+    )
 
 
 def is_rank(kind: pa.DataType) -> bool:
-    """Whether a column of this type can rank documents: numbers, dates and times, or strings that hold them."""
+    """Whether a column of this type can rank documents: numbers, dates and times, or strings that
+    hold them.
+    """
     kind = storage_type(kind)
-    return is_number(kind) or bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or kind in _STRINGS)
+    return is_number(kind) or bool(
+        pa.types.is_date(kind) or pa.types.is_timestamp(kind) or kind in _STRINGS
+    )
 
 
 def is_identifier(kind: pa.DataType) -> bool:
@@ -97,27 +106,34 @@ def _plain(array: pa.Array) -> pa.Array:
 def as_text(array: pa.Array, what: str) -> tuple[pa.LargeStringArray, Bad]:
     """Return a text column as large_string, with the rows that are not UTF-8.
 
-    Arrow does not validate the strings of a Parquet file; kernels trust them, so that is done here (7 GB/s).
+    Arrow does not validate the strings of a Parquet file; kernels trust them, so that is done here
+    (7 GB/s).
     """
     array = _plain(array)
     if array.null_count == len(array):
         return pa.nulls(len(array), "large_string"), {}
     if not is_text(array.type):
-        raise ColumnError(f"Column {what} contains {array.type}, not text. Name a column of strings.")
-    # Binary in between: a cast between string types of other widths would stop at the first bad row.
+        raise ColumnError(
+            f"Column {what} contains {array.type}, not text. Name a column of strings."
+        )
+    # Binary in between: a cast between string types of other widths would stop at the first bad
+    # row.
     text = array.cast("large_string") if pa.types.is_string(array.type) else _through_binary(array)
     bad = dict.fromkeys(invalid_utf8_rows(text), f"{what} is not valid UTF-8")
     return text, bad
 
 
 def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
-    """Return a column of lists of numbers as bytes, float32 little-endian, with the rows that cannot be compared.
+    """Return a column of lists of numbers as bytes, float32 little-endian, with the rows that
+    cannot be compared.
 
     length : the numbers in each list, 0 for any number. A null and an empty list have no bytes.
     """
     array = _plain(array)
     if not is_vector(array.type):
-        raise ColumnError(f"A column of {array.type} has no vectors. Name a column of lists of numbers.")
+        raise ColumnError(
+            f"A column of {array.type} has no vectors. Name a column of lists of numbers."
+        )
     if array.null_count == len(array):
         return pa.nulls(len(array), "large_binary"), {}
     sizes = pc.list_value_length(array).fill_null(0).to_numpy().astype(np.int64)
@@ -126,8 +142,12 @@ def as_vectors(array: pa.Array, length: int) -> tuple[pa.LargeBinaryArray, Bad]:
         numbers = array.flatten().to_numpy(zero_copy_only=False).astype("<f4", copy=False)
     wrong = np.flatnonzero((sizes != length) & (sizes > 0) & (length > 0)).tolist()
     bad = {row: f"the vector has {sizes[row]} numbers, and others have {length}" for row in wrong}
-    undefined = np.unique(np.searchsorted(offsets, np.flatnonzero(~np.isfinite(numbers)), "right") - 1)
-    bad |= dict.fromkeys(undefined.tolist(), "the vector has a number that is null, NaN or infinite in 32 bits")
+    undefined = np.unique(
+        np.searchsorted(offsets, np.flatnonzero(~np.isfinite(numbers)), "right") - 1
+    )
+    bad |= dict.fromkeys(
+        undefined.tolist(), "the vector has a number that is null, NaN or infinite in 32 bits"
+    )
     return arrow_of_bytes(numbers, 4 * offsets), bad
 
 
@@ -143,7 +163,8 @@ def _through_binary(array: pa.Array) -> pa.LargeStringArray:
 
 
 def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, Bad]:
-    """Return ids as large_string, so that the ids of many batches can be joined, and the rows that are not UTF-8.
+    """Return ids as large_string, so that the ids of many batches can be joined, and the rows that
+    are not UTF-8.
 
     Numbers and times are written as by Arrow, fixed-size bytes in hexadecimal digits.
     """
@@ -158,17 +179,23 @@ def as_ids(array: pa.Array, what: str = "the id") -> tuple[pa.LargeStringArray, 
     try:
         return array.cast("large_string"), {}
     except pa.ArrowException as error:
-        raise ColumnError(f"A column of {array.type} cannot be {what}: {error}. Name another column.") from error
+        raise ColumnError(
+            f"A column of {array.type} cannot be {what}: {error}. Name another column."
+        ) from error
 
 
 def as_rank(array: pa.Array) -> tuple[Floats, Bad]:
-    """Return the ranks of a column, as neardup.documents.ranks has them, with the rows that are no rank."""
+    """Return the ranks of a column, as neardup.documents.ranks has them, with the rows that are no
+    rank.
+    """
     array = _plain(array)
     kind = array.type
     if is_text(kind) and not pa.types.is_null(kind):
         return _ranks_of_texts(array)
     if not is_rank(kind):
-        raise ColumnError(f"A column of {kind} cannot rank documents. Name a column of numbers or dates.")
+        raise ColumnError(
+            f"A column of {kind} cannot rank documents. Name a column of numbers or dates."
+        )
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return ranks.ranks_of_times(array), {}
     if pa.types.is_integer(kind):
@@ -183,7 +210,9 @@ def _ranks_of_texts(array: pa.Array) -> tuple[Floats, Bad]:
     text, not_utf8 = as_text(array, "the rank")
     if not_utf8:
         values = text.cast("large_binary").to_pylist()
-        found, bad = ranks.ranks_of_each(value and value.decode("utf-8", "replace") for value in values)
+        found, bad = ranks.ranks_of_each(
+            value and value.decode("utf-8", "replace") for value in values
+        )
         bad |= not_utf8
     else:
         found, bad = ranks.ranks_of_texts(text)
@@ -200,7 +229,8 @@ def documents_of(
     payload: Payload | None = None,
     valid_text: pa.LargeStringArray | None = None,
 ) -> DocumentBatch:
-    """Return the documents of a record batch; rows that cannot be used are rejected, left out everywhere.
+    """Return the documents of a record batch; rows that cannot be used are rejected, left out
+    everywhere.
 
     valid_text : the text, if it is known to be UTF-8; None to read it from its column.
     """
@@ -217,11 +247,15 @@ def documents_of(
     ids = [use(as_ids(_column(batch, name, file))) for name in columns.ids]
     more = [use(as_text(_column(batch, name, file), "the text")) for name in columns.more_text]
     found_ranks = tuple(use(as_rank(_column(batch, name, file))) for name in columns.ranks)
-    values = tuple(use(as_ids(_column(batch, name, file), f"the value of {name}")) for name in columns.values)
+    values = tuple(
+        use(as_ids(_column(batch, name, file), f"the value of {name}")) for name in columns.values
+    )
     for row in sorted(bad):
         reject(Rejected(file, int(rows[row]), None, None, bad[row]))
     joined = join_texts([text, *more]) if more else text
-    documents = DocumentBatch(joined, rows, join_ids(ids) if ids else None, found_ranks, payload, values)
+    documents = DocumentBatch(
+        joined, rows, join_ids(ids) if ids else None, found_ranks, payload, values
+    )
     if not bad:
         return documents
     good = np.ones(len(rows), dtype=bool)
@@ -229,19 +263,27 @@ def documents_of(
     return documents.filter(good)
 
 
-def with_keys(batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | None], file: str) -> DocumentBatch:
-    """Return a batch with the values and ranks that are keys of the folders of its file, in the order of `columns`."""
+def with_keys(
+    batch: DocumentBatch, columns: Columns, keys: Mapping[str, str | None], file: str
+) -> DocumentBatch:
+    """Return a batch with the values and ranks that are keys of the folders of its file, in the
+    order of `columns`.
+    """
     count, values, others = len(batch.rows), iter(batch.values), iter(batch.ranks)
     numbers = {name: ranks.rank_of(keys[name] or "nan") for name in columns.ranks if name in keys}
     wrong = next((name for name, number in numbers.items() if number is None), None)
     if wrong is not None:
         raise ColumnError(
-            f"The folder {wrong}={keys[wrong]} of {file} cannot rank documents: its value is neither a number nor a "
+            f"The folder {wrong}={keys[wrong]} of {file} cannot rank documents: its value is "
+            "neither a number nor a "
             "date. Name another column (keep='max:COLUMN', --keep max:COLUMN)."
         )
     constant = {name: pa.repeat(pa.scalar(value, "string"), count) for name, value in keys.items()}
     all_values = [constant[name] if name in keys else next(values) for name in columns.values]
-    all_ranks = [np.full((count, 2), numbers[name]) if name in keys else next(others) for name in columns.ranks]
+    all_ranks = [
+        np.full((count, 2), numbers[name]) if name in keys else next(others)
+        for name in columns.ranks
+    ]
     return replace(batch, values=tuple(all_values), ranks=tuple(all_ranks))
 
 
@@ -256,37 +298,52 @@ def join_texts(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
 def join_ids(columns: list[pa.Array]) -> pa.Array:
     """Return one id of several columns of strings, joined by colons; null where one of them is.
 
-    Percent signs and colons of the values are percent-encoded, so that rows of different values have different ids.
+    Percent signs and colons of the values are percent-encoded, so that rows of different values
+    have different ids.
     """
     if len(columns) == 1:
         return columns[0]
     parts = [column.cast("large_binary") for column in columns]  # a rejected row is not UTF-8
     for mark, code in ((b"%", b"%25"), (b":", b"%3A")):
         parts = [pc.replace_substring(part, mark, code) for part in parts]
-    return pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary")).view(pa.large_string())
+    return pc.binary_join_element_wise(*parts, pa.scalar(b":", "large_binary")).view(
+        pa.large_string()
+    )
 
 
-def replace_column(batch: DocumentBatch, name: str, _: Integers, texts: pa.LargeStringArray) -> pa.RecordBatch:
-    """Return the rows of a batch with other texts, in a column of the same type; see `InputFile.replace_texts`."""
+def replace_column(
+    batch: DocumentBatch, name: str, _: Integers, texts: pa.LargeStringArray
+) -> pa.RecordBatch:
+    """Return the rows of a batch with other texts, in a column of the same type; see
+    `InputFile.replace_texts`.
+    """
     table = batch.payload
     assert isinstance(table, pa.RecordBatch)  # the payload of a table
     before = column_of(table, name)
     assert before is not None
     kind = before.type
     if pa.types.is_run_end_encoded(kind):  # Arrow has no cast to it
-        return with_column(table, name, pc.run_end_encode(texts.cast(kind.value_type), run_end_type=kind.run_end_type))
+        return with_column(
+            table,
+            name,
+            pc.run_end_encode(texts.cast(kind.value_type), run_end_type=kind.run_end_type),
+        )
     return with_column(table, name, texts.cast(kind))
 
 
 def _column(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
     column = column_of(batch, name)
     if column is None:
-        raise ColumnError(f"No single column '{name}' in {file}: it has {', '.join(batch.schema.names)}.")
+        raise ColumnError(
+            f"No single column '{name}' in {file}: it has {', '.join(batch.schema.names)}."
+        )
     return column
 
 
 def text_bytes(array: pa.Array) -> int:
-    """Return the bytes of a column with its dictionaries resolved, which can be far more than it occupies."""
+    """Return the bytes of a column with its dictionaries resolved, which can be far more than it
+    occupies.
+    """
     if isinstance(array, pa.ExtensionArray):
         return text_bytes(array.storage)
     if pa.types.is_dictionary(array.type):
@@ -297,8 +354,12 @@ def text_bytes(array: pa.Array) -> int:
     return num_bytes(array)
 
 
-def slices_of(batch: pa.RecordBatch, text_column: str, target_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into slices of about `target_bytes` of text, without a copy but of views, which become plain."""
+def slices_of(
+    batch: pa.RecordBatch, text_column: str, target_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into slices of about `target_bytes` of text, without a copy but of views, which
+    become plain.
+    """
     column = column_of(batch, text_column)
     if column is None or batch.num_rows == 0:
         yield without_views(batch)

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 
 class Inputs(NamedTuple):
-    """What an engine reads: the parts, the method and the selection, with warnings of what is left out."""
+    """What an engine reads: the parts, the method and the selection, with warnings of what is left
+    out.
+    """
 
     tasks: list[Task]
     method: Method
@@ -46,7 +48,9 @@ class Inputs(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """The repeated passages of a collection. pieces : the text around them. edits : of all documents."""
+    """The repeated passages of a collection. pieces : the text around them. edits : of all
+    documents.
+    """
 
     tasks: list[Task]
     corpus: Corpus
@@ -64,11 +68,12 @@ def _release_nothing() -> None:
 class Searched:
     """What an engine has read and found.
 
-    method : with the table of document frequencies it names. warnings : what the user should know of the inputs.
-    found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in `Totals`. expected : returns the
-    similarities by which the chance of pairs to be proposed is known, of positions and measures; None if the recall is
-    not estimated. audited : the recall measured on a sample. engine : the facts for the report that only the engine
-    knows. release : drops what the engine stores for the rule, once it has decided.
+    method : with the table of document frequencies it names. warnings : what the user should know
+    of the inputs. found : the confirmed pairs. short, num_fingerprints, num_near_pairs : as in
+    `Totals`. expected : returns the similarities by which the chance of pairs to be proposed is
+    known, of positions and measures; None if the recall is not estimated. audited : the recall
+    measured on a sample. engine : the facts for the report that only the engine knows. release :
+    drops what the engine stores for the rule, once it has decided.
     """
 
     tasks: list[Task]
@@ -93,7 +98,11 @@ class Searched:
         return Outcome(
             corpus=self.corpus,
             counts=count_decisions(
-                decision.removals, pairs, self.corpus, lambda documents: lengths[documents], decision.cluster_sizes
+                decision.removals,
+                pairs,
+                self.corpus,
+                lambda documents: lengths[documents],
+                decision.cluster_sizes,
             ),
             short=self.short,
             compared=confirmed.compared,
@@ -109,7 +118,8 @@ class Searched:
         )
 
     def _recall(self, decision: Decision) -> Recall | None:
-        """Estimate the recall of the search from the pairs of a decision, without copies, which are always found.
+        """Estimate the recall of the search from the pairs of a decision, without copies, which are
+        always found.
 
         None if full buckets may have hidden pairs, whose number is not known.
         """
@@ -131,8 +141,8 @@ class Searched:
 class Decided(NamedTuple):
     """What a run found, and what its rule decided.
 
-    by_value : the removals for each value of a column, if counted. cleaned : the repeated passages of the kept
-    documents, if they were looked for.
+    by_value : the removals for each value of a column, if counted. cleaned : the repeated passages
+    of the kept documents, if they were looked for.
     """
 
     searched: Searched
@@ -218,11 +228,18 @@ def decide(run: Run, searched: Searched) -> Decided:
     """Decide by the rule of a run, and count."""
     decision = run.rule.decide(searched.found)
     outcome = searched.outcome(decision)
-    by_value = count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
+    by_value = (
+        count_by_value(run, outcome, searched.found.values) if run.rule.counts_values else None
+    )
     searched.release()
     # The search has the features of all candidates, which the output does not need.
     found = searched.found.decided()
-    return Decided(replace(searched, found=found, expected=None, release=_release_nothing), decision, outcome, by_value)
+    return Decided(
+        replace(searched, found=found, expected=None, release=_release_nothing),
+        decision,
+        outcome,
+        by_value,
+    )
 
 
 @dataclass
@@ -260,5 +277,7 @@ class Engine(ABC):
 
 
 def count_by_value(run: Run, outcome: Outcome, hashes: Words) -> JsonObject | None:
-    """Return the removals for each value of the counted column; hashes : uint64 by document, of its value."""
+    """Return the removals for each value of the counted column; hashes : uint64 by document, of its
+    value.
+    """
     return None if run.counted is None else removed_by_value(outcome, hashes, run.counted)

@@ -1,4 +1,6 @@
-"""What each engine supports: the one place where it says so, and where everything else is refused."""
+"""What each engine supports: the one place where it says so, and where everything else is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from typing import NamedTuple
 from neardup.errors import SettingError
 
 COMMANDS = (
-    *("dedup", "cluster", "find_pairs", "sign", "evaluate", "sweep", "document_frequencies", "find_contamination"),
+    *(
+        "dedup",
+        "cluster",
+        "find_pairs",
+        "sign",
+        "evaluate",
+        "sweep",
+        "document_frequencies",
+        "find_contamination",
+    ),
     "remove_passages",
 )
 """The functions that run over a collection, and the commands of the same names."""
@@ -18,7 +29,8 @@ COMMANDS = (
 class Limit(NamedTuple):
     """An option of which an engine takes some values only.
 
-    reason : why, as a clause. applies : whether the option means something there; else it is not applicable.
+    reason : why, as a clause. applies : whether the option means something there; else it is not
+    applicable.
     """
 
     option: str
@@ -27,7 +39,9 @@ class Limit(NamedTuple):
     applies: bool = True
 
     def takes(self, value: object) -> bool:
-        """Return whether the engine takes a value; max:COLUMN is any column, and keys may follow each other."""
+        """Return whether the engine takes a value; max:COLUMN is any column, and keys may follow
+        each other.
+        """
         words = {re.sub(":.*", ":COLUMN", word) for word in str(value).split(",")}
         return value in self.accepted or words <= {*self.accepted}
 
@@ -35,8 +49,9 @@ class Limit(NamedTuple):
 class Capabilities(NamedTuple):
     """What an engine supports.
 
-    name : of the engine. where : the engine in a sentence. commands : the functions it runs, of COMMANDS. limits : the
-    options that it does not take as the local engine does. advice : what to do instead; {option} is the option.
+    name : of the engine. where : the engine in a sentence. commands : the functions it runs, of
+    COMMANDS. limits : the options that it does not take as the local engine does. advice : what to
+    do instead; {option} is the option.
     """
 
     name: str
@@ -46,7 +61,9 @@ class Capabilities(NamedTuple):
     advice: str = ""
 
     def refuse(self, command: str, options: Mapping[str, object]) -> None:
-        """Raise SettingError if the engine does not run a command, or not with these values of its options."""
+        """Raise SettingError if the engine does not run a command, or not with these values of its
+        options.
+        """
         if command not in self.commands:
             raise SettingError(self.refusal_of(command))
         for limit in self.limits:
@@ -55,7 +72,10 @@ class Capabilities(NamedTuple):
 
     def refusal_of(self, command: str) -> str:
         """Return the sentence that refuses a command."""
-        return f"{command} does not run {self.where}: got {command}. It runs {', '.join(self.commands)}."
+        return (
+            f"{command} does not run {self.where}: got {command}. It runs "
+            f"{', '.join(self.commands)}."
+        )
 
     def refusal(self, limit: Limit, value: object) -> str:
         """Return the sentence that refuses a value of an option."""
@@ -69,25 +89,50 @@ LOCAL = Capabilities(
     "local",
     "on this machine",
     COMMANDS,
-    (Limit("update", (False,), "there is no index as against to add the documents to", applies=False),),
+    (
+        Limit(
+            "update",
+            (False,),
+            "there is no index as against to add the documents to",
+            applies=False,
+        ),
+    ),
     "Name an index as against (--against INDEX), or leave {option} out.",
 )
-_BUCKETS = Limit("max_bucket_size", (None, "that of the index"), "the buckets of the index are filled already")
+_BUCKETS = Limit(
+    "max_bucket_size", (None, "that of the index"), "the buckets of the index are filled already"
+)
 
 INDEX = Capabilities(
     "index",
     "with an index as against",
     ("dedup",),
     (
-        Limit("keep", ("first",), "an index decides in the order of arrival, and keeps what it has"),
+        Limit(
+            "keep", ("first",), "an index decides in the order of arrival, and keeps what it has"
+        ),
         Limit("within", (None,), "an index does not store groups, and compares all its documents"),
-        Limit("linkage", ("sieve",), "an index decides about each document once, and a chain would change that"),
+        Limit(
+            "linkage",
+            ("sieve",),
+            "an index decides about each document once, and a chain would change that",
+        ),
         _BUCKETS,
         Limit("audit_sample", (0,), "an index has no scratch files to compare all documents from"),
-        Limit("cache_bytes", (None,), "the documents of the run are put into a store, not into memory"),
-        Limit("passages", (None,), "an index does not store the texts in which passages would be found"),
+        Limit(
+            "cache_bytes", (None,), "the documents of the run are put into a store, not into memory"
+        ),
+        Limit(
+            "passages",
+            (None,),
+            "an index does not store the texts in which passages would be found",
+        ),
         Limit("group_by", (None,), "an index decides about each document as it comes"),
-        Limit("rethreshold", (False,), "an index compares a document with those that it keeps, and no others"),
+        Limit(
+            "rethreshold",
+            (False,),
+            "an index compares a document with those that it keeps, and no others",
+        ),
     ),
     "Leave {option} out.",
 )
@@ -99,8 +144,17 @@ SPARK = Capabilities(
     (
         Limit("against", (None, "a collection"), "workers do not share the locks of an index"),
         Limit("update", (False,), "workers do not share the locks of an index"),
-        Limit("passages", (None,), "passages are decided about in the order of all documents, on one machine"),
-        Limit("resume", (False,), "Spark repeats tasks that fail, and keeps nothing of a run that does", applies=False),
+        Limit(
+            "passages",
+            (None,),
+            "passages are decided about in the order of all documents, on one machine",
+        ),
+        Limit(
+            "resume",
+            (False,),
+            "Spark repeats tasks that fail, and keeps nothing of a run that does",
+            applies=False,
+        ),
         Limit("threads", (None,), "Spark gives a worker its processors", applies=False),
         Limit("batch_rows", (None,), "Spark cuts the batches", applies=False),
         Limit("cache_bytes", (None,), "Spark gives a worker its memory", applies=False),
@@ -124,21 +178,30 @@ LARGE_SPARK = Capabilities(
         Limit("rethreshold", (False,), "the pairs are kept on the driver"),
         Limit("audit_sample", (0,), "the sample is drawn on the driver"),
     ),
-    "Leave {option} out, decide about fewer documents at once, or use the local engine (--engine local).",
+    (
+        "Leave {option} out, decide about fewer documents at once, or use the local engine "
+        "(--engine local)."
+    ),
 )
-"""What Spark supports if workers decide and write the output, because the driver cannot collect all documents."""
+"""What Spark supports if workers decide and write the output, because the driver cannot collect all
+documents.
+"""
 
 
 def large_spark_of(num_documents: int, num_pairs: int, limit: str) -> Capabilities:
     """Return the same for a run. limit : how much the driver collects."""
-    size = f"{num_documents:,} documents and {num_pairs:,} pairs, of which the driver collects {limit}"
+    size = (
+        f"{num_documents:,} documents and {num_pairs:,} pairs, of which the driver collects {limit}"
+    )
     return LARGE_SPARK._replace(where=f"on Spark with {size}")
 
 
 def index_of(max_bucket_size: int) -> Capabilities:
     """Return the capabilities of an index whose buckets list so many members."""
     buckets = _BUCKETS._replace(accepted=(None, max_bucket_size))
-    return INDEX._replace(limits=tuple(buckets if limit is _BUCKETS else limit for limit in INDEX.limits))
+    return INDEX._replace(
+        limits=tuple(buckets if limit is _BUCKETS else limit for limit in INDEX.limits)
+    )
 
 
 FRAMES = Capabilities(

@@ -1,4 +1,6 @@
-"""Hashes as binary columns of Arrow, little-endian, in stores and between the workers of a cluster."""
+"""Hashes as binary columns of Arrow, little-endian, in stores and between the workers of a
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def flat_numbers(array: pa.Array, kind: type) -> Array:
     """Return the bytes of all rows of a binary column as numbers of one kind."""
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
-        data = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+        data = np.frombuffer(array.buffers()[1], np.uint8)[
+            array.offset * width : (array.offset + len(array)) * width
+        ]
     else:
         data = flatten_strings(array)[0]
     return _numbers(data, kind)

@@ -1,4 +1,6 @@
-"""Where words, sentences and what a reader takes for one character end: the classes of all code points."""
+"""Where words, sentences and what a reader takes for one character end: the classes of all code
+points.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ import numpy as np
 
 from neardup import kernels
 from neardup.arrays import Bytes, Uint16s, Uint32s
-from neardup.features.unicode_tables import NUM_CODE_POINTS, WHITESPACE, WORD, classes_of, load_tables
+from neardup.features.unicode_tables import (
+    NUM_CODE_POINTS,
+    WHITESPACE,
+    WORD,
+    classes_of,
+    load_tables,
+)
 
 _PATH = Path(__file__).resolve().parent.parent / "kernels" / "grapheme_classes.npz"
 _STOPS, _WIDE_STOPS = ".!?\u2026\u203c\u203d\u061f\u06d4\u0964", "\u3002\uff01\uff1f\uff61"
@@ -24,23 +32,30 @@ def boundary_classes() -> Uint16s:
 
     Notes
     -----
-    A character is an extended grapheme cluster of Unicode Standard Annex 29. Its property is not in `unicodedata`,
-    whose version also depends on the running Python. tools/build_grapheme_table.py makes the table that is loaded here.
-    Words are those of the shingles: a character of a script written without spaces is one.
+    A character is an extended grapheme cluster of Unicode Standard Annex 29. Its property is not in
+    `unicodedata`, whose version also depends on the running Python. tools/build_grapheme_table.py
+    makes the table that is loaded here. Words are those of the shingles: a character of a script
+    written without spaces is one.
     """
     named = kernels.passages
     entries = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
     classes = grapheme_classes().astype(np.uint16) << np.uint16(kernels.graphemes.CLASS_SHIFT)
     classes[classes_of(entries) == WORD] |= named.LETTER
     classes[entries & np.uint32(WHITESPACE) != 0] |= named.SPACE
-    for characters, kind in ((_STOPS, named.STOP), (_WIDE_STOPS, named.WIDE_STOP), (_CLOSERS, named.CLOSER)):
+    for characters, kind in (
+        (_STOPS, named.STOP),
+        (_WIDE_STOPS, named.WIDE_STOP),
+        (_CLOSERS, named.CLOSER),
+    ):
         classes[[ord(character) for character in characters]] |= np.uint16(kind)
     classes.flags.writeable = False
     return classes
 
 
 def grapheme_classes() -> Bytes:
-    """Return the class of each code point in grapheme clusters, a number of `kernels.graphemes`: shape (0x110000,)."""
+    """Return the class of each code point in grapheme clusters, a number of `kernels.graphemes`:
+    shape (0x110000,).
+    """
     with np.load(_PATH, allow_pickle=False) as arrays:
         starts: Uint32s = arrays["starts"]
         classes: Bytes = arrays["classes"]

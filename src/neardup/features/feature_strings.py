@@ -1,4 +1,5 @@
-"""Features as strings, or the hashes of these: for a hash of another program, a list of keywords or an explanation.
+"""Features as strings, or the hashes of these: for a hash of another program, a list of keywords or
+an explanation.
 
 A feature of several tokens is these joined by one space; of several characters, these side by side.
 """
@@ -26,15 +27,18 @@ from neardup.settings.constraints import check_text
 from neardup.settings.methods import FeatureHash, Shingling, SimHash
 
 
-def hash_features(strings: Strings, keys: Words, function: str | FeatureHash, num_words: int) -> Words:
+def hash_features(
+    strings: Strings, keys: Words, function: str | FeatureHash, num_words: int
+) -> Words:
     """Return the hashes of features, bit i in bit i % 64 of word i // 64.
 
     Parameters
     ----------
     strings : the features of a batch.
-    keys : uint64 array of shape (num_features,), the native hashes, by which repeated features are known.
-    function : "fnv1" or "fnv1a", 64 bits; "md5", whose digest is read as one big-endian number; or a callable from
-        bytes to an integer, of which the lower bits count.
+    keys : uint64 array of shape (num_features,), the native hashes, by which repeated features are
+        known.
+    function : "fnv1" or "fnv1a", 64 bits; "md5", whose digest is read as one big-endian number; or
+        a callable from bytes to an integer, of which the lower bits count.
     num_words : 64-bit words of a hash.
 
     Returns
@@ -53,7 +57,11 @@ def hash_features(strings: Strings, keys: Words, function: str | FeatureHash, nu
     if function == "md5":
         digests = np.empty((len(strings.offsets) - 1, 4), np.uint32)
         kernels.feature_hashes.md5(read_only(strings.data), strings.offsets, keys, digests)
-        return digests.astype("<u4", copy=False).view(">u8")[:, ::-1][:, :num_words].astype(np.uint64, order="C")
+        return (
+            digests.astype("<u4", copy=False)
+            .view(">u8")[:, ::-1][:, :num_words]
+            .astype(np.uint64, order="C")
+        )
     hashes = np.empty(len(strings.offsets) - 1, np.uint64)
     kernels.feature_hashes.fnv(read_only(strings.data), strings.offsets, function == "fnv1", hashes)
     return hashes[:, None]
@@ -66,7 +74,8 @@ def _call(features: list[bytes], function: FeatureHash, num_words: int) -> Words
         value: Any = function(feature)
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
             raise InputError(
-                f"A feature hash must be an integer of 0 or more: got {value!r} from {function!r} for the feature "
+                f"A feature hash must be an integer of 0 or more: got {value!r} from "
+                f"{function!r} for the feature "
                 f"{feature!r}. Return an int, for example int.from_bytes(digest, 'big')."
             )
         packed.append((int(value) & mask).to_bytes(8 * num_words, "little"))
@@ -121,22 +130,34 @@ def token_strings(texts: pa.Array, shingling: Shingling) -> TokenStrings:
 
 def _write(scan: Scan) -> tuple[TokenStrings, Mask]:
     num_documents, size = len(scan.text.offsets) - 1, 3 * len(scan.text.data)
-    tokens = TokenStrings(np.empty(size, np.uint8), np.empty(size + 1, np.int64), np.empty(num_documents + 1, np.int64))
+    tokens = TokenStrings(
+        np.empty(size, np.uint8),
+        np.empty(size + 1, np.int64),
+        np.empty(num_documents + 1, np.int64),
+    )
     flagged = np.zeros(num_documents, np.bool_)
     kernels.tokens.write_tokens(*scan, make_buffers(longest_of(scan.text)), tokens, flagged)
     offsets = tokens.offsets[: tokens.document_offsets[-1] + 1].copy()
-    return TokenStrings(tokens.data[: offsets[-1]].copy(), offsets, tokens.document_offsets), flagged
+    return TokenStrings(
+        tokens.data[: offsets[-1]].copy(), offsets, tokens.document_offsets
+    ), flagged
 
 
 def weighted_tokens(texts: pa.Array, method: SimHash) -> tuple[list[list[str]], list[list[float]]]:
-    """Return the features of documents with the weights that the callable `method.tokens` gave them."""
+    """Return the features of documents with the weights that the callable `method.tokens` gave
+    them.
+    """
     assert callable(method.tokens)
     pairs = [list(method.tokens(normalise(text or "", method))) for text in texts.to_pylist()]
     return split_pairs(pairs, method.tokens)
 
 
-def split_pairs(lists: Sequence[Sequence[Any]], source: object) -> tuple[list[list[str]], list[list[float]]]:
-    """Return the features and the weights of lists of (feature, weight), pairs of an empty feature left out."""
+def split_pairs(
+    lists: Sequence[Sequence[Any]], source: object
+) -> tuple[list[list[str]], list[list[float]]]:
+    """Return the features and the weights of lists of (feature, weight), pairs of an empty feature
+    left out.
+    """
     features: list[list[str]] = []
     weights: list[list[float]] = []
     for pairs in lists:
@@ -155,19 +176,22 @@ def _check_pair(pair: Any, source: object) -> tuple[str, float]:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(
-        f"Weighted features must be pairs of a string and a finite number: got {pair!r} from {source!r}. "
+        f"Weighted features must be pairs of a string and a finite number: got {pair!r} from "
+        f"{source!r}. "
         "Give an iterable of (str, number)."
     )
 
 
-def strings_of(tokens: TokenStrings, shingling: Shingling, places: DistinctFeatures, offsets: Any) -> Strings:
+def strings_of(
+    tokens: TokenStrings, shingling: Shingling, places: DistinctFeatures, offsets: Any
+) -> Strings:
     """Return distinct features as strings.
 
     Parameters
     ----------
     tokens : the tokens of the documents.
-    shingling : with the number of tokens in a feature, which has all of a document with fewer; a space separates them
-        unless they are characters.
+    shingling : with the number of tokens in a feature, which has all of a document with fewer; a
+        space separates them unless they are characters.
     places : the distinct features, with where each occurs first.
     offsets : int64 array of shape (num_documents + 1,), the range of all features of each document.
     """
@@ -175,7 +199,9 @@ def strings_of(tokens: TokenStrings, shingling: Shingling, places: DistinctFeatu
     firsts = places.firsts - offsets[documents] + tokens.document_offsets[documents]
     sizes = np.minimum(shingling.ngram, np.diff(tokens.document_offsets))[documents]
     strings = Strings(tokens.data, tokens.offsets)
-    return _join(strings, firsts, sizes, _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE)
+    return _join(
+        strings, firsts, sizes, _NOTHING if shingling.tokens in ("chars", "letters") else _SPACE
+    )
 
 
 def _join(strings: Strings, firsts: Ints, sizes: Ints, separator: int) -> Strings:
@@ -183,5 +209,7 @@ def _join(strings: Strings, firsts: Ints, sizes: Ints, separator: int) -> String
     offsets = offsets_from_lengths(lengths + (sizes - 1 if separator >= 0 else 0))
     joined = Strings(np.empty(offsets[-1], np.uint8), offsets)
     data = read_only(strings.data)
-    kernels.feature_hashes.join_runs(data, strings.offsets, firsts, sizes, separator, joined.data, offsets)
+    kernels.feature_hashes.join_runs(
+        data, strings.offsets, firsts, sizes, separator, joined.data, offsets
+    )
     return joined

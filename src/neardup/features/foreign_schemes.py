@@ -25,7 +25,9 @@ _NUM_CODE_POINTS = 0x110000
 
 
 def resolve_scheme(method: SimHash) -> SimHash:
-    """Return the native settings that a scheme of another program means, on the texts of `preprocess`."""
+    """Return the native settings that a scheme of another program means, on the texts of
+    `preprocess`.
+    """
     if method.scheme == "native":
         return method
     return replace(method, scheme="native", nfkc=False, case_fold=False, **_SETTINGS[method.scheme])
@@ -37,7 +39,9 @@ def tie_bit(method: SimHash) -> int:
 
 
 def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
-    """Return a text as the settings of `resolve_scheme` expect it: words between spaces, or letters."""
+    """Return a text as the settings of `resolve_scheme` expect it: words between spaces, or
+    letters.
+    """
     if method.scheme == "mfonda":
         return mfonda_words(texts)
     if method.scheme == "simhash":
@@ -46,7 +50,9 @@ def preprocess(texts: pa.Array, method: SimHash) -> pa.Array:
 
 
 def mfonda_words(texts: pa.Array) -> pa.Array:
-    """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII letters, or URLs."""
+    """Return the words of WordFeatureSet in mfonda/simhash (Go), a space behind each: of ASCII
+    letters, or URLs.
+    """
     return _kept(texts, kernels.feature_hashes.keep_words, r"[a-z0-9_']")
 
 
@@ -62,8 +68,11 @@ def simhash_letters(texts: pa.Array) -> pa.Array:
 
 @cache
 def _letters(pattern: str) -> Uint32s:
-    r"""Return the table of kernels/feature_hashes.py: the code points that in lower case match a pattern."""
-    # Go lower-cases one code point at a time; Python makes two of this one, of which the second is no letter.
+    r"""Return the table of kernels/feature_hashes.py: the code points that in lower case match a
+    pattern.
+    """
+    # Go lower-cases one code point at a time; Python makes two of this one, of which the second is
+    # no letter.
     every = np.arange(_NUM_CODE_POINTS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     lowered = every.replace("\u0130", "i").lower()
     letters = np.zeros(_NUM_CODE_POINTS, np.uint32)
@@ -75,6 +84,8 @@ def _letters(pattern: str) -> Uint32s:
 def _kept(texts: pa.Array, keep: Callable[..., None], pattern: str) -> pa.Array:
     """Return the letters of texts that match a pattern, as a kernel keeps them."""
     text = Text(*flatten_strings(texts))
-    kept = Text(np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets))  # memory costs where it is written
+    kept = Text(
+        np.empty(2 * len(text.data), np.uint8), np.empty_like(text.offsets)
+    )  # memory costs where it is written
     keep(text, _letters(pattern), kept)
     return arrow_of_bytes(kept.data, kept.offsets).view(pa.large_string())

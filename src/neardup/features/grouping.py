@@ -21,7 +21,9 @@ def hash_values(values: pa.Array) -> Words:
 
 
 def hash_ids(ids: pa.Array) -> Words:
-    """Return the hash of each id, NO_ID where it is null: it equals none, and least of all the empty string."""
+    """Return the hash of each id, NO_ID where it is null: it equals none, and least of all the
+    empty string.
+    """
     hashes = hash_values(ids)
     if ids.null_count:
         hashes[ids.is_null().to_numpy(zero_copy_only=False)] = NO_ID
@@ -43,14 +45,15 @@ def partition_by_group(
     Parameters
     ----------
     groups : uint64 (num_documents,), the hash of the group of each document.
-    mixes_keys : whether only equal keys find a document, as in bands. Words of fingerprints stay as they are, and the
-        comparison of the features tells groups apart.
-    mixes_sets : whether features are hashes; vectors stay as they are, and the keys alone tell groups apart.
+    mixes_keys : whether only equal keys find a document, as in bands. Words of fingerprints stay as
+        they are, and the comparison of the features tells groups apart.
+    mixes_sets : whether features are hashes; vectors stay as they are, and the keys alone tell
+        groups apart.
 
     Notes
     -----
-    A hash is mixed in by exclusive or: within a group, equal hashes stay equal and different ones different, so every
-    similarity and every candidate is that of a run over the group alone.
+    A hash is mixed in by exclusive or: within a group, equal hashes stay equal and different ones
+    different, so every similarity and every candidate is that of a run over the group alone.
     """
     sets = features.sets
     if mixes_sets:
@@ -58,4 +61,6 @@ def partition_by_group(
     content = features.content ^ groups[:, None]
     values = keys.values ^ groups[:, None] if mixes_keys else keys.values
     samples = None if keys.samples is None else sets
-    return features._replace(content=content, sets=sets), Keys(values, content, keys.featured, samples)
+    return features._replace(content=content, sets=sets), Keys(
+        values, content, keys.featured, samples
+    )

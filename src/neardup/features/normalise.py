@@ -1,4 +1,6 @@
-"""Normalise a text as a whole, with Python's own Unicode data: what the kernels cannot do one code point at a time."""
+"""Normalise a text as a whole, with Python's own Unicode data: what the kernels cannot do one code
+point at a time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from itertools import pairwise
 import numpy as np
 
 from neardup.arrays import Ints
-from neardup.features.unicode_tables import COMPOSE, EXPAND, LOW_MASK, RANK_SHIFT, code_points, load_tables
+from neardup.features.unicode_tables import (
+    COMPOSE,
+    EXPAND,
+    LOW_MASK,
+    RANK_SHIFT,
+    code_points,
+    load_tables,
+)
 from neardup.settings.methods import Shingling
 
 _MAX_PIECE = 100
@@ -21,9 +30,9 @@ def normalise(text: str, shingling: Shingling) -> str:
 
     Notes
     -----
-    NFKC(casefold(NFKC(text))), as Unicode 15.1, section 3.13, has it for caseless matching. Python orders combining
-    marks in time quadratic in their number, so a run of more than 100 of them is normalised 100 at a time; no
-    language has such runs.
+    NFKC(casefold(NFKC(text))), as Unicode 15.1, section 3.13, has it for caseless matching. Python
+    orders combining marks in time quadratic in their number, so a run of more than 100 of them is
+    normalised 100 at a time; no language has such runs.
     """
     result = map_characters(text, shingling)
     if result is None:
@@ -34,16 +43,20 @@ def normalise(text: str, shingling: Shingling) -> str:
 def map_characters(text: str, shingling: Shingling) -> str | None:
     """Return a text in which each character becomes one character whatever is around it, else None.
 
-    Most texts are so. By table this is several times as fast as by `unicodedata`, which takes every text
-    apart that has a full-width comma.
+    Most texts are so. By table this is several times as fast as by `unicodedata`, which takes every
+    text apart that has a full-width comma.
     """
     if text.isascii():
         return text.lower() if shingling.case_fold else text
     tables = load_tables(nfkc=shingling.nfkc, case_fold=shingling.case_fold, fold_chinese=False)
     entries = tables.entries[code_points(text)]
-    if (entries & np.uint32(COMPOSE | EXPAND) != 0).any() or (entries >> np.uint32(RANK_SHIFT) != 0).any():
+    if (entries & np.uint32(COMPOSE | EXPAND) != 0).any() or (
+        entries >> np.uint32(RANK_SHIFT) != 0
+    ).any():
         return None
-    return (entries & np.uint32(LOW_MASK)).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    return (
+        (entries & np.uint32(LOW_MASK)).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    )
 
 
 def _normalise(text: str, shingling: Shingling) -> str:
@@ -57,7 +70,8 @@ def _normalise(text: str, shingling: Shingling) -> str:
 
 
 def piece_limits(text: str, shingling: Shingling) -> Ints:
-    """Return where a text can be cut into the shortest pieces that are normalised by themselves, its ends included.
+    """Return where a text can be cut into the shortest pieces that are normalised by themselves,
+    its ends included.
 
     A piece is a character and those after it that may combine with it, at most 100 in all.
     """
@@ -84,4 +98,6 @@ def _simplified() -> dict[int, int]:
     plain = load_tables(nfkc=False, case_fold=False, fold_chinese=False).entries
     folded = load_tables(nfkc=False, case_fold=False, fold_chinese=True).entries
     changed = np.flatnonzero(plain != folded)
-    return dict(zip(changed.tolist(), (folded[changed] & np.uint32(0x1FFFFF)).tolist(), strict=True))
+    return dict(
+        zip(changed.tolist(), (folded[changed] & np.uint32(0x1FFFFF)).tolist(), strict=True)
+    )

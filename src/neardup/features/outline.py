@@ -1,4 +1,6 @@
-"""Outline HTML pages: a line for each element that shapes a page, and the name that pages of one outline share."""
+"""Outline HTML pages: a line for each element that shapes a page, and the name that pages of one
+outline share.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ def common_lines(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tu
 
     Notes
     -----
-    Bit-parallel: Hyyrö, Bit-parallel LCS-length computation revisited (2004). A row of the table of lengths is one
-    integer, whose bit i is 0 where line i of `left` makes the sequence longer. Time and memory are len(left) *
-    len(right) / 64, whatever the lines are; the cubic time of difflib took 5 s for a thousand lines that repeat.
+    Bit-parallel: Hyyrö, Bit-parallel LCS-length computation revisited (2004). A row of the table of
+    lengths is one integer, whose bit i is 0 where line i of `left` makes the sequence longer. Time
+    and memory are len(left) * len(right) / 64, whatever the lines are; the cubic time of difflib
+    took 5 s for a thousand lines that repeat.
     """
     bits: dict[Hashable, int] = {}
     for position, line in enumerate(left):
@@ -62,10 +65,12 @@ _MAX_SHORT = 32  # characters of a label in a name
 _LEAST_SHARE = 1 / 3  # of the weight inside an element, for a name to go on with one inside
 _PLAIN_WEIGHT = 0.1  # of a label with neither class nor id, where one with them weighs 1
 
-# Left out: what shows nothing, with all inside; and what marks text, whose inside stands in its place.
+# Left out: what shows nothing, with all inside; and what marks text, whose inside stands in its
+# place.
 _HIDDEN = "base head link math meta noscript script style svg template title"
 _INLINE = (
-    "a abbr acronym b bdi bdo big br cite code data del dfn em font html i ins kbd label mark nobr q rp rt ruby s samp "
+    "a abbr acronym b bdi bdo big br cite code data del dfn em font html i ins kbd label mark "
+    "nobr q rp rt ruby s samp "
     "small span strike strong sub sup time tt u var wbr"
 )
 _IMPLIED = "body colgroup p tbody tr"  # elements that a page may have without naming them
@@ -74,15 +79,16 @@ _SHOWN, _PASSED, _DROPPED = 0, 1, 2
 _NAME = re.compile(rb"<([A-Za-z][^ \t\n\f\r/>]*)")
 _ATTRIBUTE = re.compile(
     rb"[ \t\n\f\r/]*([^ \t\n\f\r/>][^ \t\n\f\r/>=]*)[ \t\n\f\r]*"
-    rb"(?:=[ \t\n\f\r]*(?:\"([^\"]*)(?:\"|\Z)|'([^']*)(?:'|\Z)|([^ \t\n\f\r>\"'][^ \t\n\f\r>]*)|(?=>)))?"
+    rb"(?:=[ \t\n\f\r]*(?:\"([^\"]*)(?:\"|\Z)|'([^']*)(?:'|\Z)|([^ \t\n\f\r>\"'][^ "
+    rb"\t\n\f\r>]*)|(?=>)))?"
 )
 
 
 class Line(NamedTuple):
     """An element of an outline.
 
-    label : its tag, id and classes, as in `div#main.wide`; numbers in them read `*`. depth : 0 for body. repeats : of
-    how many siblings, alike with all inside, it is the first.
+    label : its tag, id and classes, as in `div#main.wide`; numbers in them read `*`. depth : 0 for
+    body. repeats : of how many siblings, alike with all inside, it is the first.
     """
 
     label: str
@@ -108,10 +114,10 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
 
     Notes
     -----
-    Left out are the head, scripts and styles, elements that only mark text, what is deeper than MAX_DEPTH, and what
-    is behind the first `max_elements`. Siblings next to each other that have one label and, inside, one outline are
-    folded to one line; how often a line inside is repeated plays no part. Time is linear in the page, and small but for
-    the elements shown.
+    Left out are the head, scripts and styles, elements that only mark text, what is deeper than
+    MAX_DEPTH, and what is behind the first `max_elements`. Siblings next to each other that have
+    one label and, inside, one outline are folded to one line; how often a line inside is repeated
+    plays no part. Time is linear in the page, and small but for the elements shown.
     """
     pages = pa.array([page.encode("utf-8", "replace")], "large_binary")
     tags = read_tags(pages)
@@ -123,38 +129,55 @@ def outline(page: str, *, max_lines: int = MAX_LINES, max_elements: int = MAX_EL
 
 
 def shared_places(first: Sequence[Line], second: Sequence[Line]) -> set[int]:
-    """Return which lines of `first` the other outline has too, as deep, in an order that both share."""
-    return {place for place, _ in common_lines([line[:2] for line in first], [line[:2] for line in second])}
+    """Return which lines of `first` the other outline has too, as deep, in an order that both
+    share.
+    """
+    return {
+        place
+        for place, _ in common_lines([line[:2] for line in first], [line[:2] for line in second])
+    }
 
 
 def common_places(first: Sequence[Line], others: Iterable[Sequence[Line]]) -> set[int]:
     """Return which lines of `first` all other outlines have too."""
-    return reduce(set.intersection, (shared_places(first, other) for other in others), set(range(len(first))))
+    return reduce(
+        set.intersection, (shared_places(first, other) for other in others), set(range(len(first)))
+    )
 
 
-def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str], float] = lambda _: 1.0) -> str:
-    """Return one path of an outline as a short name, such as `body.recipe > main > ul.ingredients > li ×`.
+def outline_name(
+    lines: Sequence[Line], places: set[int], rarity: Callable[[str], float] = lambda _: 1.0
+) -> str:
+    """Return one path of an outline as a short name, such as `body.recipe > main > ul.ingredients >
+    li ×`.
 
     Parameters
     ----------
     lines : an outline.
     places : the lines that may be in the name, as all pages have them.
-    rarity : how telling a label is; elements with a class or an id count ten times as much as others.
+    rarity : how telling a label is; elements with a class or an id count ten times as much as
+        others.
 
     Notes
     -----
-    From the body down the path goes to the child with the most rarity inside, behind the first element with a class or
-    an id only as long as that is a third of all there is. Dots stand for the elements that are not in `places`, and for
-    the least telling ones of a path longer than MAX_NAME characters.
+    From the body down the path goes to the child with the most rarity inside, behind the first
+    element with a class or an id only as long as that is a third of all there is. Dots stand for
+    the elements that are not in `places`, and for the least telling ones of a path longer than
+    MAX_NAME characters.
     """
     weights = [
-        rarity(line.label) * (1.0 if _is_distinct(line.label) else _PLAIN_WEIGHT) if place in places else 0.0
+        rarity(line.label) * (1.0 if _is_distinct(line.label) else _PLAIN_WEIGHT)
+        if place in places
+        else 0.0
         for place, line in enumerate(lines)
     ]
     path = _heaviest_path(lines, weights)
     while path and path[-1] not in places:
         path.pop()
-    left = sorted((place for place in path[:-1] if place in places), key=lambda place: (weights[place], -place))
+    left = sorted(
+        (place for place in path[:-1] if place in places),
+        key=lambda place: (weights[place], -place),
+    )
     taken = places.intersection(path)
     while len(name := _written(lines, path, taken)) > MAX_NAME and left:
         taken.remove(left.pop(0))
@@ -163,9 +186,13 @@ def outline_name(lines: Sequence[Line], places: set[int], rarity: Callable[[str]
 
 @cache
 def _kinds() -> tuple[Words, Words, dict[int, str]]:
-    """Return the hashes of hidden and of inline tags, and the names of those that may be implied by their hashes."""
+    """Return the hashes of hidden and of inline tags, and the names of those that may be implied by
+    their hashes.
+    """
     hash_name = kernels.html_tags.hash_name
-    hidden, inline = (np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE))
+    hidden, inline = (
+        np.array([hash_name(name) for name in names.split()]) for names in (_HIDDEN, _INLINE)
+    )
     return hidden, inline, {int(hash_name(name)): name for name in _IMPLIED.split()}
 
 
@@ -174,12 +201,16 @@ def _shown(elements: kernels.html_tree.Elements, max_elements: int) -> tuple[lis
     num_elements = min(int(elements.offsets[-1]), max_elements)
     names = elements.names[:num_elements]
     hidden, inline, _ = _kinds()
-    kinds = np.where(np.isin(names, hidden), _DROPPED, np.where(np.isin(names, inline), _PASSED, _SHOWN))
+    kinds = np.where(
+        np.isin(names, hidden), _DROPPED, np.where(np.isin(names, inline), _PASSED, _SHOWN)
+    )
     shown: list[int] = []
     depths: list[int] = []
     within: list[int] = []  # the depths of the shown elements that are open
     dropped = num_elements  # the depth of the dropped element that is open, if any
-    for element, (kind, depth) in enumerate(zip(kinds.tolist(), elements.depths[:num_elements].tolist(), strict=True)):
+    for element, (kind, depth) in enumerate(
+        zip(kinds.tolist(), elements.depths[:num_elements].tolist(), strict=True)
+    ):
         if depth > dropped:
             continue
         dropped = depth if kind == _DROPPED else num_elements
@@ -195,9 +226,14 @@ def _shown(elements: kernels.html_tree.Elements, max_elements: int) -> tuple[lis
 
 
 def _labels(
-    page: bytes, tags: kernels.html_tokens.Tags, elements: kernels.html_tree.Elements, shown: list[int]
+    page: bytes,
+    tags: kernels.html_tokens.Tags,
+    elements: kernels.html_tree.Elements,
+    shown: list[int],
 ) -> list[str]:
-    """Return the labels of elements. Those of one token are alike but for numbers, so that one tag tells for all."""
+    """Return the labels of elements. Those of one token are alike but for numbers, so that one tag
+    tells for all.
+    """
     num_tags = int(tags.offsets[-1])
     wanted = np.isin(tags.tokens[:num_tags], elements.tokens[shown])
     starting = np.flatnonzero(wanted & (tags.kinds[:num_tags] & kernels.html_tokens.START != 0))
@@ -206,7 +242,9 @@ def _labels(
     implied = _kinds()[2]
     label_of: dict[int, str] = {}
     labels = []
-    for token, name in zip(elements.tokens[shown].tolist(), elements.names[shown].tolist(), strict=True):
+    for token, name in zip(
+        elements.tokens[shown].tolist(), elements.names[shown].tolist(), strict=True
+    ):
         if token not in label_of:
             label_of[token] = _label(page, place_of[token]) if token in place_of else implied[name]
         labels.append(label_of[token])
@@ -214,7 +252,9 @@ def _labels(
 
 
 def _label(page: bytes, start: int) -> str:
-    """Return the label of the start tag that begins here; what two tags of one token have in common."""
+    """Return the label of the start tag that begins here; what two tags of one token have in
+    common.
+    """
     tag = page[start : start + _MAX_TAG_BYTES]
     name = _NAME.match(tag)
     assert name is not None, tag[:40]
@@ -226,7 +266,11 @@ def _label(page: bytes, start: int) -> str:
             break
         values.setdefault(attribute[1].lower(), attribute[2] or attribute[3] or attribute[4] or b"")
         position = attribute.end()
-    label = name[1].lower() + _words(b"#", values.get(b"id", b"")) + _words(b".", values.get(b"class", b""))
+    label = (
+        name[1].lower()
+        + _words(b"#", values.get(b"id", b""))
+        + _words(b".", values.get(b"class", b""))
+    )
     text = label.decode("utf-8", "ignore")
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
 
@@ -251,12 +295,17 @@ def fold_lines(labels: list[str], depths: list[int]) -> list[Line]:
 
 
 def _count_runs(labels: list[str], depths: list[int]) -> tuple[list[int], list[bool]]:
-    """Return how long the run of like siblings from each element on is, and whether one precedes it.
+    """Return how long the run of like siblings from each element on is, and whether one precedes
+    it.
 
     Goes from the last element to the first, so that those inside of an element come before it.
     """
-    shapes: dict[tuple[str | int, ...], int] = {}  # a label and the shapes inside, runs folded -> a number
-    inside: list[list[int]] = [[] for _ in range(MAX_DEPTH + 1)]  # by depth: shapes behind, under the same parent
+    shapes: dict[
+        tuple[str | int, ...], int
+    ] = {}  # a label and the shapes inside, runs folded -> a number
+    inside: list[list[int]] = [
+        [] for _ in range(MAX_DEPTH + 1)
+    ]  # by depth: shapes behind, under the same parent
     behind = [0] * (MAX_DEPTH + 1)  # by depth: the next sibling, where there is one
     counts, follows = [1] * len(labels), [False] * len(labels)
     for element in range(len(labels) - 1, -1, -1):
@@ -277,7 +326,9 @@ def _is_distinct(label: str) -> bool:
 
 
 def _heaviest_path(lines: Sequence[Line], weights: Sequence[float]) -> list[int]:
-    """Return the places of lines from the first down: of those inside a line, the one with the most weight in it."""
+    """Return the places of lines from the first down: of those inside a line, the one with the most
+    weight in it.
+    """
     parents: list[int] = []
     open_: list[int] = []
     for place, line in enumerate(lines):

@@ -15,8 +15,8 @@ from neardup.kernels.token_arrays import Shingles, make_shingles
 class WeighedTags(NamedTuple):
     """The elements of pages in document order, as features.
 
-    hashes : uint64, of the tag or of the tag path; weights : float64; offsets : int64 (num_pages + 1,), whose elements
-    are whose; content : uint64 (num_pages, 2), equal where all elements are.
+    hashes : uint64, of the tag or of the tag path; weights : float64; offsets : int64 (num_pages +
+    1,), whose elements are whose; content : uint64 (num_pages, 2), equal where all elements are.
     """
 
     hashes: Words
@@ -28,8 +28,9 @@ class WeighedTags(NamedTuple):
 def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
     """Return the hashes of n-grams of the start tags of pages.
 
-    A start tag is its name with the names of its attributes and the words of class, id, name, rel and type; numbers
-    in these words are read as one sign, and order plays no part. A page with fewer than `ngram` tags has one shingle.
+    A start tag is its name with the names of its attributes and the words of class, id, name, rel
+    and type; numbers in these words are read as one sign, and order plays no part. A page with
+    fewer than `ngram` tags has one shingle.
 
     Parameters
     ----------
@@ -38,12 +39,13 @@ def shingle_pages(pages: pa.Array, ngram: int) -> Shingles:
 
     Returns
     -------
-    Shingles with num_pages rows, `hashes` in the order of the page with repeats; `content` is the 128-bit hash of the
-    sequence of start tags. A page without tags has no shingles.
+    Shingles with num_pages rows, `hashes` in the order of the page with repeats; `content` is the
+    128-bit hash of the sequence of start tags. A page without tags has no shingles.
 
     Notes
     -----
-    Time is linear in the bytes. Rows of a list that are alike, ten or a hundred, have the same set of shingles.
+    Time is linear in the bytes. Rows of a list that are alike, ten or a hundred, have the same set
+    of shingles.
     """
     tags = read_tags(pages)
     shingles = make_shingles(np.empty(int(tags.offsets[-1]), np.uint64), len(pages))
@@ -66,20 +68,25 @@ def weigh_tags(pages: pa.Array, decay: float, *, paths: bool = False) -> Weighed
 
     Notes
     -----
-    Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` count as at that depth.
+    Implied elements count, as in a browser's tree. Elements deeper than `html_tree.MAX_DEPTH` count
+    as at that depth.
     """
     elements = kernels.html_tree.elements_of(read_tags(pages))
     num_elements = int(elements.offsets[-1])
     hashes = np.empty(num_elements, np.uint64)
     kernels.html_shingles.hash_elements(elements, paths, hashes)
-    weights = (float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1))[elements.depths[:num_elements]]
+    weights = (float(decay) ** np.arange(kernels.html_tree.MAX_DEPTH + 1))[
+        elements.depths[:num_elements]
+    ]
     content = np.empty((len(pages), 2), np.uint64)
     kernels.html_shingles.hash_sequences(hashes, weights.view(np.uint64), elements.offsets, content)
     return WeighedTags(hashes, weights, elements.offsets, content)
 
 
 def start_tags(page: str) -> tuple[list[int], list[int]]:
-    """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages` has it."""
+    """Return where each start tag of a page begins, in characters, and its hash, as `shingle_pages`
+    has it.
+    """
     data = page.encode("utf-8", "replace")
     tags = read_tags(pa.array([data], "large_binary"))
     chosen = np.flatnonzero(tags.kinds[: tags.offsets[-1]] & np.uint8(kernels.html_tokens.START))

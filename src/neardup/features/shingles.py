@@ -12,13 +12,28 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Ints, Mask, Words, arrow_of, arrow_of_strings, flatten_strings, offsets_from_lengths
+from neardup.arrays import (
+    Ints,
+    Mask,
+    Words,
+    arrow_of,
+    arrow_of_strings,
+    flatten_strings,
+    offsets_from_lengths,
+)
 from neardup.documents.page_text import texts_of_pages
 from neardup.features.normalise import normalise
 from neardup.features.page_structure import shingle_pages
 from neardup.features.segmenters import cut_documents, cutter_of, shingle_strings
 from neardup.features.unicode_tables import load_tables
-from neardup.kernels.token_arrays import Shingles, Tables, Text, longest_of, make_buffers, make_shingles
+from neardup.kernels.token_arrays import (
+    Shingles,
+    Tables,
+    Text,
+    longest_of,
+    make_buffers,
+    make_shingles,
+)
 from neardup.settings.methods import CODE_TOKENS, Shingling
 
 T = TypeVar("T")
@@ -27,7 +42,9 @@ _MODES = {name: mode for mode, name in enumerate(_CUT)}  # WORDS to UNCOMMENTED 
 
 
 class Workspace:
-    """Memory for the hashes of one batch at a time, kept between batches: fresh pages cost as much as hashing."""
+    """Memory for the hashes of one batch at a time, kept between batches: fresh pages cost as much
+    as hashing.
+    """
 
     def __init__(self) -> None:
         self._hashes = np.empty(0, np.uint64)
@@ -58,7 +75,9 @@ class Workspaces(Generic[T]):
 
 
 class Scan(NamedTuple):
-    """Texts that a kernel cuts, the tables of their normal form, and how they are cut: see kernels/tokens.py."""
+    """Texts that a kernel cuts, the tables of their normal form, and how they are cut: see
+    kernels/tokens.py.
+    """
 
     text: Text
     tables: Tables
@@ -66,15 +85,20 @@ class Scan(NamedTuple):
 
 
 def is_scanned(shingling: Shingling) -> bool:
-    """Return whether a kernel cuts texts by these settings: faster than a disk stores their hashes."""
-    return shingling.html is None and isinstance(shingling.tokens, str) and shingling.tokens in _MODES
+    """Return whether a kernel cuts texts by these settings: faster than a disk stores their
+    hashes.
+    """
+    return (
+        shingling.html is None and isinstance(shingling.tokens, str) and shingling.tokens in _MODES
+    )
 
 
 def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
-    """Return the texts that are compared: those of HTML pages if `shingling.html` asks for them, else the same.
+    """Return the texts that are compared: those of HTML pages if `shingling.html` asks for them,
+    else the same.
 
-    `shingle_documents` and all that cuts documents calls it, so that tags are never hashed as words; others call it
-    to show a text.
+    `shingle_documents` and all that cuts documents calls it, so that tags are never hashed as
+    words; others call it to show a text.
 
     Raises
     ------
@@ -87,7 +111,8 @@ def extract_text(texts: pa.Array, shingling: Shingling) -> pa.Array:
 
 
 def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
-    """Return the arguments of the kernel that cuts texts; None if Python cuts them, or if they are pages cut into tags.
+    """Return the arguments of the kernel that cuts texts; None if Python cuts them, or if they are
+    pages cut into tags.
 
     Parameters
     ----------
@@ -100,32 +125,43 @@ def scan_of(texts: pa.Array, shingling: Shingling) -> Scan | None:
 
 
 def scan_strings(texts: pa.Array, shingling: Shingling, *, normalised: bool = False) -> Scan:
-    """Return the arguments of the kernel that cuts strings. normalised : whether only Chinese characters are folded."""
+    """Return the arguments of the kernel that cuts strings. normalised : whether only Chinese
+    characters are folded.
+    """
     mode = _MODES[str(shingling.tokens)]
     nfkc, case_fold = (False, False) if normalised else (shingling.nfkc, shingling.case_fold)
-    return Scan(Text(*flatten_strings(texts)), _tables(nfkc, case_fold, shingling.fold_chinese, mode), mode)
+    return Scan(
+        Text(*flatten_strings(texts)), _tables(nfkc, case_fold, shingling.fold_chinese, mode), mode
+    )
 
 
 def scan_flagged(texts: pa.Array, flagged: Mask, shingling: Shingling) -> Scan:
     """Return the scan of the flagged texts, which are normalised as a whole."""
-    normalised = [normalise(text, shingling) for text in texts.filter(arrow_of(flagged)).to_pylist()]
+    normalised = [
+        normalise(text, shingling) for text in texts.filter(arrow_of(flagged)).to_pylist()
+    ]
     return scan_strings(arrow_of_strings(normalised), shingling, normalised=True)
 
 
-def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None) -> Shingles:
+def shingle_documents(
+    texts: pa.Array, shingling: Shingling, workspace: Workspace | None = None
+) -> Shingles:
     """Return the shingle hashes and content hashes of a batch of documents.
 
     Parameters
     ----------
-    texts : string array of any Arrow string type, shape (num_documents,); a null has no features. Pages where
-        `shingling.html` asks for their text.
+    texts : string array of any Arrow string type, shape (num_documents,); a null has no features.
+        Pages where `shingling.html` asks for their text.
     shingling : how texts become shingles.
-    workspace : where the hashes are written; valid until it is used again. None for memory of their own.
+    workspace : where the hashes are written; valid until it is used again. None for memory of their
+        own.
 
     Returns
     -------
-    Shingles, with num_documents rows: `hashes` in the order of the text with repeats, `offsets`, and `content`, a
-    128-bit hash of the token sequence; the content hash of a document without features means nothing.
+    Shingles, with num_documents rows: `hashes` in the order of the text with repeats, `offsets`,
+        and `content`, a
+    128-bit hash of the token sequence; the content hash of a document without features means
+    nothing.
     """
     if shingling.tokens == "tags":
         return shingle_pages(texts, shingling.ngram)
@@ -143,7 +179,9 @@ def shingle_documents(texts: pa.Array, shingling: Shingling, workspace: Workspac
 def _shingle(scan: Scan, ngram: int, workspace: Workspace) -> Shingles:
     num_documents = len(scan.text.offsets) - 1
     # Room for the worst case costs nothing: memory that is never written is never given out.
-    shingles = make_shingles(workspace.hashes(3 * len(scan.text.data) + num_documents), num_documents)
+    shingles = make_shingles(
+        workspace.hashes(3 * len(scan.text.data) + num_documents), num_documents
+    )
     kernels.tokens.shingle_text(*scan, ngram, make_buffers(longest_of(scan.text)), shingles)
     return shingles.trim()
 
@@ -158,7 +196,9 @@ def _splice(whole: Shingles, part: Shingles, documents: Ints) -> Shingles:
     for index, document in enumerate(documents):
         stop = whole.offsets[document]
         hashes[offsets[document] - (stop - source) : offsets[document]] = whole.hashes[source:stop]
-        hashes[offsets[document] : offsets[document + 1]] = part.hashes[part.offsets[index] : part.offsets[index + 1]]
+        hashes[offsets[document] : offsets[document + 1]] = part.hashes[
+            part.offsets[index] : part.offsets[index + 1]
+        ]
         source = whole.offsets[document + 1]
     hashes[len(hashes) - (len(whole.hashes) - source) :] = whole.hashes[source:]
     content = whole.content.copy()

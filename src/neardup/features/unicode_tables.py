@@ -1,41 +1,45 @@
 """Load the tables by which kernels normalise text and separate tokens, one code point at a time.
 
-The normalisation N is NFKC(casefold(NFKC(text))) with both options, NFKC or casefold with one, and the
-identity with none; ``fold_chinese`` then maps each traditional Chinese character to its simplified form. An
-entry word holds
+The normalisation N is NFKC(casefold(NFKC(text))) with both options, NFKC or casefold with one, and
+the identity with none; ``fold_chinese`` then maps each traditional Chinese character to its
+simplified form. An entry word holds
 
-==========  ================================================================================================
-bits 0-20   the code point that the character becomes; with EXPAND, an index ``i`` into ``expansions``, where
-            ``expansions[i]`` is a count and as many words follow, each the entry of a resulting code point
+==========  =======================================================================================
+bits 0-20   the code point that the character becomes; with EXPAND, an index ``i`` into
+            ``expansions``, where ``expansions[i]`` is a count and as many words follow, each the
+            entry of a resulting code point
 bits 21-22  token class of the result: SEPARATOR, WORD, SINGLE, TRANSPARENT
-bit 23      EXPAND: the character becomes several (bits 21, 22, 24 are then 0, and set in the expansion)
-bit 24      WHITESPACE: ``str.isspace`` of the result; also of U+0000, which kernels keep for themselves
+bit 23      EXPAND: the character becomes several (bits 21, 22, 24 are 0 here, and set in the
+            expansion)
+bit 24      WHITESPACE: ``str.isspace`` of the result; also of U+0000, which kernels keep for
+            themselves
 bit 25      COMPOSE: the result may depend on the neighbours; never set in an expansion
 bits 26-31  rank of the result's canonical combining class; 0 for class 0. With EXPAND, of its last
             code point
-==========  ================================================================================================
+==========  =======================================================================================
 
-**Token classes.** WORD: letters, numbers, marks and connecting punctuation (categories L, N, M, Pc); words
-are runs of them. SINGLE: letters, marks and letter-like numbers (L, M, Nl) of the scripts written without
-spaces: Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar; each is a token. Digits are WORD in
-every script. TRANSPARENT: format characters (Cf, without U+200B ZERO WIDTH SPACE) and variation selectors;
-they are dropped and do not end a word. SEPARATOR: all else, surrogates, noncharacters, private and unassigned
-code points among it.
+**Token classes.** WORD: letters, numbers, marks and connecting punctuation (categories L, N, M,
+Pc); words are runs of them. SINGLE: letters, marks and letter-like numbers (L, M, Nl) of the
+scripts written without spaces: Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar; each
+is a token. Digits are WORD in every script. TRANSPARENT: format characters (Cf, without U+200B ZERO
+WIDTH SPACE) and variation selectors; they are dropped and do not end a word. SEPARATOR: all else,
+surrogates, noncharacters, private and unassigned code points among it.
 
-**The invariant.** In a document in which no character has COMPOSE, and in which no character of nonzero rank
-is followed at once by one of a smaller nonzero rank, mapping each character alone gives N(document). Any
-other document must be normalised by ``unicodedata``, and then be read with ``load_tables(nfkc=False,
-case_fold=False, ...)``.
+**The invariant.** In a document in which no character has COMPOSE, and in which no character of
+nonzero rank is followed at once by one of a smaller nonzero rank, mapping each character alone
+gives N(document). Any other document must be normalised by ``unicodedata``, and then be read with
+``load_tables(nfkc=False, case_fold=False, ...)``.
 
 Notes
 -----
-Unicode Standard Annex 15, section 9: a text whose characters all answer Yes to the NFKC quick check, and
-whose combining classes never fall, is in NFKC. COMPOSE marks what becomes something that starts with a
-character that answers Maybe; a Maybe inside an expansion has met its neighbour already. So the joined results
-are in NFKC after each of the two NFKC steps, and equal to what the step gives for the whole text. COMPOSE
-also marks a character whose result has more than ``MAX_GROWTH`` times its UTF-8 bytes, whose combining
-classes are not the same at both steps, or whose result starts with a mark and goes on.
-``tests/features/test_unicode_tables.py`` tests the claim.
+Unicode Standard Annex 15, section 9: a text whose characters all answer Yes to the NFKC quick
+check, and whose combining classes never fall, is in NFKC. COMPOSE marks what becomes something that
+starts with a character that answers Maybe; a Maybe inside an expansion has met its neighbour
+already. So the joined results are in NFKC after each of the two NFKC steps, and equal to what the
+step gives for the whole text. COMPOSE also marks a character whose result has more than
+``MAX_GROWTH`` times its UTF-8 bytes, whose combining classes are not the same at both steps, or
+whose result starts with a mark and goes on. ``tests/features/test_unicode_tables.py`` tests the
+claim.
 """
 
 from __future__ import annotations
@@ -82,14 +86,16 @@ class UnicodeTables(NamedTuple):
 
 @cache
 def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTables:
-    """Return the tables of a normalisation, shared: about 4.5 MB for each combination of options used.
+    """Return the tables of a normalisation, shared: about 4.5 MB for each combination of options
+    used.
 
     Parameters
     ----------
-    nfkc : compatibility composition (Unicode Standard Annex 15). Without it, no entry has COMPOSE or a rank.
+    nfkc : compatibility composition (Unicode Standard Annex 15). Without it, no entry has COMPOSE
+        or a rank.
     case_fold : full case folding, as `str.casefold`.
-    fold_chinese : traditional to simplified Chinese, character by character, after the other two (OpenCC's
-        TSCharacters; the first form where it has several).
+    fold_chinese : traditional to simplified Chinese, character by character, after the other two
+        (OpenCC's TSCharacters; the first form where it has several).
     """
     name = f"nfkc{nfkc:d}_fold{case_fold:d}"
     with np.load(_PATH, allow_pickle=False) as arrays:
@@ -109,8 +115,12 @@ def load_tables(*, nfkc: bool, case_fold: bool, fold_chinese: bool) -> UnicodeTa
 
 
 def code_points(text: str) -> Uint32s:
-    """Return the code points of a text, halves of surrogate pairs among them: shape (len(text),)."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32, copy=False)
+    """Return the code points of a text, halves of surrogate pairs among them: shape
+    (len(text),).
+    """
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(
+        np.uint32, copy=False
+    )
 
 
 def classes_of(entries: Uint32s) -> Uint32s:
@@ -125,7 +135,9 @@ def unicode_version() -> str:
 
 
 def _make_absolute(pages: Uint16s, relative: Uint32s) -> Uint32s:
-    """Return one entry per code point; in the file the low bits are relative to it, modulo 2**21."""
+    """Return one entry per code point; in the file the low bits are relative to it, modulo
+    2**21.
+    """
     entries = relative.reshape(-1, _PAGE_SIZE)[pages].reshape(-1)
     low = np.arange(NUM_CODE_POINTS, dtype=np.uint32)
     low += entries
@@ -137,9 +149,9 @@ def _make_absolute(pages: Uint16s, relative: Uint32s) -> Uint32s:
 def _overlay(words: Uint32s, traditional: Uint32s, simplified: Uint32s) -> None:
     """Replace traditional by simplified characters in ``words``, in place.
 
-    Requires: every traditional and simplified character is SINGLE, without flag and of rank 0, so that the
-    low bits alone differ, and a whole word is compared: an index or a count can then not be taken for a
-    character.
+    Requires: every traditional and simplified character is SINGLE, without flag and of rank 0, so
+    that the low bits alone differ, and a whole word is compared: an index or a count can then not
+    be taken for a character.
     """
     single = np.uint32(SINGLE << CLASS_SHIFT)
     target = np.zeros(int(traditional.max()) + 1, np.uint32)

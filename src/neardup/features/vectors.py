@@ -1,4 +1,6 @@
-"""Vectors: as callers pass them, as texts, which are JSON, as features: words of two numbers, carried like hashes."""
+"""Vectors: as callers pass them, as texts, which are JSON, as features: words of two numbers,
+carried like hashes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Float32s, Integers, arrow_of_strings, flatten_strings, offsets_from_lengths, read_only
+from neardup.arrays import (
+    Float32s,
+    Integers,
+    arrow_of_strings,
+    flatten_strings,
+    offsets_from_lengths,
+    read_only,
+)
 from neardup.documents.texts import as_vectors
 from neardup.errors import InputError
 from neardup.features.described import Features, Lists
@@ -22,7 +31,8 @@ _SHOWN = 8  # numbers of a vector in a report
 def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> pa.Array:
     """Return documents as `as_documents` returns those of a column.
 
-    documents : strings; or vectors, each a list of numbers, or the JSON of one. vector_length : as of `as_documents`.
+    documents : strings; or vectors, each a list of numbers, or the JSON of one. vector_length : as
+    of `as_documents`.
 
     Raises
     ------
@@ -30,18 +40,26 @@ def array_of_documents(documents: Sequence[Any], vector_length: int | None) -> p
         If a document is no vector of finite numbers, or of another length.
     """
     if vector_length is None:
-        if (other := next((document for document in documents if not isinstance(document, str)), None)) is not None:
+        if (
+            other := next(
+                (document for document in documents if not isinstance(document, str)), None
+            )
+        ) is not None:
             raise InputError(f"The method compares texts: got {other!r:.80}. Pass strings.")
         return arrow_of_strings(list(documents))
     try:
-        values = [json.loads(value or "null") if isinstance(value, str) else value for value in documents]
+        values = [
+            json.loads(value or "null") if isinstance(value, str) else value for value in documents
+        ]
         vectors, bad = as_vectors(pa.array(values, pa.large_list(pa.float64())), vector_length)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(
             f"A vector is a list of numbers, or the JSON of one: {error}. Correct the document."
         ) from error
     for row, reason in bad.items():
-        raise InputError(f"A document cannot be compared: {reason}. Got {documents[row]!r:.80}. Correct it.")
+        raise InputError(
+            f"A document cannot be compared: {reason}. Got {documents[row]!r:.80}. Correct it."
+        )
     return vectors
 
 
@@ -62,10 +80,16 @@ def texts_of(documents: pa.Array) -> pa.Array:
 def shortened(text: str) -> str:
     """Return the first numbers of the JSON of a vector, and how many it has."""
     numbers = text.split(",")
-    return text if len(numbers) <= _SHOWN else f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"
+    return (
+        text
+        if len(numbers) <= _SHOWN
+        else f"{','.join(numbers[:_SHOWN])}, ...] ({len(numbers)} numbers)"
+    )
 
 
-def describe_vectors(documents: pa.Array, vector_length: int, *, by_direction: bool = False) -> Features:
+def describe_vectors(
+    documents: pa.Array, vector_length: int, *, by_direction: bool = False
+) -> Features:
     """Return the vectors of documents; one of zeros alone has no direction, and no features.
 
     Parameters
@@ -85,7 +109,10 @@ def describe_vectors(documents: pa.Array, vector_length: int, *, by_direction: b
     sizes = np.diff(offsets) // 4
     length = int(sizes.max(initial=0))
     if ((sizes != length) & (sizes > 0)).any():
-        raise InputError(f"Vectors of different lengths cannot be compared: got {sorted(set(sizes.tolist()) - {0})}.")
+        raise InputError(
+            "Vectors of different lengths cannot be compared: got "
+            f"{sorted(set(sizes.tolist()) - {0})}."
+        )
     numbers = data.view("<f4").reshape(-1, max(1, length)).astype(np.float32, copy=False)
     directed = numbers.any(axis=1)
     vectors = np.zeros((int(directed.sum()), length + length % 2), np.float32)
@@ -100,11 +127,14 @@ def describe_vectors(documents: pa.Array, vector_length: int, *, by_direction: b
     bytes_of = compared.reshape(-1).view(np.uint8)
     for half, mask in zip(content, (np.uint8(0), _OTHER), strict=True):
         kernels.strings.hash_strings(read_only(bytes_of ^ mask), 4 * limits, half)
-    return Features(np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2))
+    return Features(
+        np.ascontiguousarray(content.T), Lists(vectors.reshape(-1).view(np.uint64), limits // 2)
+    )
 
 
 def vectors_of(features: Lists, rows: Integers | None = None) -> Float32s:
-    """Return the vectors of `describe_vectors`, float32 (num_rows, length), with a zero after an odd length.
+    """Return the vectors of `describe_vectors`, float32 (num_rows, length), with a zero after an
+    odd length.
 
     rows : of documents; None for all. Those without features have zeros.
     """

@@ -1,4 +1,6 @@
-"""Fingerprints of one text step by step: the votes of SimHash, the minima of MinHash; and keywords."""
+"""Fingerprints of one text step by step: the votes of SimHash, the minima of MinHash; and
+keywords.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,14 @@ WeightedFeature = tuple[str, float]
 
 @dataclass(frozen=True)
 class Explanation:
-    """The computation of a fingerprint: for each feature, in order of first occurrence, and for each bit.
+    """The computation of a fingerprint: for each feature, in order of first occurrence, and for
+    each bit.
 
-    features : the features. counts : their frequencies. idf : their inverse document frequencies, None if the weights
-    do not use them. weights : their weights. hashes : their hashes; each bit votes. sums : the sums of the
-    votes of each bit, the most significant bit first; integers if the weights are integers. fingerprint : a bit is 1
-    if its sum is positive, or if the sum is zero and the scheme sets such bits.
+    features : the features. counts : their frequencies. idf : their inverse document frequencies,
+    None if the weights do not use them. weights : their weights. hashes : their hashes; each bit
+    votes. sums : the sums of the votes of each bit, the most significant bit first; integers if the
+    weights are integers. fingerprint : a bit is 1 if its sum is positive, or if the sum is zero and
+    the scheme sets such bits.
     """
 
     features: tuple[str, ...]
@@ -47,17 +51,24 @@ class Explanation:
     def __str__(self) -> str:
         """Return a line for each feature, then the fingerprint."""
         hashes = [f"{value:0{self.bits // 4}x}" for value in self.hashes]
-        columns = {"feature": self.features, "count": self.counts, "weight": self.weights, "hash": hashes}
+        columns = {
+            "feature": self.features,
+            "count": self.counts,
+            "weight": self.weights,
+            "hash": hashes,
+        }
         return f"{_aligned(columns)}\nfingerprint {self.fingerprint:0{self.bits // 4}x}"
 
 
 @dataclass(frozen=True)
 class SignatureExplanation:
-    """The computation of a MinHash signature: of each shingle, in order of first occurrence; of each hash and band.
+    """The computation of a MinHash signature: of each shingle, in order of first occurrence; of
+    each hash and band.
 
-    features : the shingles. counts : their frequencies, which do not matter. hashes : their hashes. signature : the
-    least permuted value of all shingles, for each permutation. minima : the index in `features` of the shingle that
-    has this value. keys : the key of each band; documents that share the key of a band are compared.
+    features : the shingles. counts : their frequencies, which do not matter. hashes : their hashes.
+    signature : the least permuted value of all shingles, for each permutation. minima : the index
+    in `features` of the shingle that has this value. keys : the key of each band; documents that
+    share the key of a band are compared.
     """
 
     features: tuple[str, ...]
@@ -68,7 +79,9 @@ class SignatureExplanation:
     keys: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Return a line for each shingle, with the number of hashes of which it is the minimum, then the keys."""
+        """Return a line for each shingle, with the number of hashes of which it is the minimum,
+        then the keys.
+        """
         minima = np.bincount(self.minima, minlength=len(self.features)).tolist()
         hashes = [f"{value:016x}" for value in self.hashes]
         columns = {"shingle": self.features, "count": self.counts, "minima": minima, "hash": hashes}
@@ -94,8 +107,8 @@ def keywords(
     text : a text.
     idf : the document frequencies. Default: those of the method, or of the lines of the text.
     top : the maximum number of features to return.
-    method : the settings that cut the text into features, as those of the table. Default: those of the table (jieba and
-        callables excepted), or `SimHash()`.
+    method : the settings that cut the text into features, as those of the table. Default: those of
+        the table (jieba and callables excepted), or `SimHash()`.
 
     Returns
     -------
@@ -128,13 +141,21 @@ def _method_of(idf: IdfTable | None) -> SimHash:
     """Return the settings of a table of document frequencies, if its scheme has them."""
     scheme = {} if idf is None else dict(idf.scheme)
     scheme.pop("version", None)
-    return SimHash(**scheme) if scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices else SimHash()
+    return (
+        SimHash(**scheme)
+        if scheme.get("tokens") in constraints_of(SimHash)["tokens"].choices
+        else SimHash()
+    )
 
 
 def explain_fingerprint(
-    text: str | Iterable[str] | Iterable[WeightedFeature], method: SimHash, idf: IdfTable | None = None
+    text: str | Iterable[str] | Iterable[WeightedFeature],
+    method: SimHash,
+    idf: IdfTable | None = None,
 ) -> Explanation:
-    """Return the computation of a SimHash fingerprint; arguments and errors as of `neardup.explain`."""
+    """Return the computation of a SimHash fingerprint; arguments and errors as of
+    `neardup.explain`.
+    """
     _check_idf(idf)
     summands, sums = _work(text, method, idf)
     order = np.argsort(summands.features.firsts)
@@ -158,11 +179,15 @@ def explain_fingerprint(
 def explain_signature(
     text: str | Iterable[str], method: MinHash, num_bands: int, rows_per_band: int
 ) -> SignatureExplanation:
-    """Return the computation of a MinHash signature; arguments and errors as of `neardup.explain`."""
+    """Return the computation of a MinHash signature; arguments and errors as of
+    `neardup.explain`.
+    """
     if method.boost_rare:
         raise SettingError(
-            "boost_rare (--boost-rare) counts shingles by the document frequencies of a corpus, which a text alone "
-            "lacks: got boost_rare=True (--boost-rare), which noise (--noise) may set. Explain the text with "
+            "boost_rare (--boost-rare) counts shingles by the document frequencies of a "
+            "corpus, which a text alone "
+            "lacks: got boost_rare=True (--boost-rare), which noise (--noise) may set. "
+            "Explain the text with "
             "boost_rare=False (--no-boost-rare)."
         )
     given = _checked(text, method.tokens)
@@ -203,12 +228,16 @@ def _work(
 ) -> tuple[fingerprinting.Summands, Sums]:
     given = _checked(text, method.tokens)
     if isinstance(given, str):
-        described = fingerprinting.describe(pa.array([given], "large_string"), method, with_strings=True)
+        described = fingerprinting.describe(
+            pa.array([given], "large_string"), method, with_strings=True
+        )
     else:
         described = _describe_given(given, method)
     if described.shingles.offsets[-1] == 0 and not may_be_empty:
         raise _no_features(text)
-    summands = fingerprinting.weigh(described, idf or resolve_idf(described.method), with_strings=True)
+    summands = fingerprinting.weigh(
+        described, idf or resolve_idf(described.method), with_strings=True
+    )
     return summands, fingerprinting.add_up(summands, method)
 
 
@@ -216,12 +245,14 @@ def _checked(text: object, tokens: object) -> str | list[Any]:
     """Return a text, or features as a list."""
     if tokens in PAGE_TOKENS:
         raise SettingError(
-            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method of texts, or "
+            f"Tags of a page have no words to show: got tokens={tokens!r}. Explain a method "
+            "of texts, or "
             "compare two pages (neardup compare), which shows their outlines."
         )
     if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
         raise InputError(
-            f"A text is a string; features are strings, or pairs of a string and its weight: got {text!r:.80}. Decode "
+            "A text is a string; features are strings, or pairs of a string and its weight: "
+            f"got {text!r:.80}. Decode "
             "bytes first."
         )
     return check_text("text", text) if isinstance(text, str) else list(text)
@@ -234,15 +265,21 @@ def _check_features(features: list[Any]) -> None:
 
 
 def _no_features(text: object) -> InputError:
-    return InputError(f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such texts out.")
+    return InputError(
+        f"There are no features, so there is no fingerprint: got {_shorten(text)}. Leave such "
+        "texts out."
+    )
 
 
-def _describe_given(features: list[str | WeightedFeature], method: SimHash) -> fingerprinting.Described:
+def _describe_given(
+    features: list[str | WeightedFeature], method: SimHash
+) -> fingerprinting.Described:
     """Return features passed instead of a text, with the settings that apply to them."""
     if all(isinstance(feature, str) for feature in features):
         if method.weights == "given" or (method.weights == "tfidf" and method.idf == "lines"):
             raise SettingError(
-                f"Features without weights and without lines cannot be weighted with weights={method.weights!r}, "
+                "Features without weights and without lines cannot be weighted with "
+                f"weights={method.weights!r}, "
                 f"idf={method.idf!r}. Pass pairs of a feature and its weight, or use weights='tf'."
             )
         _check_features(features)

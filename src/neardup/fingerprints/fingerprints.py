@@ -26,22 +26,25 @@ from neardup.fingerprints.sketches import (
 
 
 class Fingerprints(Sketches):
-    """The SimHash fingerprints of documents, one row each; only fingerprints of equal schemes can be compared.
+    """The SimHash fingerprints of documents, one row each; only fingerprints of equal schemes can
+    be compared.
 
-    A document without features has no fingerprint: its bits are zeros, and it is similar to nothing.
-    `fingerprints[rows]` returns some of the rows: an integer, a slice, integers or a mask.
+    A document without features has no fingerprint: its bits are zeros, and it is similar to
+    nothing. `fingerprints[rows]` returns some of the rows: an integer, a slice, integers or a mask.
 
     Attributes
     ----------
     values : uint64 array of shape (num_documents, num_words); bit i is bit i % 64 of word i // 64.
-    scheme : how they were computed, as values for JSON: name, version, bits, and the definition of a feature.
+    scheme : how they were computed, as values for JSON: name, version, bits, and the definition of
+        a feature.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_documents,), which documents have no features.
 
     Examples
     --------
     >>> import neardup
-    >>> fingerprints = neardup.sign(["a cat sat on the mat", "a cat sat on the hat", ""], method="simhash")
+    >>> texts = ["a cat sat on the mat", "a cat sat on the hat", ""]
+    >>> fingerprints = neardup.sign(texts, method="simhash")
     >>> fingerprints.values.shape, fingerprints.bits
     ((3, 1), 64)
     >>> fingerprints[0].distance(fingerprints[:2]).tolist()
@@ -64,11 +67,13 @@ class Fingerprints(Sketches):
 
         Parameters
         ----------
-        other : fingerprints of the same scheme; as many rows, or one, or any number where these have one.
+        other : fingerprints of the same scheme; as many rows, or one, or any number where these
+            have one.
 
         Returns
         -------
-        int64 array, the number of bits in which they differ. That of an empty document means nothing.
+        int64 array, the number of bits in which they differ. That of an empty document means
+        nothing.
 
         Raises
         ------
@@ -79,7 +84,9 @@ class Fingerprints(Sketches):
         """
         distances = np.empty(self._num_paired(other), np.int64)
         shape = (len(distances), self.values.shape[1])
-        left, right = (np.array(np.broadcast_to(side.values, shape), order="C") for side in (self, other))
+        left, right = (
+            np.array(np.broadcast_to(side.values, shape), order="C") for side in (self, other)
+        )
         kernels.matches.row_distances(left, right, distances)
         return distances
 
@@ -96,8 +103,8 @@ class Fingerprints(Sketches):
 
         Notes
         -----
-        Charikar (2002), section 3: unbiased for 1 - angle / pi, the angle between the two vectors of feature weights;
-        about 0.5 for unrelated documents.
+        Charikar (2002), section 3: unbiased for 1 - angle / pi, the angle between the two vectors
+        of feature weights; about 0.5 for unrelated documents.
         """
         distance = self.distance(other)
         return np.where(self.empty | other.empty, 0.0, 1.0 - distance / self.bits)
@@ -112,7 +119,9 @@ class Fingerprints(Sketches):
 
     @classmethod
     def _from_table(cls, table: pa.Table, name: str) -> Fingerprints:
-        """Return the rows of a table; one without a scheme has the scheme "unknown", one without ids row numbers."""
+        """Return the rows of a table; one without a scheme has the scheme "unknown", one without
+        ids row numbers.
+        """
         scheme = read_scheme(table.schema, name)
         values, empty = read_values(table, name)
         return cls(values, scheme, read_ids(table, empty, name), empty)
@@ -138,19 +147,25 @@ def is_fingerprint_file(path: AnyPath) -> bool:
         return False
     if "signature" in schema.names and SCHEME_KEY in (schema.metadata or {}):
         raise InputError(
-            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass the documents, or "
-            "fingerprints (neardup sign --method simhash); LSHIndex.open queries signatures of MinHash."
+            f"{os.fspath(path)} contains signatures, which only estimate similarities. Pass "
+            "the documents, or "
+            "fingerprints (neardup sign --method simhash); LSHIndex.open queries signatures "
+            "of MinHash."
         )
     return has_fingerprints(schema)
 
 
 def read_values(table: pa.Table, name: str) -> tuple[Words, Mask]:
-    """Return the fingerprints of a table, uint64 (num_rows, num_words), and which rows are empty, bool (num_rows,)."""
+    """Return the fingerprints of a table, uint64 (num_rows, num_words), and which rows are empty,
+    bool (num_rows,).
+    """
     column = table[Fingerprints.column]
     if pa.types.is_uint64(column.type):
         cells = one_chunk(column)
         empty = cells.is_null().to_numpy(zero_copy_only=False)
-        return np.array(cells.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(-1, 1), empty
+        return np.array(cells.fill_null(0).to_numpy(zero_copy_only=False), np.uint64).reshape(
+            -1, 1
+        ), empty
     data, empty = read_cells(table, Fingerprints.column, name)
     num_bytes = data.shape[1]
     digits = np.zeros((len(data), -(-num_bytes // 8) * 8), np.uint8)
@@ -170,7 +185,8 @@ def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
     """
     if not has_fingerprints(schema):
         raise ColumnError(
-            f"{name} has no column 'fingerprint' of {', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
+            f"{name} has no column 'fingerprint' of "
+            f"{', '.join(str(bits // 8) for bits in BITS)} bytes or of uint64: "
             f"it has {list_columns(schema)}. Create one with neardup.sign (neardup sign)."
         )
     bits = _bits(schema.field("fingerprint").type)
@@ -179,7 +195,8 @@ def read_scheme(schema: pa.Schema, name: str) -> JsonObject:
     scheme, text = read_json(schema, SCHEME_KEY)
     if scheme is None or scheme.get("bits") != bits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} bits: got {text}. Create the "
+            f"The scheme in the metadata of {name} is not that of fingerprints of {bits} "
+            f"bits: got {text}. Create the "
             "file again with neardup sign."
         )
     return scheme

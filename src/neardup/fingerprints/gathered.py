@@ -1,4 +1,6 @@
-"""Gather the fingerprints of several files or tables in one array, without their ids, which are looked up later."""
+"""Gather the fingerprints of several files or tables in one array, without their ids, which are
+looked up later.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class FingerprintFile:
         return int(self._metadata.num_rows)
 
     def pieces(self) -> Iterator[tuple[Words, Mask]]:
-        """Yield the values and the empty rows, some 65,000 rows at a time; ColumnError if a row lacks an id."""
+        """Yield the values and the empty rows, some 65,000 rows at a time; ColumnError if a row
+        lacks an id.
+        """
         columns = ["fingerprint", "id"] if self._may_lack_ids() else ["fingerprint"]
         for table in read_batches(self.path, columns):
             values, empty = read_values(table, self.path)
@@ -55,7 +59,9 @@ class FingerprintFile:
             stop = first + table.num_rows
             chosen = rows[slice(*np.searchsorted(rows, [first, stop]))]
             if len(chosen):
-                taken.append(table["id"].take(arrow_of(chosen - first)).combine_chunks().cast("large_string"))
+                taken.append(
+                    table["id"].take(arrow_of(chosen - first)).combine_chunks().cast("large_string")
+                )
             first = stop
         return pa.concat_arrays(taken)
 
@@ -64,7 +70,10 @@ class FingerprintFile:
         if "id" not in self._metadata.schema.names:
             return False
         column = self._metadata.schema.names.index("id")
-        groups = (self._metadata.row_group(number).column(column) for number in range(self._metadata.num_row_groups))
+        groups = (
+            self._metadata.row_group(number).column(column)
+            for number in range(self._metadata.num_row_groups)
+        )
         return any(group.statistics is None or group.statistics.null_count != 0 for group in groups)
 
 
@@ -80,8 +89,8 @@ class Gathered:
 
     Attributes
     ----------
-    values : uint64 array of shape (num_fingerprints, num_words). That of a single source in memory without empty rows
-        is not copied.
+    values : uint64 array of shape (num_fingerprints, num_words). That of a single source in memory
+        without empty rows is not copied.
     counts : by source.
     """
 
@@ -98,7 +107,11 @@ class Gathered:
         values, used = np.empty((sum(map(len, sources.values())), words), np.uint64), 0
         for name, source in sources.items():
             first, rows, empty_rows = used, 0, []
-            pieces = [(source.values, source.empty)] if isinstance(source, Fingerprints) else source.pieces()
+            pieces = (
+                [(source.values, source.empty)]
+                if isinstance(source, Fingerprints)
+                else source.pieces()
+            )
             for piece, empty in pieces:
                 featured = piece[~empty] if empty.any() else piece
                 values[used : used + len(featured)] = featured
@@ -108,14 +121,23 @@ class Gathered:
         self.values = values[:used]
 
     def ids(self, positions: Array) -> pa.Array:
-        """Return the ids of positions in `values`, which rise, as strings. Complexity: one pass over the id columns."""
+        """Return the ids of positions in `values`, which rise, as strings. Complexity: one pass
+        over the id columns.
+        """
         taken, first = [pa.array([], "large_string")], 0
         for name, source in self._sources.items():
             stop, empty = first + self.counts[name].fingerprints, self._empty[name]
-            chosen = positions[slice(*np.searchsorted(positions, [first, stop]))].astype(np.int64) - first
+            chosen = (
+                positions[slice(*np.searchsorted(positions, [first, stop]))].astype(np.int64)
+                - first
+            )
             # The row of a fingerprint is its number, and one more for each empty row before it.
             rows = chosen + np.searchsorted(empty - np.arange(len(empty)), chosen, side="right")
-            ids = source.ids(rows) if isinstance(source, FingerprintFile) else source.ids.take(arrow_of(rows))
+            ids = (
+                source.ids(rows)
+                if isinstance(source, FingerprintFile)
+                else source.ids.take(arrow_of(rows))
+            )
             taken.append(ids.cast("large_string"))
             first = stop
         return pa.concat_arrays(taken)

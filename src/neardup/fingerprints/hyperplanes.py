@@ -1,4 +1,6 @@
-"""The sides of random hyperplanes on which vectors lie: the planes of a seed, their number, and the recall."""
+"""The sides of random hyperplanes on which vectors lie: the planes of a seed, their number, and the
+recall.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,14 @@ from neardup import kernels
 from neardup.arrays import Float32s, Floats, Uint32s
 
 SCHEME_NAME, SCHEME_VERSION = "hyperplanes", 1
-_GRID = 2.0**16  # components are multiples of its inverse: libraries whose logarithms differ in a last bit agree
+_GRID = (
+    2.0**16
+)  # components are multiples of its inverse: libraries whose logarithms differ in a last bit agree
 
 
 def same_side(cosine: npt.ArrayLike) -> Floats:
-    """Return the probability that two vectors lie on the same side of a random hyperplane: 1 - angle / pi.
+    """Return the probability that two vectors lie on the same side of a random hyperplane: 1 -
+    angle / pi.
 
     Parameters
     ----------
@@ -54,14 +59,17 @@ def draw_planes(num_planes: int, dimensions: int, seed: int) -> Float32s:
 
     Notes
     -----
-    Independent normal components (Box and Muller 1958), so that all directions are equally likely. Philox counters as
-    in `fingerprints.minhash.draw_permutations`, two words for each two components, plane by plane.
+    Independent normal components (Box and Muller 1958), so that all directions are equally likely.
+    Philox counters as in `fingerprints.minhash.draw_permutations`, two words for each two
+    components, plane by plane.
     """
     generator, lanes = np.random.Philox(key=seed), kernels.vectors.LANES
     planes = np.empty((-(-num_planes // lanes), dimensions, lanes), np.float32)
     for block in planes:
         words = generator.random_raw(lanes * dimensions).reshape(lanes, -1, 2)
-        first, second = np.moveaxis(((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53, -1, 0)
+        first, second = np.moveaxis(
+            ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53, -1, 0
+        )
         radius, angle = np.sqrt(-2.0 * np.log(first)), 2.0 * math.pi * second
         pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
         block[:] = (np.rint(pairs * _GRID) / _GRID).reshape(lanes, dimensions).T
@@ -69,7 +77,9 @@ def draw_planes(num_planes: int, dimensions: int, seed: int) -> Float32s:
 
 
 def to_directions(vectors: Float32s) -> Float32s:
-    """Return vectors, float32 (num_rows, dimensions), divided by their lengths; zeros for one of zeros."""
+    """Return vectors, float32 (num_rows, dimensions), divided by their lengths; zeros for one of
+    zeros.
+    """
     directions = np.empty_like(vectors)
     kernels.vectors.to_directions(vectors, directions)
     return directions

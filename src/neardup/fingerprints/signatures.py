@@ -17,10 +17,11 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class Signatures(Sketches):
-    """The MinHash signatures of sets, one row each; only signatures of equal schemes can be compared.
+    """The MinHash signatures of sets, one row each; only signatures of equal schemes can be
+    compared.
 
-    The signature of an empty set is all ones; it is similar to nothing, not even to another empty set.
-    `signatures[rows]` returns some of the rows: an integer, a slice, integers or a mask.
+    The signature of an empty set is all ones; it is similar to nothing, not even to another empty
+    set. `signatures[rows]` returns some of the rows: an integer, a slice, integers or a mask.
 
     Attributes
     ----------
@@ -60,12 +61,13 @@ class Signatures(Sketches):
 
         Parameters
         ----------
-        other : signatures of one scheme with these; as many rows, or one, or any number where these have one.
+        other : signatures of one scheme with these; as many rows, or one, or any number where these
+            have one.
 
         Returns
         -------
-        float64 array, the share of equal hashes, from 0 to 1; 0 where a set is empty. Of weighted sets it is the
-        weighted Jaccard similarity, sum(min) / sum(max) of the weights.
+        float64 array, the share of equal hashes, from 0 to 1; 0 where a set is empty. Of weighted
+        sets it is the weighted Jaccard similarity, sum(min) / sum(max) of the weights.
 
         Raises
         ------
@@ -76,14 +78,16 @@ class Signatures(Sketches):
 
         Notes
         -----
-        Broder (1997). Unbiased; standard error sqrt(J (1 - J) / num_hashes), at most 0.044 with 128 hashes.
+        Broder (1997). Unbiased; standard error sqrt(J (1 - J) / num_hashes), at most 0.044 with 128
+        hashes.
         """
         counts = np.empty(self._num_paired(other), np.int64)
         kernels.minhash.count_equal(self.values, other.values, counts)
         return counts / self.num_hashes
 
     def merge(self, other: Signatures) -> Signatures:
-        """Return the signatures of unions, row by row: just those that the unions would be signed with.
+        """Return the signatures of unions, row by row: just those that the unions would be signed
+        with.
 
         Parameters
         ----------
@@ -92,7 +96,8 @@ class Signatures(Sketches):
         Raises
         ------
         SchemeError
-            If the schemes differ, or the sets are weighted: their signatures do not record which sample came first.
+            If the schemes differ, or the sets are weighted: their signatures do not record which
+            sample came first.
         InputError
             As for `similarity`.
         """
@@ -101,7 +106,9 @@ class Signatures(Sketches):
         return Signatures(np.minimum(self.values, other.values), self.scheme)
 
     def union(self) -> Signatures:
-        """Return the signature of the union of all sets, one row; SchemeError if they are weighted."""
+        """Return the signature of the union of all sets, one row; SchemeError if they are
+        weighted.
+        """
         self._refuse_weighted("merged")
         return Signatures(self.values.min(axis=0, initial=ALL_ONES, keepdims=True), self.scheme)
 
@@ -119,9 +126,10 @@ class Signatures(Sketches):
 
         Notes
         -----
-        The least of n uniform numbers is exponential with mean 1 / n once its logarithm is taken, and k of them have
-        the estimate (k - 1) / sum(-log(1 - least)) (Cohen 1997): unbiased, relative standard error 1 / sqrt(k - 2), 9 %
-        with 128 hashes. Good up to some 10^8 elements, where 32 bits begin to fill.
+        The least of n uniform numbers is exponential with mean 1 / n once its logarithm is taken,
+        and k of them have the estimate (k - 1) / sum(-log(1 - least)) (Cohen 1997): unbiased,
+        relative standard error 1 / sqrt(k - 2), 9 % with 128 hashes. Good up to some 10^8 elements,
+        where 32 bits begin to fill.
         """
         self._refuse_weighted("counted")
         sums = np.empty(len(self))
@@ -143,13 +151,18 @@ class Signatures(Sketches):
             If bits is anything else.
         """
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 16:
-            raise SettingError(f"bits must be a whole number of 1 or more and at most 16: got {bits!r}. Use pack(8).")
+            raise SettingError(
+                f"bits must be a whole number of 1 or more and at most 16: got {bits!r}. Use "
+                "pack(8)."
+            )
         planes = np.empty((len(self), bits, -(-self.num_hashes // 8)), np.uint8)
         for start in range(0, len(self), _ROWS_AT_ONCE):
             mixed = _mix(self.values[start : start + _ROWS_AT_ONCE])
             for bit in range(bits):
                 part = ((mixed >> np.uint32(bit)) & np.uint32(1)).astype(np.uint8)
-                planes[start : start + _ROWS_AT_ONCE, bit] = np.packbits(part, axis=1, bitorder="little")
+                planes[start : start + _ROWS_AT_ONCE, bit] = np.packbits(
+                    part, axis=1, bitorder="little"
+                )
         planes[self.empty] = 0  # as it comes back from a table
         return PackedSignatures(planes, {**self.scheme, "bits": bits}, self._ids, self.empty)
 
@@ -169,7 +182,8 @@ class Signatures(Sketches):
     def _refuse_weighted(self, done: str) -> None:
         if self.scheme.get("name") == WEIGHTED_SCHEME_NAME:
             raise SchemeError(
-                f"Signatures of weighted sets cannot be {done}: got the scheme {WEIGHTED_SCHEME_NAME!r}, which keeps "
+                f"Signatures of weighted sets cannot be {done}: got the scheme "
+                f"{WEIGHTED_SCHEME_NAME!r}, which keeps "
                 "samples and no minima. Sign the tokens without weights."
             )
 
@@ -179,8 +193,8 @@ class PackedSignatures(Sketches):
 
     Attributes
     ----------
-    values : uint8 array of shape (num_sets, bits, ceil(num_hashes / 8)), a plane for each bit: bit b of hash i is bit
-        i % 8 of byte i // 8 of plane b.
+    values : uint8 array of shape (num_sets, bits, ceil(num_hashes / 8)), a plane for each bit: bit
+        b of hash i is bit i % 8 of byte i // 8 of plane b.
     scheme : as of the signatures, and bits.
     ids : Arrow array, the id of each row.
     empty : bool array of shape (num_sets,), which sets are empty.
@@ -221,15 +235,18 @@ class PackedSignatures(Sketches):
 
         Notes
         -----
-        Li and Koenig (WWW 2010), theorem 1 for sparse sets. Unequal hashes agree in b bits with probability c = 2^-b,
-        so a hash agrees with P = c + (1 - c) J, and (share of equal hashes - c) / (1 - c) is unbiased; variance
-        P (1 - P) / (num_hashes (1 - c)^2). Hashes are mixed before their bits are taken, so that c is 2^-b for sets of
-        any size, where the lowest bits of a minimum are not uniform once sets are large.
+        Li and Koenig (WWW 2010), theorem 1 for sparse sets. Unequal hashes agree in b bits with
+        probability c = 2^-b, so a hash agrees with P = c + (1 - c) J, and (share of equal hashes -
+        c) / (1 - c) is unbiased; variance P (1 - P) / (num_hashes (1 - c)^2). Hashes are mixed
+        before their bits are taken, so that c is 2^-b for sets of any size, where the lowest bits
+        of a minimum are not uniform once sets are large.
         """
         counts = np.empty(self._num_paired(other), np.int64)
         chance = 2.0 ** -self.values.shape[1]
         kernels.minhash.count_equal_packed(self.values, other.values, self.num_hashes, counts)
-        return np.where(self.empty | other.empty, 0.0, (counts / self.num_hashes - chance) / (1.0 - chance))
+        return np.where(
+            self.empty | other.empty, 0.0, (counts / self.num_hashes - chance) / (1.0 - chance)
+        )
 
     def _to_bytes(self) -> Bytes:
         return self.values.reshape(len(self), int(np.prod(self.values.shape[1:])))
@@ -243,7 +260,9 @@ class PackedSignatures(Sketches):
 
 
 def is_empty(values: Uint32s) -> Mask:
-    """Return which signatures are all ones, as that of an empty set is: bool array of shape (num_sets,)."""
+    """Return which signatures are all ones, as that of an empty set is: bool array of shape
+    (num_sets,).
+    """
     empty: Mask = values[:, 0] == ALL_ONES
     doubtful = np.flatnonzero(empty)
     if len(doubtful):
@@ -268,8 +287,10 @@ def _read_scheme(table: pa.Table, name: str, *, packed: bool) -> JsonObject:
         fits = False
     if scheme is None or not fits:
         raise InputError(
-            f"The scheme in the metadata of {name} is not that of {'packed ' * packed}signatures of {num_bytes} "
-            f"bytes: got {text}. Open packed ones with PackedSignatures.open, others with Signatures.open; sign other "
+            f"The scheme in the metadata of {name} is not that of "
+            f"{'packed ' * packed}signatures of {num_bytes} "
+            f"bytes: got {text}. Open packed ones with PackedSignatures.open, others with "
+            "Signatures.open; sign other "
             "files again."
         )
     return scheme

@@ -1,8 +1,8 @@
 """SimHash fingerprints: from features and weights to bits; and their scheme.
 
-Each bit of a fingerprint is a vote: a feature adds its weight if the bit of its hash is 1 and subtracts it if the bit
-is 0; the bit of the fingerprint is 1 if the sum is positive (Charikar 2002; Manku, Jain and Das Sarma 2007).
-Bit i of a fingerprint is bit i % 64 of word i // 64.
+Each bit of a fingerprint is a vote: a feature adds its weight if the bit of its hash is 1 and
+subtracts it if the bit is 0; the bit of the fingerprint is 1 if the sum is positive (Charikar 2002;
+Manku, Jain and Das Sarma 2007). Bit i of a fingerprint is bit i % 64 of word i // 64.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ def summarise(hashes: Words, offsets: Ints, bits: int, *, tie: int = 1) -> Words
 
     Returns
     -------
-    uint64 array of shape (num_documents, num_words); zeros for a document without features, which has no fingerprint.
+    uint64 array of shape (num_documents, num_words); zeros for a document without features, which
+    has no fingerprint.
 
     Notes
     -----
-    Charikar (2002), section 3: two fingerprints differ in a bit with probability angle / pi, the angle between the two
-    vectors of feature weights. Word 0 of a feature is its hash, word w a mix of the hash and w. Therefore a fingerprint
-    of 64 bits is the first word of one of 256 bits, and one of 32 bits is its lower half.
+    Charikar (2002), section 3: two fingerprints differ in a bit with probability angle / pi, the
+    angle between the two vectors of feature weights. Word 0 of a feature is its hash, word w a mix
+    of the hash and w. Therefore a fingerprint of 64 bits is the first word of one of 256 bits, and
+    one of 32 bits is its lower half.
     """
     fingerprints = np.empty((len(offsets) - 1, num_words(bits)), np.uint64)
     kernels.simhash.vote(hashes, offsets, tie, fingerprints)
@@ -51,13 +53,17 @@ def summarise(hashes: Words, offsets: Ints, bits: int, *, tie: int = 1) -> Words
 
 
 class Sums(NamedTuple):
-    """Fingerprints, and the sum of the votes of each bit of the last document: float64 (64 * num_words,)."""
+    """Fingerprints, and the sum of the votes of each bit of the last document: float64 (64 *
+    num_words,).
+    """
 
     fingerprints: Words
     last_sums: Floats
 
 
-def summarise_weighted(words: Words, weights: Floats, offsets: Ints, bits: int, *, tie: int = 1) -> Sums:
+def summarise_weighted(
+    words: Words, weights: Floats, offsets: Ints, bits: int, *, tie: int = 1
+) -> Sums:
     """Return the fingerprints of documents from weighted features.
 
     Parameters
@@ -83,11 +89,16 @@ def _trim(fingerprints: Words, bits: int) -> Words:
 
 def to_integers(fingerprints: Words) -> list[int]:
     """Return each fingerprint as one integer."""
-    return [sum(word << 64 * index for index, word in enumerate(words)) for words in fingerprints.tolist()]
+    return [
+        sum(word << 64 * index for index, word in enumerate(words))
+        for words in fingerprints.tolist()
+    ]
 
 
 def extend(hashes: Words, bits: int) -> Words:
-    """Return native feature hashes with the number of words of a fingerprint, shape (num_features, num_words)."""
+    """Return native feature hashes with the number of words of a fingerprint, shape (num_features,
+    num_words).
+    """
     if num_words(bits) == 1:
         return hashes[:, None]
     words = np.empty((len(hashes), num_words(bits)), np.uint64)

@@ -19,14 +19,27 @@ from neardup.features.described import (
     line_frequencies,
     sum_weights,
 )
-from neardup.features.feature_strings import Strings, hash_features, strings_of, token_strings, weighted_tokens
+from neardup.features.feature_strings import (
+    Strings,
+    hash_features,
+    strings_of,
+    token_strings,
+    weighted_tokens,
+)
 from neardup.features.foreign_schemes import preprocess, resolve_scheme, tie_bit
 from neardup.features.idf import IdfTable, describe_features, inverse_frequencies, name_callable
 from neardup.features.page_structure import weigh_tags
 from neardup.features.segmenters import cutter_of, pack_tokens, shingle_strings
 from neardup.features.shingles import Workspace, extract_text, shingle_documents
 from neardup.files import JsonObject
-from neardup.fingerprints.simhash import SCHEME, Sums, extend, num_words, summarise, summarise_weighted
+from neardup.fingerprints.simhash import (
+    SCHEME,
+    Sums,
+    extend,
+    num_words,
+    summarise,
+    summarise_weighted,
+)
 from neardup.kernels.token_arrays import Shingles, TokenStrings
 from neardup.settings.methods import IdfSource, SimHash
 
@@ -34,8 +47,9 @@ from neardup.settings.methods import IdfSource, SimHash
 class Described(NamedTuple):
     """The features of documents before they are weighed.
 
-    shingles : all features. tokens : as strings, if available. given_weights : the weights that came with the features.
-    method : the native settings of the scheme. texts : as they were cut; None if the input was not texts.
+    shingles : all features. tokens : as strings, if available. given_weights : the weights that
+    came with the features. method : the native settings of the scheme. texts : as they were cut;
+    None if the input was not texts.
     """
 
     shingles: Shingles
@@ -48,8 +62,8 @@ class Described(NamedTuple):
 class Summands(NamedTuple):
     """The summands of fingerprints: distinct features, their weights, and their hashes.
 
-    idf : float64, of each feature, if the weights use it. strings : the features, if requested or needed for hashes.
-    words : uint64 (num_features, num_words).
+    idf : float64, of each feature, if the weights use it. strings : the features, if requested or
+    needed for hashes. words : uint64 (num_features, num_words).
     """
 
     features: DistinctFeatures
@@ -59,7 +73,9 @@ class Summands(NamedTuple):
     words: Words
 
 
-def summarise_described(described: Described, method: SimHash, idf: IdfSource | None = None) -> Words:
+def summarise_described(
+    described: Described, method: SimHash, idf: IdfSource | None = None
+) -> Words:
     """Return the fingerprints of described documents.
 
     Parameters
@@ -90,11 +106,16 @@ def summarise_described(described: Described, method: SimHash, idf: IdfSource | 
 
 
 def describe(
-    texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
+    texts: pa.Array,
+    method: SimHash,
+    workspace: Workspace | None = None,
+    *,
+    with_strings: bool = False,
 ) -> Described:
     """Return the features of documents; also as strings if requested, or if the hash needs them.
 
-    workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
+    workspace : the buffer of the hashes, which are valid until it is used again. None allocates new
+    memory.
     """
     texts = preprocess(extract_text(texts, method), method)
     settled = resolve_scheme(method)
@@ -103,15 +124,26 @@ def describe(
 
 
 def _describe(
-    texts: pa.Array, method: SimHash, workspace: Workspace | None = None, *, with_strings: bool = False
+    texts: pa.Array,
+    method: SimHash,
+    workspace: Workspace | None = None,
+    *,
+    with_strings: bool = False,
 ) -> Described:
     """Return the features of extracted and preprocessed texts, with native settings."""
     with_strings = with_strings or method.hash != "native"
     if method.weights == "given":
         return describe_weighted(*weighted_tokens(texts, method), method)
     if method.weights == "depth":
-        hashes, weights, offsets, content = weigh_tags(texts, method.decay, paths=method.tokens == "paths")
-        return Described(Shingles(hashes, offsets, content, np.zeros(len(texts), np.bool_)), None, weights, method)
+        hashes, weights, offsets, content = weigh_tags(
+            texts, method.decay, paths=method.tokens == "paths"
+        )
+        return Described(
+            Shingles(hashes, offsets, content, np.zeros(len(texts), np.bool_)),
+            None,
+            weights,
+            method,
+        )
     if cutter_of(method) is not None:
         cut = token_strings(texts, method)
         return Described(shingle_strings(cut, method.ngram), cut, None, method, texts)
@@ -119,7 +151,9 @@ def _describe(
     return Described(shingle_documents(texts, method, workspace), tokens, None, method, texts)
 
 
-def describe_weighted(features: list[list[str]], weights: list[list[float]], method: SimHash) -> Described:
+def describe_weighted(
+    features: list[list[str]], weights: list[list[float]], method: SimHash
+) -> Described:
     """Return features with their given weights."""
     given_weights = np.array([weight for document in weights for weight in document], np.float64)
     return describe_tokens(pack_tokens(features), given_weights, method)
@@ -133,7 +167,9 @@ def describe_tokens(tokens: TokenStrings, weights: Floats | None, method: SimHas
 
 
 def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = False) -> Summands:
-    """Weigh the distinct features of documents, keep the heaviest if the settings limit them, and hash them."""
+    """Weigh the distinct features of documents, keep the heaviest if the settings limit them, and
+    hash them.
+    """
     shingles, method = described.shingles, described.method
     features = distinct_features(shingles.hashes, shingles.offsets)
     frequencies = None
@@ -146,10 +182,14 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
         if method.weights == "tfidf":
             frequencies = _idf(described.texts, features, method, idf)
             weights = weights * frequencies
-    weighed = choose(weights, features.offsets, top=method.num_features, levels=method.weight_levels)
+    weighed = choose(
+        weights, features.offsets, top=method.num_features, levels=method.weight_levels
+    )
     if weighed.places is not None:
         at = weighed.places
-        features = DistinctFeatures(features.hashes[at], features.counts[at], features.firsts[at], weighed.offsets)
+        features = DistinctFeatures(
+            features.hashes[at], features.counts[at], features.firsts[at], weighed.offsets
+        )
         frequencies = None if frequencies is None else frequencies[at]
     strings = None
     if with_strings or method.hash != "native":
@@ -166,10 +206,14 @@ def weigh(described: Described, idf: IdfSource | None, *, with_strings: bool = F
 def add_up(summands: Summands, method: SimHash) -> Sums:
     """Return the fingerprints of documents from their summands."""
     weighed = summands.weighed
-    return summarise_weighted(summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_bit(method))
+    return summarise_weighted(
+        summands.words, weighed.weights, weighed.offsets, method.bits, tie=tie_bit(method)
+    )
 
 
-def _idf(texts: pa.Array | None, features: DistinctFeatures, method: SimHash, idf: IdfSource | None) -> Floats:
+def _idf(
+    texts: pa.Array | None, features: DistinctFeatures, method: SimHash, idf: IdfSource | None
+) -> Floats:
     if method.idf == "lines":
         lists = pc.split_pattern(pc.fill_null(texts, ""), "\n")
         limits = offsets_from_lengths(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
@@ -178,7 +222,8 @@ def _idf(texts: pa.Array | None, features: DistinctFeatures, method: SimHash, id
         return inverse_frequencies(*line_frequencies(features, lines, limits.astype(np.int64)))
     if not isinstance(idf, IdfTable):
         raise SettingError(
-            f"weights='tfidf' needs the document frequencies of a corpus: got idf={method.idf!r} and no table. Pass an "
+            "weights='tfidf' needs the document frequencies of a corpus: got "
+            f"idf={method.idf!r} and no table. Pass an "
             "IdfTable, or use idf='lines' to count the lines of each document."
         )
     idf.require(method)
@@ -186,7 +231,8 @@ def _idf(texts: pa.Array | None, features: DistinctFeatures, method: SimHash, id
 
 
 def scheme_of(method: SimHash, idf_version: str | None = None) -> JsonObject:
-    """Return the scheme of fingerprints, as values for JSON: fingerprints are comparable if it is equal.
+    """Return the scheme of fingerprints, as values for JSON: fingerprints are comparable if it is
+    equal.
 
     Parameters
     ----------

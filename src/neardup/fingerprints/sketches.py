@@ -1,4 +1,6 @@
-"""What signatures and fingerprints share: rows of one scheme with ids, in memory, as a table, in a file."""
+"""What signatures and fingerprints share: rows of one scheme with ids, in memory, as a table, in a
+file.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,15 @@ UNKNOWN = "unknown"  # the name of the scheme where none is recorded
 _BATCH_ROWS = 1 << 16
 
 Scheme: TypeAlias = Mapping[str, Any]
-"""How sketches are made: a name, a version and settings. Only sketches of one scheme are compared."""
+"""How sketches are made: a name, a version and settings. Only sketches of one scheme are compared.
+"""
 _SEAL, _DIGEST_BYTES = b"neardup.metadata", 16
 
 
 class Rows(NamedTuple):
-    """The rows of a table. ids : Arrow (n,); data : uint8 (n, num_bytes); empty : bool (n,), rows without features."""
+    """The rows of a table. ids : Arrow (n,); data : uint8 (n, num_bytes); empty : bool (n,), rows
+    without features.
+    """
 
     ids: pa.Array
     data: Bytes
@@ -42,7 +47,8 @@ class Rows(NamedTuple):
 
 
 def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = False) -> pa.Table:
-    """Return a table of `id` and a column of fixed-size binary, null where a row is empty; the scheme in its metadata.
+    """Return a table of `id` and a column of fixed-size binary, null where a row is empty; the
+    scheme in its metadata.
 
     Parameters
     ----------
@@ -50,7 +56,9 @@ def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = Fals
     with_hex : adds a column `hex`, the bytes as hexadecimal digits.
     """
     binary = pa.binary(rows.data.shape[1])
-    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", "string")][: 2 + with_hex]
+    fields = [pa.field("id", rows.ids.type), pa.field(column, binary), pa.field("hex", "string")][
+        : 2 + with_hex
+    ]
     valid = pa.py_buffer(np.packbits(~rows.empty, bitorder="little")) if rows.empty.any() else None
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(rows.data))]
     column_bytes = pa.FixedSizeBinaryArray.from_buffers(binary, len(rows.ids), buffers)
@@ -58,11 +66,14 @@ def make_table(column: str, rows: Rows, scheme: Scheme, *, with_hex: bool = Fals
     if with_hex:
         digits = [None if value is None else value.hex() for value in column_bytes.to_pylist()]
         columns.append(pa.array(digits, "string"))
-    return pa.table(columns, schema=pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()}))
+    return pa.table(
+        columns, schema=pa.schema(fields, {SCHEME_KEY: json.dumps(dict(scheme)).encode()})
+    )
 
 
 def read_rows(table: pa.Table, column: str, name: str) -> Rows:
-    """Return the rows of a table with a column of fixed-size binary; ids are row numbers, as text, where it has none.
+    """Return the rows of a table with a column of fixed-size binary; ids are row numbers, as text,
+    where it has none.
 
     Raises
     ------
@@ -74,11 +85,14 @@ def read_rows(table: pa.Table, column: str, name: str) -> Rows:
 
 
 def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
-    """Return the bytes of a column of fixed-size binary, uint8 (n, num_bytes), and its nulls; else ColumnError."""
+    """Return the bytes of a column of fixed-size binary, uint8 (n, num_bytes), and its nulls; else
+    ColumnError.
+    """
     kind = table.schema.field(column).type if column in table.schema.names else None
     if kind is None or not pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
-            f"{name} has no column {column!r} of fixed-size binary: it has {list_columns(table.schema)}. Create one "
+            f"{name} has no column {column!r} of fixed-size binary: it has "
+            f"{list_columns(table.schema)}. Create one "
             "with neardup.sign (neardup sign)."
         )
     cells = one_chunk(table[column])
@@ -89,7 +103,9 @@ def read_cells(table: pa.Table, column: str, name: str) -> tuple[Bytes, Mask]:
 
 
 def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
-    """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of `read_rows`."""
+    """Return the column `id` of a table as int64 or text, or row numbers as text; ColumnError as of
+    `read_rows`.
+    """
     if "id" not in table.schema.names:
         return _number_ids(np.arange(table.num_rows))
     ids = large_ids(table["id"])
@@ -101,7 +117,9 @@ def read_ids(table: pa.Table, empty: Mask, name: str) -> pa.Array:
 
 
 def large_ids(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return ids as one array: integers, or large_string, since 27 million addresses have more than 2 GiB."""
+    """Return ids as one array: integers, or large_string, since 27 million addresses have more than
+    2 GiB.
+    """
     return one_chunk(ids.cast("large_string") if pa.types.is_string(ids.type) else ids)
 
 
@@ -113,11 +131,15 @@ def _in_arrow(ids: Ids) -> pa.Array | pa.ChunkedArray:
     try:
         return pa.array(ids)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise InputError(f"ids must be all strings, or all integers: {error}. Change ids.") from error
+        raise InputError(
+            f"ids must be all strings, or all integers: {error}. Change ids."
+        ) from error
 
 
 def read_json(schema: pa.Schema, key: bytes) -> tuple[JsonObject | None, str]:
-    """Return the JSON object under a key of the metadata, None if there is none, and the beginning of its text."""
+    """Return the JSON object under a key of the metadata, None if there is none, and the beginning
+    of its text.
+    """
     text = (schema.metadata or {}).get(key, b"nothing")
     try:
         value = json.loads(text)
@@ -133,16 +155,20 @@ def read_table(path: AnyPath) -> pa.Table:
 
 
 def read_batches(path: AnyPath, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise InputError.
+    """Yield the rows of a Parquet file, some 65,000 at a time and at least one table, or raise
+    InputError.
 
-    columns : the columns to read; None for all, with the numbers of the rows as `id` if the file has no such column.
+    columns : the columns to read; None for all, with the numbers of the rows as `id` if the file
+    has no such column.
     """
     with _readable(path):
         file = _open(path)
         empty = file.schema_arrow.empty_table()
         is_numbered = columns is None and "id" not in empty.schema.names
         first = 0
-        for table in chain([empty], map(_as_table, file.iter_batches(_BATCH_ROWS, columns=columns))):
+        for table in chain(
+            [empty], map(_as_table, file.iter_batches(_BATCH_ROWS, columns=columns))
+        ):
             chosen = table if columns is None else table.select(columns)
             rows = np.arange(first, first + chosen.num_rows)
             first += len(rows)
@@ -159,17 +185,23 @@ def _number_ids(rows: Ints) -> pa.Array:
 
 
 def _open(path: AnyPath) -> pq.ParquetFile:
-    """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from those written."""
+    """Open a Parquet file whose pages have checksums; raise OSError if its metadata differ from
+    those written.
+    """
     metadata, seal = _metadata_of(Path(check_path("path", path)))
     if seal.startswith(_SEAL) and seal != _seal(metadata):
-        raise OSError("its metadata are damaged. Restore the file from a backup, or create it again")
+        raise OSError(
+            "its metadata are damaged. Restore the file from a backup, or create it again"
+        )
     # A buffer would keep all columns read until the end.
     file = arrow_file(path)
     return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
 def _metadata_of(path: Path) -> tuple[bytes, bytes]:
-    """Return the metadata at the end of a Parquet file, with their length, and the seal that may precede them."""
+    """Return the metadata at the end of a Parquet file, with their length, and the seal that may
+    precede them.
+    """
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 8))
@@ -184,28 +216,38 @@ def _seal(metadata: bytes) -> bytes:
 
 
 def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> None:
-    """Write tables of one schema, at least one, to a Parquet file that appears only when it is complete.
+    """Write tables of one schema, at least one, to a Parquet file that appears only when it is
+    complete.
 
     Raises
     ------
     OutputError
         If the file exists and is not to be replaced, or cannot be written.
     """
-    target, may_replace = Path(check_path("path", path, OutputError)), check_flag("overwrite", overwrite)
+    target, may_replace = (
+        Path(check_path("path", path, OutputError)),
+        check_flag("overwrite", overwrite),
+    )
     with writing_to(target):  # its name may be longer than that of any file
         is_there = target.exists()
     if is_there and not may_replace:
-        raise OutputError(f"The output {target} already exists. Use another file, or pass overwrite=True.")
+        raise OutputError(
+            f"The output {target} already exists. Use another file, or pass overwrite=True."
+        )
     rows = iter(tables)
     first = next(rows)
     # Hashes do not compress.
     codecs = {name: "zstd" if name == "id" else "none" for name in first.schema.names}
     with AtomicFile(target) as partial:
         options = {"compression": codecs, "use_dictionary": ["id"], "write_page_checksum": True}
-        with arrow_file(partial, "wb") as file, pq.ParquetWriter(file, first.schema, **options) as writer:
+        with (
+            arrow_file(partial, "wb") as file,
+            pq.ParquetWriter(file, first.schema, **options) as writer,
+        ):
             for table in chain([first], rows):
                 writer.write_table(table)
-        # Checksums of Parquet are those of pages. Between pages and metadata, readers ignore what nothing refers to.
+        # Checksums of Parquet are those of pages. Between pages and metadata, readers ignore what
+        # nothing refers to.
         metadata, _ = _metadata_of(partial)
         with open(partial, "r+b") as sealed:
             sealed.seek(-len(metadata), os.SEEK_END)
@@ -215,13 +257,16 @@ def write_tables(path: AnyPath, tables: Iterable[pa.Table], overwrite: bool) -> 
 def require_same(
     first: Scheme, second: Scheme, first_name: str, second_name: str, *, kind: str = "Fingerprints"
 ) -> None:
-    """Raise SchemeError unless two schemes are equal; kind : the plural that names what has them."""
+    """Raise SchemeError unless two schemes are equal; kind : the plural that names what has
+    them.
+    """
     different = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
     if different:
         ours = ", ".join(f"{name}={first.get(name)!r}" for name in different)
         theirs = ", ".join(f"{name}={second.get(name)!r}" for name in different)
         raise SchemeError(
-            f"{kind} of different schemes cannot be compared: {first_name} has {ours}; {second_name} has {theirs}. "
+            f"{kind} of different schemes cannot be compared: {first_name} has {ours}; "
+            f"{second_name} has {theirs}. "
             "Create both with the same settings."
         )
 
@@ -244,7 +289,8 @@ def _readable(path: AnyPath) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures or fingerprints."
+            f"{os.fspath(path)} cannot be read as Parquet: {error}. Pass a file of signatures "
+            "or fingerprints."
         ) from error
 
 
@@ -253,7 +299,8 @@ Ids: TypeAlias = Sequence[Any] | pa.Array | pa.ChunkedArray
 
 
 class Sketches(ABC):
-    """Base of Signatures, PackedSignatures and Fingerprints: a row of a fixed size for each document, of one scheme.
+    """Base of Signatures, PackedSignatures and Fingerprints: a row of a fixed size for each
+    document, of one scheme.
 
     `sketches[rows]` returns some of the rows: an integer, a slice, integers or a mask.
 
@@ -274,7 +321,9 @@ class Sketches(ABC):
     scheme: Scheme
     report: JsonObject | None = None
 
-    def __init__(self, values: Array, scheme: Scheme, ids: pa.Array | None = None, empty: Mask | None = None) -> None:
+    def __init__(
+        self, values: Array, scheme: Scheme, ids: pa.Array | None = None, empty: Mask | None = None
+    ) -> None:
         self.values, self.scheme, self._empty = values, scheme, empty
         self._ids = None if ids is None else large_ids(ids)
 
@@ -321,7 +370,8 @@ class Sketches(ABC):
         """Estimate similarities row by row, or of one row with many."""
 
     def to_table(self, ids: Ids | None = None, *, with_hex: bool = False) -> pa.Table:
-        """Return an Arrow table of `id` and the bytes of each row, null for an empty one, with the scheme as metadata.
+        """Return an Arrow table of `id` and the bytes of each row, null for an empty one, with the
+        scheme as metadata.
 
         Parameters
         ----------
@@ -330,8 +380,8 @@ class Sketches(ABC):
 
         Returns
         -------
-        Table; the column `signature` is fixed-size binary, the hashes as little-endian uint32; `fingerprint` is the
-        digits of the integer, the most significant byte first.
+        Table; the column `signature` is fixed-size binary, the hashes as little-endian uint32;
+        `fingerprint` is the digits of the integer, the most significant byte first.
 
         Raises
         ------
@@ -342,9 +392,12 @@ class Sketches(ABC):
         names = self.ids if ids is None else large_ids(_in_arrow(ids))
         if len(names) != len(self):
             raise InputError(
-                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass one id for each."
+                f"There are {len(self):,} {self.kind.lower()}: got {len(names):,} ids. Pass "
+                "one id for each."
             )
-        return make_table(self.column, Rows(names, self._to_bytes(), self.empty), self.scheme, with_hex=with_hex)
+        return make_table(
+            self.column, Rows(names, self._to_bytes(), self.empty), self.scheme, with_hex=with_hex
+        )
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
@@ -399,10 +452,13 @@ class Sketches(ABC):
     def _num_paired(self, other: Self) -> int:
         """Return how many pairs of rows are compared, or raise as `similarity` does."""
         check_kind("other", other, Sketches, self.kind)
-        require_same(self._actual_scheme(), other._actual_scheme(), "the first", "the second", kind=self.kind)
+        require_same(
+            self._actual_scheme(), other._actual_scheme(), "the first", "the second", kind=self.kind
+        )
         if len(self) != len(other) and 1 not in (len(self), len(other)):
             raise InputError(
-                f"{self.kind} compare row by row, or one row with many: got {len(self):,} rows and {len(other):,}. "
+                f"{self.kind} compare row by row, or one row with many: got {len(self):,} "
+                f"rows and {len(other):,}. "
                 f"Pass equal numbers of rows, or a single row: {self.kind.lower()}[0]."
             )
         return len(self) if len(other) == 1 else len(other)

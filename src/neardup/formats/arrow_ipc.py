@@ -1,4 +1,6 @@
-"""Arrow IPC, as a file or as a stream (Feather V2 is such a file): reading, and writing in the same layout."""
+"""Arrow IPC, as a file or as a stream (Feather V2 is such a file): reading, and writing in the same
+layout.
+"""
 
 from __future__ import annotations
 
@@ -48,17 +50,23 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     return iter(reader)
 
 
-def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-    """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it remain.
+def read(
+    source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of an Arrow IPC file; damage is one rejection, and rows read before it
+    remain.
 
-    All columns are read and checked in any case, so that damage is found at the same row with or without payload.
+    All columns are read and checked in any case, so that damage is found at the same row with or
+    without payload.
     """
     first_row = 0
     for batch in _checked_batches(source, reject):
         for piece in slices_of(batch, columns.text, BLOCK_BYTES):
             rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
             first_row += piece.num_rows
-            yield documents_of(piece, rows, columns, source.name, reject, payload=piece if with_payload else None)
+            yield documents_of(
+                piece, rows, columns, source.name, reject, payload=piece if with_payload else None
+            )
 
 
 def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]:
@@ -74,7 +82,9 @@ def _checked_batches(source: Source, reject: Reject) -> Iterator[pa.RecordBatch]
 
 
 def _check_offsets(batch: pa.RecordBatch) -> None:
-    """Raise ArrowInvalid if a buffer is too short or an offset wrong; text that is not UTF-8 passes."""
+    """Raise ArrowInvalid if a buffer is too short or an offset wrong; text that is not UTF-8
+    passes.
+    """
     for column in batch.columns:
         kind = column.type
         if pa.types.is_string(kind):
@@ -97,7 +107,8 @@ def arrow_layout(source: Source) -> ArrowLayout:
     with source.open_file() as file:
         is_stream = not is_file_format(file)
         schema = open_reader(file).schema
-        # Behind its magic, padded to 8 bytes, the file format holds the messages of the stream format.
+        # Behind its magic, padded to 8 bytes, the file format holds the messages of the stream
+        # format.
         file.seek(0 if is_stream else 8)
         return ArrowLayout(schema, is_stream, _codec(file))
 
@@ -105,7 +116,8 @@ def arrow_layout(source: Source) -> ArrowLayout:
 def _codec(file: pa.NativeFile) -> str | None:
     """Return the codec of the first record batch, which pyarrow does not give.
 
-    A compressed buffer is its length in 8 bytes, then a frame, which begins with the magic number of its codec.
+    A compressed buffer is its length in 8 bytes, then a frame, which begins with the magic number
+    of its codec.
     """
     with suppress(*_DAMAGE):
         for message in pa.ipc.MessageReader.open_stream(file):
@@ -119,22 +131,30 @@ class ArrowSink(RowSink):
 
     def __init__(self, path: str, layout: ArrowLayout) -> None:
         self._dictionaries: dict[int, pa.Array] | None = None if layout.is_stream else {}
-        options = pa.ipc.IpcWriteOptions(compression=layout.codec, use_threads=False, emit_dictionary_deltas=True)
+        options = pa.ipc.IpcWriteOptions(
+            compression=layout.codec, use_threads=False, emit_dictionary_deltas=True
+        )
         make = pa.ipc.new_stream if layout.is_stream else pa.ipc.new_file
         super().__init__(arrow_file(path, "wb"), layout.schema, partial(make, options=options))
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
-        super().write(rows if self._dictionaries is None else self._with_deltas(rows, self._dictionaries))
+        super().write(
+            rows if self._dictionaries is None else self._with_deltas(rows, self._dictionaries)
+        )
 
     def _with_deltas(self, rows: pa.RecordBatch, written: dict[int, pa.Array]) -> pa.RecordBatch:
-        """Return rows whose dictionaries begin with those written before: a file can add to them, not replace them."""
+        """Return rows whose dictionaries begin with those written before: a file can add to them,
+        not replace them.
+        """
         for index, column in enumerate(rows.columns):
             if not pa.types.is_dictionary(column.type):
                 continue
             before = written.setdefault(index, column.dictionary)
             if not column.dictionary.equals(before):
-                none = pa.DictionaryArray.from_arrays(column.indices.slice(0, 0), before, ordered=column.type.ordered)
+                none = pa.DictionaryArray.from_arrays(
+                    column.indices.slice(0, 0), before, ordered=column.type.ordered
+                )
                 column = pa.chunked_array([none, column]).unify_dictionaries().chunk(1)
                 rows = rows.set_column(index, rows.schema.field(index), column)
                 written[index] = column.dictionary
@@ -150,4 +170,6 @@ def _read_table(source: Source, _: Sequence[str]) -> pa.Table:
         return open_reader(file).read_all()
 
 
-HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column)
+HANDLER = Handler(
+    read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column
+)

@@ -51,7 +51,9 @@ class _Header(NamedTuple):
 def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
     """Return the header of a file. Raises the errors of the stream and of its parser."""
     parse = pa_csv.ParseOptions(
-        delimiter=_DELIMITERS[source.format], newlines_in_values=True, invalid_row_handler=lambda _: "skip"
+        delimiter=_DELIMITERS[source.format],
+        newlines_in_values=True,
+        invalid_row_handler=lambda _: "skip",
     )
     options = pa_csv.ReadOptions(use_threads=False, block_size=block_bytes)
     with source.open_stream() as stream:
@@ -59,7 +61,9 @@ def _header(source: Source, block_bytes: int = BLOCK_BYTES) -> _Header:
     if wide_encoding_of(beginning):
         raise pa.ArrowInvalid("it is not UTF-8")
     check_columns(_count_columns(beginning.lstrip(b"\r\n"), _DELIMITERS[source.format]))
-    num_blank = len(_LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n"))))
+    num_blank = len(
+        _LINE_END.findall(beginning, 0, len(beginning) - len(beginning.lstrip(b"\r\n")))
+    )
     with source.open_stream() as whole:
         stream = _UntilError(whole)
         try:
@@ -85,11 +89,15 @@ class _Wanted(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The columns as they are named; names may repeat."""
-        return pa.schema([pa.field(self.header.names[position], "string") for position in self.positions])
+        return pa.schema(
+            [pa.field(self.header.names[position], "string") for position in self.positions]
+        )
 
 
 def _count_columns(head: bytes, delimiter: str) -> int:
-    """Return about how many columns the header has: Arrow takes seconds and gigabytes for some hundred thousand."""
+    """Return about how many columns the header has: Arrow takes seconds and gigabytes for some
+    hundred thousand.
+    """
     line_end = re.search(rb"[\r\n]", head)
     line = head[: line_end.start()] if line_end else head
     if b'"' not in line:
@@ -114,7 +122,9 @@ def _open(
             autogenerate_column_names=True,
             skip_rows_after_names=wanted.header.num_blank + 1,
         ),
-        parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad
+        ),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             include_columns=names,
@@ -125,7 +135,9 @@ def _open(
 
 
 class _BadRows:
-    """The rows that pyarrow skipped, by their number in the file, until their turn to be reported comes."""
+    """The rows that pyarrow skipped, by their number in the file, until their turn to be reported
+    comes.
+    """
 
     def __init__(self, num_skipped: int) -> None:
         self._num_skipped = num_skipped
@@ -136,7 +148,9 @@ class _BadRows:
         """Note a row; pyarrow counts from 1, and the header and what is skipped before it."""
         number = row.number - 1 - self._num_skipped
         if number >= self.next_row:
-            self.waiting[number] = f"expected {row.expected_columns} columns, got {row.actual_columns}"
+            self.waiting[number] = (
+                f"expected {row.expected_columns} columns, got {row.actual_columns}"
+            )
         return "skip"
 
     def number(self, num_good: int, source: Source, reject: Reject) -> Ints:
@@ -207,7 +221,8 @@ def _record_batches(
         try:
             with source.open_stream() as stream:
                 lines = _UntilError(stream)
-                # What is not compressed has no end of its own to break off from, and is not copied once more.
+                # What is not compressed has no end of its own to break off from, and is not copied
+                # once more.
                 whole = stream if source.is_local and source.compression is None else lines
                 for batch in _open(whole, delimiter, block_bytes, wanted, bad.skip):
                     fresh = batch.slice(min(skip, batch.num_rows))
@@ -238,8 +253,12 @@ def _record_batches(
             block_bytes = min(MAX_ROW_BYTES, block_bytes * 16)
 
 
-def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-    """Yield the documents of a CSV or TSV file; a row with too many or too few columns is rejected."""
+def read(
+    file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a CSV or TSV file; a row with too many or too few columns is
+    rejected.
+    """
     delimiter = _DELIMITERS[file.format]
     try:
         header = _header(file)
@@ -254,7 +273,9 @@ def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool =
     wanted = _Wanted(header, list(every) if with_payload or not named else named)
     for batch in _record_batches(file, delimiter, wanted, bad, reject):
         rows = bad.number(batch.num_rows, file, reject)
-        yield documents_of(batch, rows, columns, file.name, reject, payload=batch if with_payload else None)
+        yield documents_of(
+            batch, rows, columns, file.name, reject, payload=batch if with_payload else None
+        )
     bad.report(file, reject)
 
 
@@ -271,7 +292,9 @@ def _make_sink(file: Source) -> Callable[[str], RowSink]:
 
     def make_sink(path: str) -> RowSink:
         stream = open_compressed(path, file.compression)
-        stream.write(BYTE_ORDER_MARK if is_marked else b"")  # without it, spreadsheets take UTF-8 for another encoding
+        stream.write(
+            BYTE_ORDER_MARK if is_marked else b""
+        )  # without it, spreadsheets take UTF-8 for another encoding
         return RowSink(stream, schema, make_writer)
 
     return make_sink
@@ -282,8 +305,12 @@ def _read_table(file: Source, text_columns: Sequence[str]) -> pa.Table:
         return pa_csv.read_csv(
             stream,
             parse_options=pa_csv.ParseOptions(delimiter=_DELIMITERS[file.format]),
-            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string())),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(text_columns, pa.string())
+            ),
         )
 
 
-HANDLER = Handler(read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column)
+HANDLER = Handler(
+    read, _make_sink, column_types, read_table=_read_table, replace_texts=replace_column
+)

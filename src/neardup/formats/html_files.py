@@ -24,7 +24,9 @@ from neardup.documents.sources import Source
 from neardup.formats.registry import Handler
 
 
-def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
+def read(
+    source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
     """Yield the file as one document, or reject it."""
     try:
         data = source.read_bytes(MAX_PAGE_BYTES + 1)
@@ -32,18 +34,26 @@ def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool
     except NotAPage as error:
         is_excluded = not isinstance(error, NoElement)
         is_too_long = isinstance(error, TooLongPage)
-        reject(Rejected(source.name, 0, None, None, str(error), excluded=is_excluded, too_long=is_too_long))
+        reject(
+            Rejected(
+                source.name, 0, None, None, str(error), excluded=is_excluded, too_long=is_too_long
+            )
+        )
         return
     except STREAM_ERRORS as error:
         reason = f"the file cannot be read: {error}"
         reject(lost_file(source.name, reason, row=0))
         return
     payload = Pages([data], [], lambda: page_rows([page], "html")) if with_payload else None
-    yield page_documents([page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload)
+    yield page_documents(
+        [page], np.zeros(1, dtype=np.int64), columns, source.name, "html", reject, payload
+    )
 
 
 def _make_sink(source: Source) -> Callable[[str], ByteSink]:
-    return partial(ByteSink, compression=source.compression, to_bytes=lambda pages: b"".join(pages.records))
+    return partial(
+        ByteSink, compression=source.compression, to_bytes=lambda pages: b"".join(pages.records)
+    )
 
 
 HANDLER = Handler(read, _make_sink, lambda _: dict(COLUMN_TYPES["html"]))

@@ -1,7 +1,8 @@
 """Parse the HTTP responses of archives: status, header, and decoded body.
 
-Archives often keep the header of a response but store its body dechunked or inflated (Common Crawl renames such a
-header, others do not). So an encoding is decoded if the body is in it, and ignored if it is not.
+Archives often keep the header of a response but store its body dechunked or inflated (Common Crawl
+renames such a header, others do not). So an encoding is decoded if the body is in it, and ignored
+if it is not.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Response(NamedTuple):
 
 
 def header_end(data: bytes | bytearray) -> tuple[int, int] | None:
-    """Return the end of a header and the start of the body, after the first empty line; None if there is none."""
+    """Return the end of a header and the start of the body, after the first empty line; None if
+    there is none.
+    """
     end = data.find(b"\r\n\r\n")
     # Not searched after that: it can be far off, or nowhere in a long block.
     bare = data.find(b"\n\n", 0, end if end >= 0 else len(data))
@@ -46,7 +49,9 @@ def header_end(data: bytes | bytearray) -> tuple[int, int] | None:
 
 
 def fields_of(lines: list[bytes]) -> dict[str, str]:
-    """Return the fields of a header, names in lower case; of a repeated one the first, a folded one unfolded."""
+    """Return the fields of a header, names in lower case; of a repeated one the first, a folded one
+    unfolded.
+    """
     fields: dict[str, str] = {}
     name = None
     for line in lines:
@@ -81,7 +86,9 @@ def parse_response(block: bytes) -> Response:
     first, *lines = _LINE_END.split(block[:stop])
     status = _STATUS.match(first)
     if status is None:
-        raise BadResponse("the record contains no HTTP response: it does not begin with a status line")
+        raise BadResponse(
+            "the record contains no HTTP response: it does not begin with a status line"
+        )
     return Response(int(status[1]), fields_of(lines), block[begin:])
 
 
@@ -103,7 +110,9 @@ def decoded_body(response: Response, limit: int) -> bytes:
     codings = _codings(response.header.get("content-encoding", ""))
     codings += [coding for coding in transfer if coding != "chunked"]
     if len(codings) > MAX_CODINGS:
-        raise BadResponse(f"the body is encoded {len(codings)} times; at most {MAX_CODINGS} are decoded")
+        raise BadResponse(
+            f"the body is encoded {len(codings)} times; at most {MAX_CODINGS} are decoded"
+        )
     for coding in reversed(codings):
         body = _inflated(body, coding, limit)
     if len(body) > limit:
@@ -112,7 +121,11 @@ def decoded_body(response: Response, limit: int) -> bytes:
 
 
 def _codings(value: str) -> list[str]:
-    return [coding for name in value.lower().split(",") if (coding := name.strip()) not in ("", "identity", "utf-8")]
+    return [
+        coding
+        for name in value.lower().split(",")
+        if (coding := name.strip()) not in ("", "identity", "utf-8")
+    ]
 
 
 def _dechunked(body: bytes) -> bytes | None:
@@ -147,7 +160,8 @@ def _inflated(body: bytes, coding: str, limit: int) -> bytes:
     if _is_markup(body):
         return body
     raise BadResponse(
-        f"the body has the content encoding {coding:.50}, which is not supported (only gzip and deflate are)"
+        f"the body has the content encoding {coding:.50}, which is not supported (only gzip "
+        "and deflate are)"
     )
 
 

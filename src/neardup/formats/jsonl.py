@@ -1,10 +1,10 @@
 """JSON lines: Arrow's parser for whole blocks, the standard library's for the lines it refuses.
 
-The result of a line depends on that line alone: it is accepted if either parser accepts it, and where both do, they
-agree. Arrow's parser (26.0) has two traps: a top-level `null` on the first line ends the process (apache/arrow#47409),
-and several values on a line count as several rows. So only lines that begin with `{` and end with `}` reach it, and its
-row count must match. A value cannot span lines then: JSON allows nothing between the `}` of one line and the `{` of the
-next.
+The result of a line depends on that line alone: it is accepted if either parser accepts it, and
+where both do, they agree. Arrow's parser (26.0) has two traps: a top-level `null` on the first line
+ends the process (apache/arrow#47409), and several values on a line count as several rows. So only
+lines that begin with `{` and end with `}` reach it, and its row count must match. A value cannot
+span lines then: JSON allows nothing between the `}` of one line and the `{` of the next.
 """
 
 from __future__ import annotations
@@ -74,13 +74,18 @@ class _Wanted(NamedTuple):
 
 
 def _fields(kinds: dict[tuple[str, ...], pa.DataType]) -> list[pa.Field]:
-    """Return keys as fields, those inside an object as fields of a struct; kinds : by the keys that lead there."""
+    """Return keys as fields, those inside an object as fields of a struct; kinds : by the keys that
+    lead there.
+    """
     outer: dict[str, dict[tuple[str, ...], pa.DataType]] = {}
     for (key, *inner), kind in kinds.items():
         below = outer.setdefault(key, {})
         if inner:
             below[tuple(inner)] = kind
-    return [pa.field(key, pa.struct(_fields(below)) if below else kinds[key,]) for key, below in outer.items()]
+    return [
+        pa.field(key, pa.struct(_fields(below)) if below else kinds[key,])
+        for key, below in outer.items()
+    ]
 
 
 def column_types(source: Source) -> ColumnTypes:
@@ -92,7 +97,9 @@ def column_types(source: Source) -> ColumnTypes:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        waiting: list[tuple[tuple[str, ...], Any]] = [((), record)] if isinstance(record, dict) else []
+        waiting: list[tuple[tuple[str, ...], Any]] = (
+            [((), record)] if isinstance(record, dict) else []
+        )
         for path, value in waiting:
             if path:
                 kinds.setdefault(path, set()).add(type(value).__name__)
@@ -109,7 +116,9 @@ def column_types(source: Source) -> ColumnTypes:
 
 @lru_cache(maxsize=64)
 def _types_of(source: Source, _: tuple[int, float]) -> ColumnTypes:
-    """Return the types of a file of this size and time of last change, which all of its stretches need."""
+    """Return the types of a file of this size and time of last change, which all of its stretches
+    need.
+    """
     return column_types(replace(source, stretch=None))
 
 
@@ -124,7 +133,9 @@ def _sample(source: Source, reject: Reject) -> Iterator[str]:
 def _arrow_type(seen: set[str]) -> pa.DataType:
     if not seen:
         return pa.null()
-    seen = seen & {"str", "int", "bool", "float"} or seen  # rows with a list or an object are rejected
+    seen = (
+        seen & {"str", "int", "bool", "float"} or seen
+    )  # rows with a list or an object are rejected
     if "str" in seen:
         return pa.large_string()
     if seen <= {"int", "bool", "float"}:
@@ -132,11 +143,17 @@ def _arrow_type(seen: set[str]) -> pa.DataType:
     return pa.list_(pa.null()) if seen == {"list"} else pa.struct([])
 
 
-def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
+def read(
+    source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
     """Yield the documents of a file of JSON lines; blank lines are no documents."""
-    is_plain = len(columns.names) == len(columns.texts) and not any("." in name for name in columns.names)
+    is_plain = len(columns.names) == len(columns.texts) and not any(
+        "." in name for name in columns.names
+    )
     types = {} if is_plain else _types_of(source, source.stat())
-    wanted = _Wanted(columns, {name: _keys_of(types, name) for name in columns.names}, _kinds(types, columns))
+    wanted = _Wanted(
+        columns, {name: _keys_of(types, name) for name in columns.names}, _kinds(types, columns)
+    )
     for block in read_line_blocks(source, reject):
         yield from _documents(block, wanted, source, reject, with_payload)
 
@@ -179,8 +196,14 @@ def _documents(
     for index in sorted(bad):
         row = block.rejected(source, index, bad[index])
         line = block.line(index).strip(_BLANKS)
-        if block.ends_in_line(index) and line.startswith(b"{") and not line.endswith((b"}", b"]", b",")):
-            row = row._replace(reason=f"the file is cut short inside this line: {row.reason}", rest_of_file=True)
+        if (
+            block.ends_in_line(index)
+            and line.startswith(b"{")
+            and not line.endswith((b"}", b"]", b","))
+        ):
+            row = row._replace(
+                reason=f"the file is cut short inside this line: {row.reason}", rest_of_file=True
+            )
         reject(row)
     if pieces:
         found = concatenate(pieces)
@@ -188,7 +211,9 @@ def _documents(
         good[found.rows] = True
         payload = RawLines(*select_lines(data, offsets, good)) if with_payload else None
         yield replace(found, rows=lines[found.rows] + block.first_line, payload=payload)
-    elif bad:  # an empty batch: its reader passes on the rejected rows before it, and need not hold those of a file
+    # an empty batch: its reader passes on the rejected rows before it, and need not hold those of a
+    # file
+    elif bad:
         none = pa.RecordBatch.from_pylist([], pa.schema(_kinds({}, wanted.columns)))
         payload = RawLines(pa.py_buffer(b""), np.zeros(1, np.int64)) if with_payload else None
         yield replace(documents_of(none, lines[:0], wanted.columns, "", reject), payload=payload)
@@ -247,16 +272,26 @@ def _not_json(error: Exception) -> str:
 
 
 def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    names = {
+        dict: "an object",
+        list: "a list",
+        str: "a string",
+        bool: "a boolean",
+        type(None): "null",
+    }
     return names.get(type(value), "a number")
 
 
-def _parse(data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> tuple[list[DocumentBatch], dict[int, str]]:
-    """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by line.
+def _parse(
+    data: pa.Buffer, offsets: Ints, wanted: _Wanted
+) -> tuple[list[DocumentBatch], dict[int, str]]:
+    """Parse lines that look like objects; a range that Arrow refuses is halved, then read line by
+    line.
 
     Returns
     -------
-    documents, bad : the rows of documents are numbers of lines, as are the keys of the reasons why others are refused.
+    documents, bad : the rows of documents are numbers of lines, as are the keys of the reasons why
+        others are refused.
     """
     pieces: list[DocumentBatch] = []
     bad: dict[int, str] = {}
@@ -278,14 +313,18 @@ def _parse(data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> tuple[list[Docume
     return pieces, bad
 
 
-def _parse_fast(data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted) -> DocumentBatch | None:
+def _parse_fast(
+    data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _Wanted
+) -> DocumentBatch | None:
     """Return the lines of a range as Arrow parses them; None if it does not parse all of them."""
     start, stop = int(offsets[begin]), int(offsets[end])
     try:
         table = pa_json.read_json(
             pa.BufferReader(data.slice(start, stop - start)),
             read_options=pa_json.ReadOptions(use_threads=False, block_size=stop - start + 1),
-            parse_options=pa_json.ParseOptions(explicit_schema=wanted.schema, unexpected_field_behavior="ignore"),
+            parse_options=pa_json.ParseOptions(
+                explicit_schema=wanted.schema, unexpected_field_behavior="ignore"
+            ),
         )
     except (pa.ArrowException, UnicodeDecodeError):
         return None
@@ -301,14 +340,18 @@ def _parse_fast(data: pa.Buffer, offsets: Ints, begin: int, end: int, wanted: _W
 
 
 def _correct_ranks(found: DocumentBatch, data: pa.Buffer, offsets: Ints, wanted: _Wanted) -> None:
-    """Read ranks of lines again that Arrow read as floating point, and that may be integers without an equal."""
+    """Read ranks of lines again that Arrow read as floating point, and that may be integers without
+    an equal.
+    """
     for name, rank in zip(wanted.columns.ranks, found.ranks, strict=True):
         if not pa.types.is_floating(wanted.kinds[name]):
             continue
         size = np.abs(rank[:, 0])
         for row in np.flatnonzero((size >= EXACT_BELOW) & (size < np.inf)).tolist():
             with suppress(TypeError):  # of a line that Arrow alone reads
-                rank[row] = rank_of(_judge(_line(data, offsets, int(found.rows[row])), wanted)[name])
+                rank[row] = rank_of(
+                    _judge(_line(data, offsets, int(found.rows[row])), wanted)[name]
+                )
 
 
 def _line(data: pa.Buffer, offsets: Ints, row: int) -> bytes:
@@ -342,7 +385,9 @@ def _refuse(row: Rejected) -> None:
 
 
 def _judge(line: bytes, wanted: _Wanted) -> JsonObject:
-    """Return the columns of one line, as `_kinds` has them. Raises TypeError with the reason if it cannot be read."""
+    """Return the columns of one line, as `_kinds` has them. Raises TypeError with the reason if it
+    cannot be read.
+    """
     columns = wanted.columns
     try:
         bare = line.removeprefix(BYTE_ORDER_MARK).strip(_BLANKS)
@@ -400,14 +445,19 @@ def _why_not_unicode(line: bytes, name: str) -> str:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"'{name}' is not valid UTF-8: {error.reason} at byte {error.start} of the line"
-    return f"'{name}' contains a lone surrogate (\\ud800 to \\udfff without its partner), which is not text"
+    return (
+        f"'{name}' contains a lone surrogate (\\ud800 to \\udfff without its partner), which is "
+        "not text"
+    )
 
 
 _MARK = re.compile(r'["{}\[\],]')
 _STRINGS = json.JSONDecoder(strict=False)
 
 
-def _replace_texts(batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray) -> RawLines:
+def _replace_texts(
+    batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
+) -> RawLines:
     """Return lines with other texts; the bytes outside of the string of the text stay.
 
     A string of ASCII alone stays so, by escapes.
@@ -423,7 +473,8 @@ def _replace_texts(batch: DocumentBatch, column: str, rows: Integers, texts: pa.
 
 
 def _find_value(line: str, key: str) -> tuple[int, int]:
-    """Return the range of the last string that is the value of a key, or of keys of objects joined by dots.
+    """Return the range of the last string that is the value of a key, or of keys of objects joined
+    by dots.
 
     One that more objects are around is the value only if there is no other.
     """

@@ -15,9 +15,13 @@ from neardup.formats.plain import read_whole
 from neardup.formats.registry import Handler
 
 
-def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
+def read(
+    file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
     """Yield the source of the notebook as one document, or reject the file."""
-    batch = next(read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload), None)
+    batch = next(
+        read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload), None
+    )
     if batch is None:
         return
     try:
@@ -27,7 +31,8 @@ def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool =
 
 
 def source_of(notebook: str) -> str:
-    """Return the source of the cells of a notebook, of version 3 or later, with an empty line between them.
+    """Return the source of the cells of a notebook, of version 3 or later, with an empty line
+    between them.
 
     Raises
     ------
@@ -36,17 +41,28 @@ def source_of(notebook: str) -> str:
     """
     content = json.loads(notebook)
     sheets = (content.get("worksheets") or [content]) if isinstance(content, dict) else None
-    if not isinstance(sheets, list) or not all(isinstance(_field(sheet, "cells"), list) for sheet in sheets):
+    if not isinstance(sheets, list) or not all(
+        isinstance(_field(sheet, "cells"), list) for sheet in sheets
+    ):
         raise ValueError("it has no list of cells")
     sources = [_field(cell, "source", "input") for sheet in sheets for cell in sheet["cells"]]
-    texts = ["".join(filter(_is_text, source)) if isinstance(source, list) else source for source in sources]
+    texts = [
+        "".join(filter(_is_text, source)) if isinstance(source, list) else source
+        for source in sources
+    ]
     joined = "\n\n".join(filter(_is_text, texts))
     return joined.encode("utf-8", "replace").decode()  # a lone surrogate is not Unicode
 
 
 def _field(value: Any, *names: str) -> Any:
-    """Return the first of some members that an object of JSON has; None if it has none, or is no object."""
-    return next((value[name] for name in names if name in value), None) if isinstance(value, dict) else None
+    """Return the first of some members that an object of JSON has; None if it has none, or is no
+    object.
+    """
+    return (
+        next((value[name] for name in names if name in value), None)
+        if isinstance(value, dict)
+        else None
+    )
 
 
 def _is_text(value: object) -> bool:

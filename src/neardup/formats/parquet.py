@@ -1,4 +1,6 @@
-"""Parquet: reading, and writing as the source was written, with its codecs, dictionaries, statistics and row groups."""
+"""Parquet: reading, and writing as the source was written, with its codecs, dictionaries,
+statistics and row groups.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,23 @@ from neardup.executor import Encoders, InOrder
 from neardup.formats.parquet_footer import JoinedFile
 from neardup.formats.registry import Handler
 
-# Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds with 512 to 2,048 rows.
+# Larger batches fall out of the cache: 520 MB of text decode in 0.6 CPU seconds with 512 to 2,048
+# rows.
 _MIN_ROWS, _MAX_ROWS = 64, 16384
-# A dictionary hides how long its rows are: ten texts can fill a million rows. So fewer are decoded at once, and once
-# they exceed this many bytes, the rest of the file is read as a dictionary and decoded piece by piece.
+# A dictionary hides how long its rows are: ten texts can fill a million rows. So fewer are decoded
+# at once, and once they exceed this many bytes, the rest of the file is read as a dictionary and
+# decoded piece by piece.
 _MAX_DICTIONARY_ROWS, _MAX_DECODED_BYTES = 512, 64 << 20
 
 _READ_BYTES = 1 << 18
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
-# A row group is in memory while its rows are gathered; a source with larger ones is written in smaller ones.
+# A row group is in memory while its rows are gathered; a source with larger ones is written in
+# smaller ones.
 _MAX_GROUP_BYTES = 64 << 20
 _DEFAULT_GROUP_ROWS = 1 << 20
-# pyarrow has no name for the two deprecated framings of LZ4, that of Hadoop and an undocumented one, which it reads and
-# does not write. What it writes by the name LZ4 is LZ4_RAW of the format.
+# pyarrow has no name for the two deprecated framings of LZ4, that of Hadoop and an undocumented
+# one, which it reads and does not write. What it writes by the name LZ4 is LZ4_RAW of the format.
 _CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4", "UNKNOWN": "LZ4", "LZO": "SNAPPY"}
 # Indices into a dictionary and their run lengths need no more; text stored plainly needs more.
 _MAX_INDEX_BYTES_PER_VALUE = 4
@@ -71,13 +76,17 @@ def stretches(source: Source) -> list[Stretch]:
     return cut(starts, metadata.num_row_groups)
 
 
-def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-    """Yield the documents of a Parquet file; damage is one rejection, and rows read before it remain.
+def read(
+    source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a Parquet file; damage is one rejection, and rows read before it
+    remain.
 
     Raises
     ------
     InputError
-        If a column that is only to be copied is damaged: without the payload, the documents can be read.
+        If a column that is only to be copied is damaged: without the payload, the documents can be
+        read.
     """
     wanted = columns.names
     first_row = 0
@@ -85,11 +94,14 @@ def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool
         for batch in _record_batches(source, None if with_payload else wanted, columns.text):
             rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
             first_row += batch.num_rows
-            yield documents_of(batch, rows, columns, source.name, reject, payload=batch if with_payload else None)
+            yield documents_of(
+                batch, rows, columns, source.name, reject, payload=batch if with_payload else None
+            )
     except _DamagedFile as error:
         if with_payload and _readable_rows(source, wanted) > first_row:
             raise InputError(
-                f"A column of {source.name} other than {', '.join(wanted)} is damaged after row {first_row}, so "
+                f"A column of {source.name} other than {', '.join(wanted)} is damaged after "
+                f"row {first_row}, so "
                 f"its rows cannot be copied: {error}. Replace the file, or leave it out."
             ) from error
         reason = f"the Parquet file cannot be read: {error}"
@@ -102,7 +114,9 @@ class _DamagedFile(Exception):
     """An error of pyarrow while decoding, as opposed to errors of the code that uses the rows."""
 
 
-def _record_batches(source: Source, wanted: list[str] | None, text: str) -> Iterator[pa.RecordBatch]:
+def _record_batches(
+    source: Source, wanted: list[str] | None, text: str
+) -> Iterator[pa.RecordBatch]:
     num_rows = 0
     with source.open_file() as handle:
         for batch in _decoded_batches(handle, source, wanted, None):
@@ -133,13 +147,17 @@ def _decoded_batches(
         # A column chunk is read piece by piece, not whole: half the memory, the same speed.
         buffer_size = _READ_BYTES if source.is_local else 0
         kept = [] if dictionary is None else [dictionary]
-        file = pq.ParquetFile(handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept)
+        file = pq.ParquetFile(
+            handle, pre_buffer=not source.is_local, buffer_size=buffer_size, read_dictionary=kept
+        )
         check_columns(file.metadata.num_columns)
         stretch = source.stretch or cut([], file.metadata.num_row_groups)[0]
         groups = range(stretch.begin, stretch.end)
         if not groups:  # pyarrow 18 reads none as the one before the first.
             return
-        for batch in file.iter_batches(_rows_per_batch(file.metadata), groups, wanted, use_threads=False):
+        for batch in file.iter_batches(
+            _rows_per_batch(file.metadata), groups, wanted, use_threads=False
+        ):
             yield without_views(batch)
     except _DAMAGE as error:
         raise _DamagedFile(error) from error
@@ -157,11 +175,17 @@ def _readable_rows(source: Source, wanted: list[str]) -> int:
 def _rows_per_batch(metadata: pq.FileMetaData) -> int:
     """Return how many rows hold about `BLOCK_BYTES`.
 
-    All columns count, also if few are read: batches that end elsewhere would make damage cost other rows.
+    All columns count, also if few are read: batches that end elsewhere would make damage cost other
+    rows.
     """
     chunks = [chunk for group in _chunks(metadata) for chunk in group]
-    per_row = max(1, sum(max(0, chunk.total_uncompressed_size) for chunk in chunks) // max(1, metadata.num_rows))
-    ceiling = _MAX_DICTIONARY_ROWS if any(chunk.has_dictionary_page for chunk in chunks) else _MAX_ROWS
+    per_row = max(
+        1,
+        sum(max(0, chunk.total_uncompressed_size) for chunk in chunks) // max(1, metadata.num_rows),
+    )
+    ceiling = (
+        _MAX_DICTIONARY_ROWS if any(chunk.has_dictionary_page for chunk in chunks) else _MAX_ROWS
+    )
     return int(min(ceiling, max(_MIN_ROWS, BLOCK_BYTES // per_row)))
 
 
@@ -198,7 +222,10 @@ def parquet_layout(file: Source) -> ParquetLayout:
         schema,
         max(1, max(metadata.row_group(index).num_rows for index in range(len(groups)))),
         _values_between_looks(groups),
-        {chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression) for chunk in chunks},
+        {
+            chunk.path_in_schema: _CODECS.get(chunk.compression, chunk.compression)
+            for chunk in chunks
+        },
         [chunk.path_in_schema for chunk, stayed in zip(chunks, in_all, strict=True) if stayed],
         [chunk.path_in_schema for chunk in chunks if chunk.is_stats_set],
         any(chunk.physical_type == "INT96" for chunk in chunks),
@@ -206,10 +233,11 @@ def parquet_layout(file: Source) -> ParquetLayout:
 
 
 def _stayed_dictionary(chunk: Any) -> bool:
-    """Whether all pages of a chunk are dictionary indices; writers fall back to plain pages halfway.
+    """Whether all pages of a chunk are dictionary indices; writers fall back to plain pages
+    halfway.
 
-    The encodings in the footer do not show this: PLAIN is listed for the dictionary page too. The size of the data
-    behind the dictionary does.
+    The encodings in the footer do not show this: PLAIN is listed for the dictionary page too. The
+    size of the data behind the dictionary does.
     """
     start = chunk.dictionary_page_offset
     if not chunk.has_dictionary_page or start is None:
@@ -221,16 +249,22 @@ def _stayed_dictionary(chunk: Any) -> bool:
 def _values_between_looks(groups: list[list[Any]]) -> int:
     """Return how many values of the widest column make half a page.
 
-    With Arrow's 1,024, pages of texts grow to several MiB, which costs fresh memory and leaves the cache: writing
-    520 MB of text took 1.2 x as long.
+    With Arrow's 1,024, pages of texts grow to several MiB, which costs fresh memory and leaves the
+    cache: writing 520 MB of text took 1.2 x as long.
     """
-    sizes = [chunk.total_uncompressed_size / max(1, chunk.num_values) for group in groups for chunk in group]
+    sizes = [
+        chunk.total_uncompressed_size / max(1, chunk.num_values)
+        for group in groups
+        for chunk in group
+    ]
     widest = max(sizes, default=0.0)
     return int(min(_MAX_VALUES, max(_MIN_VALUES, _BYTES_BETWEEN_LOOKS / max(1.0, widest))))
 
 
 class ParquetSink:
-    """A Parquet file; rows are gathered into row groups, which other threads may encode side by side."""
+    """A Parquet file; rows are gathered into row groups, which other threads may encode side by
+    side.
+    """
 
     def __init__(self, path: str, layout: ParquetLayout) -> None:
         self._layout = layout
@@ -321,4 +355,6 @@ def _read_table(file: Source, _: Sequence[str]) -> pa.Table:
         return pq.read_table(handle)
 
 
-HANDLER = Handler(read, _make_sink, column_types, num_rows, _read_table, replace_column, stretches=stretches)
+HANDLER = Handler(
+    read, _make_sink, column_types, num_rows, _read_table, replace_column, stretches=stretches
+)

@@ -1,8 +1,9 @@
-"""Join row groups that were encoded apart to one Parquet file: their bytes in turn, their metadata in one footer.
+"""Join row groups that were encoded apart to one Parquet file: their bytes in turn, their metadata
+in one footer.
 
-Arrow encodes a file on one thread. A row group can be encoded on any thread, as a file of its own: only positions and
-ordinals in its footer differ then from those that one writer writes. The footer is a struct of Thrift's compact
-protocol, of which everything else is copied byte for byte.
+Arrow encodes a file on one thread. A row group can be encoded on any thread, as a file of its own:
+only positions and ordinals in its footer differ then from those that one writer writes. The footer
+is a struct of Thrift's compact protocol, of which everything else is copied byte for byte.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _TAIL = 8  # the length of the footer, and the magic bytes
 # Types of Thrift's compact protocol. A field that is true or false has no further bytes.
 _BYTE, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 3, 4, 6, 7, 8, 9, 10, 12
 
-# Fields by their numbers in parquet.thrift: of the file, its row groups, their column chunks and the metadata of those.
+# Fields by their numbers in parquet.thrift: of the file, its row groups, their column chunks and
+# the metadata of those.
 _NUM_ROWS, _GROUPS, _ORDINAL = (3,), (4,), (4, 7)
 _POSITIONS = {(4, 5), (4, 1, 2), *((4, 1, 3, number) for number in (9, 10, 11, 14))}
 _PAGE_INDEXES = {(4, 1, 4), (4, 1, 6)}
@@ -56,11 +58,20 @@ class JoinedFile:
         self._length += end - len(_MAGIC)
 
     def close(self, empty: pa.Buffer) -> None:
-        """Write the footer. empty : an encoded file without row groups, which has all else of the footer."""
+        """Write the footer. empty : an encoded file without row groups, which has all else of the
+        footer.
+        """
         self.append(empty)
-        rows, groups = (next(field for field in self._fields if field.path == path) for path in (_NUM_ROWS, _GROUPS))
+        rows, groups = (
+            next(field for field in self._fields if field.path == path)
+            for path in (_NUM_ROWS, _GROUPS)
+        )
         count = len(self._groups)
-        head = bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _varint(count)
+        head = (
+            bytes([count << 4 | _STRUCT])
+            if count < 15
+            else bytes([0xF0 | _STRUCT]) + _varint(count)
+        )
         before, between = self._footer[: rows.start], self._footer[rows.stop : groups.start]
         rest = self._footer[groups.stop :]
         footer = b"".join([before, _varint(2 * self._num_rows), between, head, *self._groups, rest])

@@ -8,8 +8,22 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.arrays import Integers, arrow_of_bytes, arrow_of_strings, offsets_from_lengths
-from neardup.documents.batch import Columns, DocumentBatch, RawLines, Reject, Rejected, lost_file, replace_lines
-from neardup.documents.lines import BYTE_ORDER_MARK, STREAM_ERRORS, LineBlock, read_line_blocks, wide_encoding_of
+from neardup.documents.batch import (
+    Columns,
+    DocumentBatch,
+    RawLines,
+    Reject,
+    Rejected,
+    lost_file,
+    replace_lines,
+)
+from neardup.documents.lines import (
+    BYTE_ORDER_MARK,
+    STREAM_ERRORS,
+    LineBlock,
+    read_line_blocks,
+    wide_encoding_of,
+)
 from neardup.documents.sinks import sink_of_lines
 from neardup.documents.sources import Source, Stretch
 from neardup.documents.stretches import stretches_of_lines
@@ -21,14 +35,20 @@ MAX_FILE_BYTES = 1 << 30
 """A longer file is rejected as one document."""
 
 
-def read(file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-    """Yield the documents of a text file; the id of a document that is a file, if wanted, is its path."""
+def read(
+    file: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of a text file; the id of a document that is a file, if wanted, is its
+    path.
+    """
     if file.unit == "file":
         return read_whole(file, reject, with_id=columns.id is not None, with_payload=with_payload)
     return read_lines(file, reject, with_payload=with_payload)
 
 
-def read_lines(source: Source, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
+def read_lines(
+    source: Source, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
     """Yield each line as a document, without its line end; an empty line is an empty document."""
     for block in read_line_blocks(source, reject):
         if block.begins_file and wide_encoding_of(block.data[:_HEAD_BYTES].tobytes()):
@@ -46,7 +66,9 @@ def read_lines(source: Source, reject: Reject, *, with_payload: bool = False) ->
 
 
 def _texts(block: LineBlock) -> pa.LargeStringArray:
-    """Return the lines without line ends (LF or CRLF), nor a byte order mark at the head of the file."""
+    """Return the lines without line ends (LF or CRLF), nor a byte order mark at the head of the
+    file.
+    """
     data, values, offsets = block.data.tobytes(), block.data, block.offsets
     lengths = np.diff(offsets)
     ended = values[offsets[1:] - 1] == ord("\n")
@@ -56,7 +78,11 @@ def _texts(block: LineBlock) -> pa.LargeStringArray:
     if carriage.any():
         data = data.replace(b"\r\n", b"\n")
     data = data.translate(None, b"\n")
-    if block.begins_file and data.startswith(BYTE_ORDER_MARK) and lengths[0] >= len(BYTE_ORDER_MARK):
+    if (
+        block.begins_file
+        and data.startswith(BYTE_ORDER_MARK)
+        and lengths[0] >= len(BYTE_ORDER_MARK)
+    ):
         data = data[len(BYTE_ORDER_MARK) :]
         lengths[0] -= len(BYTE_ORDER_MARK)
     return arrow_of_bytes(data, offsets_from_lengths(lengths)).view(pa.large_string())
@@ -80,7 +106,9 @@ def read_whole(
         reject(lost_file(source.name, reason, row=0))
         return
     if len(data) > MAX_FILE_BYTES:
-        reason = f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
+        reason = (
+            f"the file is longer than {MAX_FILE_BYTES} bytes, the longest document that is read"
+        )
         reject(Rejected(source.name, 0, None, None, reason, excluded=True, too_long=True))
         return
     payload = RawLines(data, np.array([0, len(data)], dtype=np.int64)) if with_payload else None
@@ -96,10 +124,13 @@ def _why_not_utf8(data: bytes, unit: str) -> str:
     return f"the {unit} is not valid UTF-8"
 
 
-def _replace_texts(batch: DocumentBatch, _: str, rows: Integers, texts: pa.LargeStringArray) -> RawLines:
+def _replace_texts(
+    batch: DocumentBatch, _: str, rows: Integers, texts: pa.LargeStringArray
+) -> RawLines:
     """Return lines, or a file, with other texts; the byte order mark and the line ends stay.
 
-    A text whose last character is a carriage return gets a line end of both characters, of which a reader drops both.
+    A text whose last character is a carriage return gets a line end of both characters, of which a
+    reader drops both.
     """
 
     def change(row: int, line: bytes) -> bytes:

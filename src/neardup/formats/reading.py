@@ -49,8 +49,8 @@ _DAMAGE = (*STREAM_ERRORS, ValueError)  # also CannotOpen
 class InputFile(Source):
     """A file of documents.
 
-    relative_name : unique among the inputs, below their common root; never absolute, never with `..`.
-    version : replaces the time of last change if there is none (standard input).
+    relative_name : unique among the inputs, below their common root; never absolute, never with
+    `..`. version : replaces the time of last change if there is none (standard input).
     """
 
     relative_name: str = ""
@@ -67,15 +67,17 @@ class InputFile(Source):
         return FORMATS[self.format].handler
 
     def identity(self) -> tuple[str, int, float]:
-        """Return name, size in bytes and time of last change; reads them from the storage each time."""
+        """Return name, size in bytes and time of last change; reads them from the storage each
+        time.
+        """
         size, changed = self.stat()
         return self.name, size, changed if self.version is None else self.version
 
     def column_types(self) -> ColumnTypes | None:
         """Return name and type of each column and of the fields inside it.
 
-        None for plain text, {} when empty or damaged, which `read` reports. A file is looked at once, however often
-        this is asked: there may be a hundred thousand of them.
+        None for plain text, {} when empty or damaged, which `read` reports. A file is looked at
+        once, however often this is asked: there may be a hundred thousand of them.
         """
         return self._column_types
 
@@ -93,7 +95,9 @@ class InputFile(Source):
         return None
 
     def is_bare(self) -> bool:
-        """Return whether the file is a table without columns. One that is damaged is none, and is rejected."""
+        """Return whether the file is a table without columns. One that is damaged is none, and is
+        rejected.
+        """
         with suppress(*_DAMAGE):
             handler = self.handler
             return handler.num_rows(self) is not None and handler.column_types(self) == {}
@@ -106,15 +110,20 @@ class InputFile(Source):
             found = self.handler.stretches(self)
         return [replace(self, stretch=stretch) for stretch in found] if len(found) > 1 else [self]
 
-    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-        """Yield the documents of the file, or of its stretch, in order; call `reject` once for each row left out.
+    def read(
+        self, columns: Columns, reject: Reject, *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
+        """Yield the documents of the file, or of its stretch, in order; call `reject` once for each
+        row left out.
 
         Raises
         ------
         InputError
             If the file is no longer there. Damage inside it is no error: it is rejected.
         """
-        keys = {name: self.keys[name] for name in (*columns.values, *columns.ranks) if name in self.keys}
+        keys = {
+            name: self.keys[name] for name in (*columns.values, *columns.ranks) if name in self.keys
+        }
         if keys:
             types = self.column_types() or {}
             keys = {name: value for name, value in keys.items() if name not in types}
@@ -122,16 +131,22 @@ class InputFile(Source):
         ranks = tuple(name for name in columns.ranks if name not in keys)
         wanted = columns._replace(values=values, ranks=ranks)
         batches = self.handler.read(self, wanted, reject, with_payload=with_payload)
-        return (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
+        return (
+            (with_keys(batch, columns, keys, self.name) for batch in batches) if keys else batches
+        )
 
-    def replace_texts(self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray) -> Payload:
-        """Return the payload of a batch in which some documents have another text, and all else is as it was.
+    def replace_texts(
+        self, batch: DocumentBatch, column: str, rows: Integers, texts: pa.LargeStringArray
+    ) -> Payload:
+        """Return the payload of a batch in which some documents have another text, and all else is
+        as it was.
 
         Parameters
         ----------
         batch : read with its payload.
         column : of the text.
-        rows : integers, rows of the batch, rising, that have another text than before; neither is null.
+        rows : integers, rows of the batch, rising, that have another text than before; neither is
+            null.
         texts : of all rows.
         """
         replace = self.handler.replace_texts
@@ -139,13 +154,17 @@ class InputFile(Source):
         return replace(batch, column, rows, texts)
 
     def make_sink(self) -> Callable[[str], Sink]:
-        """Return how payloads are written to a local path in the format, compression and layout of this file."""
+        """Return how payloads are written to a local path in the format, compression and layout of
+        this file.
+        """
         return self.handler.make_sink(self)
 
 
 @dataclass(frozen=True)
 class UnreachableInput(InputFile):
-    """A folder that cannot be listed, or a link to nothing: a part without documents, rejected as a damaged file is."""
+    """A folder that cannot be listed, or a link to nothing: a part without documents, rejected as a
+    damaged file is.
+    """
 
     reason: str = ""
 
@@ -174,7 +193,9 @@ class UnreachableInput(InputFile):
 
 
 Part: TypeAlias = InputFile | TablePart
-"""One input. Both kinds have the same attributes and methods; reading one twice yields the same documents."""
+"""One input. Both kinds have the same attributes and methods; reading one twice yields the same
+documents.
+"""
 
 
 """Default length of the longest document; describing it takes many times its length in memory."""
@@ -182,7 +203,9 @@ Part: TypeAlias = InputFile | TablePart
 _HEAD_BYTES = 1 << 16  # of a file that is looked at for its encoding
 
 DOCUMENT_BYTES = 64
-"""What a run keeps of a document, however short; a compressed file of empty ones expands by as much."""
+"""What a run keeps of a document, however short; a compressed file of empty ones expands by as
+much.
+"""
 
 _FREQUENT = "的，。"
 _SPLIT_TABLE = "Pass its rows as a table in memory (Python) if you trust it"
@@ -195,7 +218,9 @@ _END: _Raw = None, None
 
 @dataclass
 class _Ending:
-    """Whether the reading of a part ends early: its readers, which may be far ahead, look here after each batch."""
+    """Whether the reading of a part ends early: its readers, which may be far ahead, look here
+    after each batch.
+    """
 
     is_early: bool = False
 
@@ -205,11 +230,13 @@ def ignore(_: Rejected) -> None:
 
 
 class Task(NamedTuple):
-    """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest document.
+    """One part to read, and how: its columns, whether it belongs to the earlier corpus, the longest
+    document.
 
-    cache : keeps the documents in memory between two reads; None to decode the file each time. identity : what the part
-    was when a run began that may not go on once it has changed; None otherwise. max_unreadable : the share of its rows
-    above which the whole file counts as one that could not be read to its end.
+    cache : keeps the documents in memory between two reads; None to decode the file each time.
+    identity : what the part was when a run began that may not go on once it has changed; None
+    otherwise. max_unreadable : the share of its rows above which the whole file counts as one that
+    could not be read to its end.
     """
 
     part: Part
@@ -229,7 +256,9 @@ class Task(NamedTuple):
         if self.identity is not None and self.part.identity() != self.identity:
             raise changed(self.part.name)
 
-    def read(self, reject: Reject = ignore, *, with_payload: bool = False, threads: int = 1) -> Iterator[DocumentBatch]:
+    def read(
+        self, reject: Reject = ignore, *, with_payload: bool = False, threads: int = 1
+    ) -> Iterator[DocumentBatch]:
         """Yield the documents of the part; see `read_tasks`."""
         for _, entry in read_tasks([self], threads, with_payload=with_payload):
             if isinstance(entry, Rejected):
@@ -248,13 +277,23 @@ class Task(NamedTuple):
 
     def _stored(self) -> list[Entry] | None:
         """Return the documents if they are in memory."""
-        return None if self.cache is None or isinstance(self.part, TablePart) else self.cache.stored(self._key)
+        return (
+            None
+            if self.cache is None or isinstance(self.part, TablePart)
+            else self.cache.stored(self._key)
+        )
 
     def _decode(self, part: Part, ending: _Ending, *, with_payload: bool) -> Iterator[_Raw]:
-        """Yield the documents and the rejected rows of a stretch as they are in it, and None in the end."""
+        """Yield the documents and the rejected rows of a stretch as they are in it, and None in the
+        end.
+        """
         rejected: list[Rejected] = []
-        lost: list[Rejected] = []  # after what could be read: a reader may have found the damage ahead
-        with_payload = with_payload or (self.cache is not None and self.cache.with_payload and not self.against)
+        lost: list[
+            Rejected
+        ] = []  # after what could be read: a reader may have found the damage ahead
+        with_payload = with_payload or (
+            self.cache is not None and self.cache.with_payload and not self.against
+        )
 
         def reject(row: Rejected) -> None:
             (lost if row.rest_of_file else rejected).append(row)
@@ -272,10 +311,14 @@ class Task(NamedTuple):
         yield part.stretch, None
 
     def _joined(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
-        """Yield the documents and the rejected rows of all stretches as those of the part; keep them in memory."""
+        """Yield the documents and the rejected rows of all stretches as those of the part; keep
+        them in memory.
+        """
         entries = self._join(raw, ending)
         return (
-            entries if self.cache is None or isinstance(self.part, TablePart) else self.cache.store(self._key, entries)
+            entries
+            if self.cache is None or isinstance(self.part, TablePart)
+            else self.cache.store(self._key, entries)
         )
 
     def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
@@ -288,7 +331,11 @@ class Task(NamedTuple):
                 continue  # the reader before went on into this stretch
             if entry is None:
                 if stretch is not None:
-                    rows, num_bytes, reached = rows + stretch.rows, num_bytes + stretch.num_bytes, stretch.reached
+                    rows, num_bytes, reached = (
+                        rows + stretch.rows,
+                        num_bytes + stretch.num_bytes,
+                        stretch.reached,
+                    )
                 continue
             found: list[Rejected] = []
             if isinstance(entry, Rejected):
@@ -321,7 +368,10 @@ class Task(NamedTuple):
         has_nothing = num_excluded > 0 and not num_rows and self.part.unit != "file"
         if not is_lost and (num_unreadable > self.max_unreadable * num_rows or has_nothing):
             share = f"{num_unreadable:,} of {num_rows:,} rows of the file cannot"
-            yield lost_file(self.part.name, f"{share if num_documents else 'no row of the file can'} be read{why}")
+            yield lost_file(
+                self.part.name,
+                f"{share if num_documents else 'no row of the file can'} be read{why}",
+            )
 
     def _explained(self, row: Rejected, hint: str) -> Rejected:
         """Return the first unreadable row; of a file that is lost as a whole, with the reason.
@@ -336,9 +386,11 @@ class Task(NamedTuple):
         return row._replace(reason=row.reason + hint) if hint else row
 
     def _why_too_large(self, num_bytes: int) -> str | None:
-        """Return why no more is read of a file whose documents have so many bytes; None if they may be so many.
+        """Return why no more is read of a file whose documents have so many bytes; None if they may
+        be so many.
 
-        The bytes that are decompressed say too little: a dictionary in a table may have a text once for all rows.
+        The bytes that are decompressed say too little: a dictionary in a table may have a text once
+        for all rows.
         """
         part = self.part
         if isinstance(part, TablePart) or num_bytes <= FREE_BYTES:
@@ -364,7 +416,8 @@ class Task(NamedTuple):
             return batch
         for row, length in zip(batch.rows[~fits].tolist(), lengths[~fits].tolist(), strict=True):
             reason = (
-                f"the document has {length} bytes, more than max_document_bytes={self.max_document_bytes} "
+                f"the document has {length} bytes, more than "
+                f"max_document_bytes={self.max_document_bytes} "
                 "(--max-document-bytes)"
             )
             reject(Rejected(self.part.name, row, None, None, reason, excluded=True, too_long=True))
@@ -383,15 +436,17 @@ def _moved(row: Rejected, rows: int, num_bytes: int) -> Rejected:
 def read_tasks(
     tasks: Sequence[Task], threads: int, *, with_payload: bool = False
 ) -> Iterator[tuple[int, Entry | None]]:
-    """Yield the documents and the rejected rows of parts in order, each with the number of its task; None ends a part.
+    """Yield the documents and the rejected rows of parts in order, each with the number of its
+    task; None ends a part.
 
-    Documents that are too long are rejected. A part that cannot be opened is one rejection. If no row of a file of rows
-    can be read, the file is not in its declared format, and is rejected as a whole besides its rows.
+    Documents that are too long are rejected. A part that cannot be opened is one rejection. If no
+    row of a file of rows can be read, the file is not in its declared format, and is rejected as a
+    whole besides its rows.
 
     Parameters
     ----------
-    threads : parts, and stretches of large ones, that are read at once, ahead of those whose turn it is; up to 2, the
-        caller's thread reads.
+    threads : parts, and stretches of large ones, that are read at once, ahead of those whose turn
+        it is; up to 2, the caller's thread reads.
     with_payload : whether the documents are to be copied.
     """
     stored = [task._stored() for task in tasks]
@@ -400,22 +455,33 @@ def read_tasks(
     def streams() -> Iterator[Callable[[], Iterator[_Raw]]]:
         for task, known, ending in zip(tasks, stored, endings, strict=True):
             parts = [] if known is not None else task.part.stretches()
-            yield from (partial(task._decode, part, ending, with_payload=with_payload) for part in parts)
+            yield from (
+                partial(task._decode, part, ending, with_payload=with_payload) for part in parts
+            )
             if parts and parts[0].stretch is not None:
                 yield partial(iter, [_END])
 
-    # Two processors have enough to do with what is read: more threads cost 9 % of processor time and earned nothing.
+    # Two processors have enough to do with what is read: more threads cost 9 % of processor time
+    # and earned nothing.
     readers = threads if threads > 2 else 1
     with closing(chain_ahead(streams(), readers, bytes_of=lambda raw: bytes_of(raw[1]))) as ahead:
         for number, (task, known) in enumerate(zip(tasks, stored, strict=True)):
-            entries = task._joined(iter(partial(next, ahead), _END), endings[number]) if known is None else known
+            entries = (
+                task._joined(iter(partial(next, ahead), _END), endings[number])
+                if known is None
+                else known
+            )
             yield from ((number, entry) for entry in entries)
             yield number, None
 
 
 def _hint(part: Part) -> str:
     """Describe what a file of text is instead, if its beginning shows it."""
-    if not isinstance(part, InputFile) or part.format not in FORMATS or FORMATS[part.format].contents != "text":
+    if (
+        not isinstance(part, InputFile)
+        or part.format not in FORMATS
+        or FORMATS[part.format].contents != "text"
+    ):
         return ""
     try:
         with part.open_stream() as stream:
@@ -431,11 +497,16 @@ def _hint(part: Part) -> str:
         return why_wide(encoding)
     kind = format_of_bytes(head)
     if kind is not None and FORMATS[kind].contents == "binary":
-        return f": it is a file of {kind}. Rename it, or name its format with in_format (--in-format {kind})"
+        return (
+            f": it is a file of {kind}. Rename it, or name its format with in_format (--in-format "
+            f"{kind})"
+        )
     if part.format == "jsonl" and head.lstrip().startswith(b"["):
         return ": it is a JSON array, not JSON lines. Convert it, for example by jq -c '.[]'"
     if b"\r" in head and b"\n" not in head:
-        return ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
+        return (
+            ": its lines end with a carriage return only. Convert it, for example by tr '\\r' '\\n'"
+        )
     if not _is_utf8(head):
         # No other encoding than GB18030 has the most frequent characters of Chinese.
         is_chinese = any(letter in head.decode("gb18030", "replace") for letter in _FREQUENT)
@@ -454,11 +525,15 @@ def _is_utf8(head: bytes) -> bool:
 
 def changed(name: str) -> InputError:
     """Return the error for an input that changed between two passes."""
-    return InputError(f"{name} changed during the run. Run again while no other program writes to it.")
+    return InputError(
+        f"{name} changed during the run. Run again while no other program writes to it."
+    )
 
 
 def identified(tasks: Sequence[Task], cache: BatchCache) -> list[Task]:
-    """Return tasks with the identities of their inputs, and with a cache if their documents may fit into it."""
+    """Return tasks with the identities of their inputs, and with a cache if their documents may fit
+    into it.
+    """
     tasks = [task.identified() for task in tasks]
     fits = cache.may_fit(sum(task.identity[1] for task in tasks if task.identity))
     return [task._replace(cache=cache) for task in tasks] if fits else tasks

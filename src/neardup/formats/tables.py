@@ -27,8 +27,9 @@ def as_table(source: Any) -> pa.Table:
 
     Parameters
     ----------
-    source : a pyarrow table, batch or reader; anything with `__arrow_c_stream__` (polars, pandas, DuckDB);
-        a Hugging Face dataset; or an iterable of str and None, which becomes the column `text`.
+    source : a pyarrow table, batch or reader; anything with `__arrow_c_stream__` (polars, pandas,
+        DuckDB); a Hugging Face dataset; or an iterable of str and None, which becomes the column
+        `text`.
 
     Raises
     ------
@@ -37,7 +38,8 @@ def as_table(source: Any) -> pa.Table:
 
     Notes
     -----
-    A reader or query is drained here once: documents are read more than once, a query may change their order.
+    A reader or query is drained here once: documents are read more than once, a query may change
+    their order.
     """
     if isinstance(source, pa.Table):
         return source
@@ -52,13 +54,19 @@ def as_table(source: Any) -> pa.Table:
     if (exported := export_of(source)) is not None:
         return as_table(exported)
     # A set has no order to depend on.
-    if isinstance(source, (str, bytes, Set)) or not isinstance(source, Iterable) or iterates_over_names(source):
+    if (
+        isinstance(source, (str, bytes, Set))
+        or not isinstance(source, Iterable)
+        or iterates_over_names(source)
+    ):
         raise _unknown(source)
     return _string_table(source)
 
 
 def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
-    """Return a table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, without `__arrow_c_stream__`; or None."""
+    """Return a table or column of pandas < 2.2, polars < 1.3 or DuckDB < 1.1, without
+    `__arrow_c_stream__`; or None.
+    """
     if hasattr(source, "__arrow_c_stream__"):
         return None
     try:
@@ -71,17 +79,22 @@ def export_of(source: Any) -> pa.Table | pa.Array | pa.ChunkedArray | None:
 
 
 def _column_table(column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Return a column of strings as the table of one column, `text`; one of structs as the table of their fields."""
+    """Return a column of strings as the table of one column, `text`; one of structs as the table of
+    their fields.
+    """
     if pa.types.is_struct(column.type):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(chunk) for chunk in chunks])
-    return pa.table({"vector" if is_vector(column.type) and not is_text(column.type) else "text": column})
+    return pa.table(
+        {"vector" if is_vector(column.type) and not is_text(column.type) else "text": column}
+    )
 
 
 def _from_stream(source: Any) -> pa.Table:
     """Return the table of an object that exports one, or its column, such as a Series."""
     try:
-        # A column of structs and a table are indistinguishable here; both are right when read as a table.
+        # A column of structs and a table are indistinguishable here; both are right when read as a
+        # table.
         return pa.RecordBatchReader.from_stream(source).read_all()
     except pa.ArrowInvalid as error:
         if "non-struct" not in str(error):
@@ -93,13 +106,16 @@ def _from_stream(source: Any) -> pa.Table:
 
 def _cannot_read(source: object, error: Exception) -> InputError:
     return InputError(
-        f"Cannot read {type(source).__name__} as a table: {str(error).rstrip('.')}. Convert its columns to plain "
+        f"Cannot read {type(source).__name__} as a table: {str(error).rstrip('.')}. Convert "
+        "its columns to plain "
         "strings and numbers first, or pass a pyarrow table."
     )
 
 
 def splits_of(source: Any) -> dict[str, Any] | None:
-    """Return the splits of a Hugging Face DatasetDict by name, in their order; None for anything else."""
+    """Return the splits of a Hugging Face DatasetDict by name, in their order; None for anything
+    else.
+    """
     if isinstance(source, Mapping) and source and all(map(is_hugging_face, source.values())):
         return dict(source)
     return None
@@ -114,7 +130,8 @@ def _hugging_face_table(dataset: Any) -> pa.Table:
     """Return the rows of a datasets.Dataset; its own table ignores select, filter and shuffle."""
     if not hasattr(dataset, "num_rows"):
         raise InputError(
-            f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. Load it without streaming=True, "
+            f"A streaming dataset cannot be read twice: got {type(dataset).__name__}. Load it "
+            "without streaming=True, "
             "or save it to files and pass their paths."
         )
     return dataset.with_format("arrow")[:]
@@ -126,7 +143,9 @@ def _string_table(strings: Iterable[Any]) -> pa.Table:
     kind: pa.DataType | None = pa.large_string()
     while block := list(islice(iterator, _STRINGS_AT_ONCE)):
         try:
-            if not chunks and pa.types.is_list(pa.array([value for value in block if value is not None][:1]).type):
+            if not chunks and pa.types.is_list(
+                pa.array([value for value in block if value is not None][:1]).type
+            ):
                 kind = pa.large_list(pa.float64())
             chunks.append(pa.array(block, kind))
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
@@ -142,10 +161,12 @@ def _not_strings(block: list[Any], begin: int, error: Exception) -> InputError:
             if isinstance(value, Mapping):
                 advice = "Make a table of rows first: pyarrow.Table.from_pylist(rows)."
             return InputError(
-                f"Document {begin + index} is {type(value).__name__}, not a string: {value!r:.80}. {advice}"
+                f"Document {begin + index} is {type(value).__name__}, not a string: "
+                f"{value!r:.80}. {advice}"
             )
     return InputError(
-        f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode text: {error}. Replace "
+        f"Documents {begin} to {begin + len(block) - 1} contain a string that is not Unicode "
+        f"text: {error}. Replace "
         "lone surrogates, for example with text.encode('utf-8', 'replace').decode()."
     )
 
@@ -161,7 +182,8 @@ def _unknown(source: object) -> InputError:
     elif iterates_over_names(source):
         advice = "Convert it to a pyarrow table first."
     return InputError(
-        f"Cannot read {type(source).__name__} as documents: {shown(source)}. Accepted are paths, a list of "
+        f"Cannot read {type(source).__name__} as documents: {shown(source)}. Accepted are "
+        "paths, a list of "
         f"strings, or a table (pyarrow, polars, pandas, DuckDB, Hugging Face). {advice}"
     )
 
@@ -171,7 +193,8 @@ class TablePart:
 
     Attributes
     ----------
-    name : in the column `source_file`. format : "table". unit : "row". is_pages : False, as the text is text.
+    name : in the column `source_file`. format : "table". unit : "row". is_pages : False, as the
+        text is text.
     relative_name : of its kept rows below the output folder, a Parquet file.
     """
 
@@ -186,9 +209,14 @@ class TablePart:
         return self.name, int(self.table.get_total_buffer_size()), 0.0
 
     def column_types(self) -> ColumnTypes:
-        """Return name and type of each column; null for one without values, to which pandas gives the type double."""
+        """Return name and type of each column; null for one without values, to which pandas gives
+        the type double.
+        """
         columns = zip(self.table.schema.names, self.table.columns, strict=True)
-        types = {name: pa.null() if column.null_count == len(column) else column.type for name, column in columns}
+        types = {
+            name: pa.null() if column.null_count == len(column) else column.type
+            for name, column in columns
+        }
         return nested_types(types)
 
     def num_rows(self) -> int:
@@ -205,12 +233,18 @@ class TablePart:
         """Return the only stretch, the whole table."""
         return [self]
 
-    def read(self, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
+    def read(
+        self, columns: Columns, reject: Reject, *, with_payload: bool = False
+    ) -> Iterator[DocumentBatch]:
         """Yield the rows in order, about `BLOCK_BYTES` of text at a time."""
         wanted = columns.names
-        repeated = next((column for column in wanted if self.table.schema.names.count(column) > 1), None)
+        repeated = next(
+            (column for column in wanted if self.table.schema.names.count(column) > 1), None
+        )
         if repeated is not None:
-            raise ColumnError(f"Which column is '{repeated}'? {self.name} has several. Rename all but one.")
+            raise ColumnError(
+                f"Which column is '{repeated}'? {self.name} has several. Rename all but one."
+            )
         first_row = 0
         for batch in self.batches(None if with_payload else outer_names(self.table.schema, wanted)):
             for piece in slices_of(batch, columns.text, BLOCK_BYTES):
@@ -218,7 +252,9 @@ class TablePart:
                     continue
                 rows = np.arange(first_row, first_row + piece.num_rows, dtype=np.int64)
                 first_row += piece.num_rows
-                yield documents_of(piece, rows, columns, self.name, reject, payload=piece if with_payload else None)
+                yield documents_of(
+                    piece, rows, columns, self.name, reject, payload=piece if with_payload else None
+                )
 
     def batches(self, names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield columns of all rows; names : None for all."""

@@ -37,13 +37,24 @@ from neardup.formats.registry import Handler
 from neardup.formats.warc_bytes import GzipBytes, WarcBytes, begins_with_record
 from neardup.formats.warc_records import Fields, Record, read_records
 
-_TYPES = ("response", "warcinfo", "request", "metadata", "revisit", "resource", "conversion", "continuation")
+_TYPES = (
+    "response",
+    "warcinfo",
+    "request",
+    "metadata",
+    "revisit",
+    "resource",
+    "conversion",
+    "continuation",
+)
 _GZIP_MAGIC, _BLANK = b"\x1f\x8b", b"\r\n\r\n"
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z?")
 
 
 class _Item(NamedTuple):
-    """A page, with the record that it is from if it is requested; or a record about the file, without a page."""
+    """A page, with the record that it is from if it is requested; or a record about the file,
+    without a page.
+    """
 
     page: Page | None
     row: int
@@ -62,8 +73,12 @@ def stretches(source: Source) -> list[Stretch]:
         return cut(starts, file.size())
 
 
-def read(source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False) -> Iterator[DocumentBatch]:
-    """Yield the pages of a WARC file; a response without one is rejected, other records are no documents."""
+def read(
+    source: Source, columns: Columns, reject: Reject, *, with_payload: bool = False
+) -> Iterator[DocumentBatch]:
+    """Yield the pages of a WARC file; a response without one is rejected, other records are no
+    documents.
+    """
     for items in group_small(_items(source, reject, with_payload), _bytes_of, BLOCK_BYTES):
         pages = [item.page for item in items if item.page is not None]
         rows = np.array([item.row for item in items if item.page is not None], np.int64)
@@ -77,13 +92,17 @@ def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:
         if stretch is not None:
             stream.seek(stretch.begin)
-        data = GzipBytes(stream, stretch, keep=with_payload) if is_gzip else WarcBytes(stream, stretch)
+        data = (
+            GzipBytes(stream, stretch, keep=with_payload) if is_gzip else WarcBytes(stream, stretch)
+        )
         for record in read_records(data, _is_wanted, with_source=with_payload):
             if stretch is not None:
                 stretch.rows = record.row + 1
             rejected = partial(Rejected, source.name, record.row, None, record.byte)
             if record.problem is not None:
-                reject(rejected(record.problem, record.is_last, record.is_too_long, record.is_too_long))
+                reject(
+                    rejected(record.problem, record.is_last, record.is_too_long, record.is_too_long)
+                )
             elif _is_response(record.fields):
                 try:
                     yield _Item(_page(record), record.row, record.source)
@@ -96,7 +115,9 @@ def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item
                 reject(rejected("the record has no WARC-Type"))
             elif _is_text(record.fields) or record.fields["warc-type"].lower() not in _TYPES:
                 kind = record.fields["warc-type"].lower()[:50]
-                reason = f"the record is a {kind}: of an archive, records of the type response are read"
+                reason = (
+                    f"the record is a {kind}: of an archive, records of the type response are read"
+                )
                 reject(rejected(reason, excluded=True))
             elif record.source is not None:
                 yield _Item(None, record.row, record.source)
@@ -125,16 +146,24 @@ def _is_wanted(fields: Fields) -> bool:
 
 
 def _is_text(fields: Fields) -> bool:
-    """Return whether a record that is no response has a document: WET files, and pages that a program rendered."""
+    """Return whether a record that is no response has a document: WET files, and pages that a
+    program rendered.
+    """
     kind = fields.get("warc-type", "").lower()
     media_type = fields.get("content-type", "").partition(";")[0].strip().lower()
-    return kind == "conversion" or (kind == "resource" and media_type in (*HTML_TYPES, "text/plain"))
+    return kind == "conversion" or (
+        kind == "resource" and media_type in (*HTML_TYPES, "text/plain")
+    )
 
 
 def _is_response(fields: Fields) -> bool:
-    """Return whether a record is an HTTP response; DNS and other responses have other content types."""
+    """Return whether a record is an HTTP response; DNS and other responses have other content
+    types.
+    """
     content_type = fields.get("content-type", "application/http").lower()
-    return fields.get("warc-type", "").lower() == "response" and content_type.startswith("application/http")
+    return fields.get("warc-type", "").lower() == "response" and content_type.startswith(
+        "application/http"
+    )
 
 
 def _page(record: Record) -> Page:
@@ -157,7 +186,9 @@ def _page(record: Record) -> Page:
 
 
 def _date(text: str) -> datetime | None:
-    """Return a time as WARC writes it (W3C's profile of ISO 8601, UTC), to the microsecond; None if it is not one."""
+    """Return a time as WARC writes it (W3C's profile of ISO 8601, UTC), to the microsecond; None if
+    it is not one.
+    """
     match = _DATE.fullmatch(text)
     if match is None:
         return None

@@ -1,7 +1,7 @@
 """Decompress a WARC file, and keep track of its gzip members.
 
-Usually each record has a gzip member to itself: then a damaged member loses that record only, and a record can be
-copied byte for byte.
+Usually each record has a gzip member to itself: then a damaged member loses that record only, and a
+record can be copied byte for byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from neardup.documents.sources import Stretch
 RECORD_MAGIC = b"WARC/"
 
 MAX_SKIPPED_BYTES = 1 << 30
-"""A record that would inflate to more is not inflated to be skipped: the next gzip member is searched for instead."""
+"""A record that would inflate to more is not inflated to be skipped: the next gzip member is
+searched for instead.
+"""
 
 _PIECE_BYTES = 1 << 16
 _INFLATED_BYTES = 1 << 18
@@ -34,8 +36,8 @@ _BLANK = re.compile(rb"[\r\n]+")
 class Damage(Exception):
     """The file cannot be read any further.
 
-    byte : the position in the file; reason : the fault; start : the position in the decompressed bytes where the damage
-    begins; is_final : whether nothing after it can be read.
+    byte : the position in the file; reason : the fault; start : the position in the decompressed
+    bytes where the damage begins; is_final : whether nothing after it can be read.
     """
 
     def __init__(self, byte: int, reason: str, start: int, *, is_final: bool = False) -> None:
@@ -69,7 +71,12 @@ class WarcBytes:
     def ends_stretch(self) -> bool:
         """Return whether the stretch ends before `data`, and note it."""
         stretch, byte = self._stretch, self.byte
-        if stretch is None or byte == self.begin or byte not in stretch.ends or not self.starts_here:
+        if (
+            stretch is None
+            or byte == self.begin
+            or byte not in stretch.ends
+            or not self.starts_here
+        ):
             return False
         stretch.reached = byte
         return True
@@ -85,7 +92,9 @@ class WarcBytes:
             return bytes(self._stream.read(_PIECE_BYTES))
         except STREAM_ERRORS as error:
             end = self.position + len(self.data)
-            raise Damage(self.byte, f"the file cannot be read: {error}", end, is_final=True) from error
+            raise Damage(
+                self.byte, f"the file cannot be read: {error}", end, is_final=True
+            ) from error
 
     def skip(self, size: int) -> int:
         """Skip up to `size` bytes; return how many there were."""
@@ -119,18 +128,24 @@ class WarcBytes:
         """Record that a WARC record begins here."""
 
     def member(self) -> bytes | None:
-        """Return the gzip member that contains exactly the bytes since `begin_record`; None if there is none."""
+        """Return the gzip member that contains exactly the bytes since `begin_record`; None if
+        there is none.
+        """
         return None
 
     def resume(self) -> bool:
-        """Skip to the next possible beginning of a record; return False if there is none. Raises Damage."""
+        """Skip to the next possible beginning of a record; return False if there is none. Raises
+        Damage.
+        """
         found = self._find_record()
         while not found and self.more():
             found = self._find_record()
         return found
 
     def _find_record(self) -> bool:
-        """Skip `data` up to a line that may begin a record, else to its end, except for the start of such a line."""
+        """Skip `data` up to a line that may begin a record, else to its end, except for the start
+        of such a line.
+        """
         index = self.data.find(b"\n" + RECORD_MAGIC)
         self.skip(index + 1 if index >= 0 else max(0, len(self.data) - len(RECORD_MAGIC)))
         return index >= 0
@@ -144,12 +159,15 @@ class GzipBytes(WarcBytes):
 
     max_skipped_bytes = MAX_SKIPPED_BYTES
 
-    def __init__(self, stream: IO[bytes] | pa.NativeFile, stretch: Stretch | None = None, *, keep: bool) -> None:
+    def __init__(
+        self, stream: IO[bytes] | pa.NativeFile, stretch: Stretch | None = None, *, keep: bool
+    ) -> None:
         super().__init__(stream, stretch)
         self._keep = keep
         self.position = 0
         self._kept, self._kept_byte = bytearray(), self.begin
-        # The bytes not inflated yet, and their position in the file; where members begin, decompressed and in the file.
+        # The bytes not inflated yet, and their position in the file; where members begin,
+        # decompressed and in the file.
         self._raw, self._raw_byte = b"", self.begin
         self._inflater: zlib._Decompress | None = None
         self._members: deque[tuple[int, int]] = deque([(0, self.begin)])
@@ -191,7 +209,9 @@ class GzipBytes(WarcBytes):
         return piece
 
     def _begin_member(self) -> bool:
-        """Prepare to inflate the next member; return False if there is none. There may be zeros between members."""
+        """Prepare to inflate the next member; return False if there is none. There may be zeros
+        between members.
+        """
         while True:
             bare = self._raw.lstrip(b"\0")
             self._raw_byte += len(self._raw) - len(bare)
@@ -209,7 +229,9 @@ class GzipBytes(WarcBytes):
         return True
 
     def _note_member(self) -> None:
-        """Note that a member begins or the file ends here; of very many small members, only the first."""
+        """Note that a member begins or the file ends here; of very many small members, only the
+        first.
+        """
         self._member = (self.position + len(self.data), self._raw_byte)
         if self._members[-1][0] == self._member[0]:
             self._members.pop()
@@ -228,7 +250,9 @@ class GzipBytes(WarcBytes):
         if not data and not self._raw and not inflater.eof:
             self._inflater = None
             begin, byte = self._member
-            raise Damage(byte, "the file is cut short inside this gzip member", begin, is_final=True)
+            raise Damage(
+                byte, "the file is cut short inside this gzip member", begin, is_final=True
+            )
         rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
         self._raw_byte += len(self._raw) - len(rest)
         self._raw = rest
@@ -245,7 +269,9 @@ class GzipBytes(WarcBytes):
         self._record_begin = self.position
 
     def member(self) -> bytes | None:
-        """Return the gzip member, or members, that contain exactly the bytes since `begin_record`."""
+        """Return the gzip member, or members, that contain exactly the bytes since
+        `begin_record`.
+        """
         begin, byte = self._members[0]
         end = next((end for position, end in self._members if position == self.position), None)
         if begin != self._record_begin or end is None or byte < self._kept_byte:

@@ -14,7 +14,9 @@ MAX_RECORD_BYTES = MAX_PAGE_BYTES + (1 << 20)
 """A longer record is not read: the longest page, its HTTP header, and the overhead of chunks."""
 
 MAX_DAMAGES = 1000
-"""After this many damaged places the rest of a file is not read: each costs a search for the next record."""
+"""After this many damaged places the rest of a file is not read: each costs a search for the next
+record.
+"""
 
 _MAX_BLANK_BYTES = 1 << 20
 _VERSION = re.compile(rb"WARC/\d\.\d[ \t]*\Z")
@@ -28,11 +30,11 @@ Fields = dict[str, str]
 class Record(NamedTuple):
     """A record of a WARC file, or a damaged place.
 
-    row : its number in the file, from 0; byte : its position in the file, or that of its gzip member.
-    fields : its header, names in lower case; block : its content, None unless it was wanted.
-    source : its bytes in the file, decompressed unless it has a gzip member to itself; None unless requested.
-    problem : why it cannot be read, else None. is_last : whether the rest of the file cannot be read. is_too_long :
-    whether the problem is its length.
+    row : its number in the file, from 0; byte : its position in the file, or that of its gzip
+    member. fields : its header, names in lower case; block : its content, None unless it was
+    wanted. source : its bytes in the file, decompressed unless it has a gzip member to itself; None
+    unless requested. problem : why it cannot be read, else None. is_last : whether the rest of the
+    file cannot be read. is_too_long : whether the problem is its length.
     """
 
     row: int
@@ -45,7 +47,9 @@ class Record(NamedTuple):
     is_too_long: bool = False
 
 
-def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_source: bool = False) -> Iterator[Record]:
+def read_records(
+    data: WarcBytes, wanted: Callable[[Fields], bool], *, with_source: bool = False
+) -> Iterator[Record]:
     """Yield the records of a file in order; for each damaged place, a record with the problem.
 
     Parameters
@@ -78,14 +82,23 @@ def read_records(data: WarcBytes, wanted: Callable[[Fields], bool], *, with_sour
 
 def _what_is_lost(damage: Damage, num_damages: int) -> str:
     if num_damages > MAX_DAMAGES:
-        return f"{damage.reason}; the file has more than {MAX_DAMAGES} such places; the rest is not read"
-    return damage.reason if damage.is_final else f"{damage.reason}; the bytes up to the next record are skipped"
+        return (
+            f"{damage.reason}; the file has more than {MAX_DAMAGES} such places; the rest is not "
+            "read"
+        )
+    return (
+        damage.reason
+        if damage.is_final
+        else f"{damage.reason}; the bytes up to the next record are skipped"
+    )
 
 
 def _next_record(
     data: WarcBytes, row: int, wanted: Callable[[Fields], bool], with_source: bool
 ) -> tuple[Record, Damage | None] | None:
-    """Return the next record, and the damage behind it; None at the end. Raises Damage if the record is damaged."""
+    """Return the next record, and the damage behind it; None at the end. Raises Damage if the
+    record is damaged.
+    """
     data.skip_blank(_MAX_BLANK_BYTES)
     if not data.data and not data.more():
         return None
@@ -97,7 +110,9 @@ def _next_record(
     fields = fields_of(_LINE_END.split(header)[1:])
     declared = fields.get("content-length", "")
     if not _LENGTH.fullmatch(declared):
-        raise Damage(byte, f"the record has no valid Content-Length: {declared[:30]!r}", data.position)
+        raise Damage(
+            byte, f"the record has no valid Content-Length: {declared[:30]!r}", data.position
+        )
     # Only now: a search for the next record begins at the bytes that are not consumed.
     data.skip(len(header))
     is_wanted, length = wanted(fields), int(declared)
@@ -129,8 +144,12 @@ def _header(data: WarcBytes, byte: int) -> bytes:
     if 0 < len(data.data) < len(RECORD_MAGIC) and RECORD_MAGIC.startswith(data.data):
         raise Damage(byte, _CUT.format(len(data.data)), data.position, is_final=True)
     if not data.data.startswith(RECORD_MAGIC):
-        raise Damage(byte, f"no WARC record begins here, but {bytes(data.data[:20])!r}", data.position)
-    while (end := header_end(data.data)) is None and len(data.data) < MAX_HEADER_BYTES and data.more():
+        raise Damage(
+            byte, f"no WARC record begins here, but {bytes(data.data[:20])!r}", data.position
+        )
+    while (
+        (end := header_end(data.data)) is None and len(data.data) < MAX_HEADER_BYTES and data.more()
+    ):
         pass
     if end is None and len(data.data) < MAX_HEADER_BYTES:
         raise Damage(byte, _CUT.format(len(data.data)), data.position, is_final=True)
@@ -144,7 +163,9 @@ def _header(data: WarcBytes, byte: int) -> bytes:
 
 
 def _skip_end(data: WarcBytes) -> Damage | None:
-    """Skip the end of a record; return the damage behind it. Raises Damage if the record is damaged too."""
+    """Skip the end of a record; return the damage behind it. Raises Damage if the record is damaged
+    too.
+    """
     end = data.position
     try:
         data.skip_blank(_MAX_BLANK_BYTES)
@@ -158,11 +179,14 @@ def _skip_end(data: WarcBytes) -> Damage | None:
 
 
 def _abandoned(data: WarcBytes, record: Record, length: int) -> tuple[Record, Damage | None]:
-    """Skip a record that is too long to be inflated, up to the next gzip member that begins with a record."""
+    """Skip a record that is too long to be inflated, up to the next gzip member that begins with a
+    record.
+    """
     if data.resume():
         return record, None
     reason = (
-        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that can be skipped, and no "
+        f"the record would inflate to {length} bytes, more than the {MAX_SKIPPED_BYTES} that "
+        "can be skipped, and no "
         "record was found after it"
     )
     return record, Damage(record.byte, reason, data.position, is_final=True)

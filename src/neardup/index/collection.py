@@ -17,7 +17,15 @@ from neardup import schemas
 from neardup.arrays import Array, Mask, Rows, arrow_of, begins_run, find_in, numpy_type, rank_in_run
 from neardup.candidates.lookups import CandidateRows, take_entries
 from neardup.errors import InputError
-from neardup.index.decisions import Rules, Verdicts, are_kept, judge, keep_all, measure_stored, stored_representatives
+from neardup.index.decisions import (
+    Rules,
+    Verdicts,
+    are_kept,
+    judge,
+    keep_all,
+    measure_stored,
+    stored_representatives,
+)
 from neardup.index.incoming import Incoming, stored_columns
 from neardup.index.overlay import Overlay
 from neardup.schemas import KEPT, REMOVED, TIME
@@ -31,8 +39,8 @@ _TIMESTAMPS = ("first_seen", "last_seen", "payload")
 class Step(NamedTuple):
     """The answers and changes for the first documents of a batch.
 
-    answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which the index has or
-    will have. changes : of the store.
+    answers : `schemas.answers_schema`, a row for each of them. rows : int64, the row of each, which
+    the index has or will have. changes : of the store.
     """
 
     answers: pa.Table
@@ -41,7 +49,13 @@ class Step(NamedTuple):
 
 
 def add(
-    rules: Rules, writer: Writer, incoming: Incoming, now: int, *, if_new: bool = True, import_name: str | None = None
+    rules: Rules,
+    writer: Writer,
+    incoming: Incoming,
+    now: int,
+    *,
+    if_new: bool = True,
+    import_name: str | None = None,
 ) -> pa.Table:
     """Add documents, or those that are new, in one change, and return the answers.
 
@@ -49,7 +63,8 @@ def add(
     ----------
     incoming : documents with ids, which may be there already.
     now : microseconds since 1970.
-    if_new : whether a document that is a duplicate of a kept one is removed: stored with its answer, never found again.
+    if_new : whether a document that is a duplicate of a kept one is removed: stored with its
+        answer, never found again.
     import_name : the name of the import that brings them.
     """
     if not len(incoming):
@@ -67,9 +82,16 @@ def add(
 
 
 def steps(
-    rules: Rules, overlay: Overlay, incoming: Incoming, now: int, if_new: bool = True, import_name: str | None = None
+    rules: Rules,
+    overlay: Overlay,
+    incoming: Incoming,
+    now: int,
+    if_new: bool = True,
+    import_name: str | None = None,
 ) -> Iterator[Step]:
-    """Decide about documents as if they came one by one, and yield the decisions once they are written."""
+    """Decide about documents as if they came one by one, and yield the decisions once they are
+    written.
+    """
     start, size = 0, len(incoming)
     while start < len(incoming):
         part = incoming.take(np.arange(start, min(start + size, len(incoming))))
@@ -77,11 +99,18 @@ def steps(
         overlay.write(step.changes)
         yield step
         start += len(step.rows)
-        size = 2 * len(step.rows)  # so that a batch that is cut often takes no time for what is behind the cuts
+        size = 2 * len(
+            step.rows
+        )  # so that a batch that is cut often takes no time for what is behind the cuts
 
 
 def next_step(
-    rules: Rules, snapshot: Snapshot, incoming: Incoming, now: int, if_new: bool, import_name: str | None
+    rules: Rules,
+    snapshot: Snapshot,
+    incoming: Incoming,
+    now: int,
+    if_new: bool,
+    import_name: str | None,
 ) -> Step:
     """Decide about as many of the documents as can be decided at once, one at least."""
     existing = snapshot.rows_of_ids(incoming.ids)
@@ -98,10 +127,17 @@ def next_step(
     verdicts = judge(rules, view, arriving) if if_new and len(new) else keep_all(rules, arriving)
     num_decided = len(verdicts.kept)
     if num_decided < len(new):
-        stop, new, arriving = int(new[num_decided]), new[:num_decided], arriving.take(np.arange(num_decided))
+        stop, new, arriving = (
+            int(new[num_decided]),
+            new[:num_decided],
+            arriving.take(np.arange(num_decided)),
+        )
         forgotten = existing[:stop][replacing[:stop]]
     if snapshot.num_rows + len(new) > MAX_ROWS:
-        raise InputError(f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. Rebuild it.")
+        raise InputError(
+            f"An index has at most {MAX_ROWS:,} documents over its lifetime: it is full. "
+            "Rebuild it."
+        )
     documents = _documents(rules, snapshot, arriving, verdicts, now, import_name)
     repeated = existing[:stop][same[:stop]]
     seen = np.unique(np.concatenate([verdicts.remover[~verdicts.kept], repeated]))
@@ -110,32 +146,55 @@ def next_step(
     changes = Changes(documents, entries, seen, _seen_at(view, answers, repeated, now), forgotten)
     rows[new] = snapshot.num_rows + np.arange(len(new))
     if len(repeated):
-        places = np.argsort(np.argsort(same[:stop], kind="stable"))  # the answers to repeated documents come last
+        places = np.argsort(
+            np.argsort(same[:stop], kind="stable")
+        )  # the answers to repeated documents come last
         answers = answers.take(arrow_of(places))
     return Step(answers, rows, changes)
 
 
 def _seen_at(snapshot: Snapshot, answers: pa.Table, repeated: Rows, now: int) -> int:
-    """Return the time of the documents that are seen: not before they were added, even if the clock was set back."""
-    added = [answers["first_seen"], *([snapshot.take(repeated, ["first_seen"])["first_seen"]] if len(repeated) else [])]
+    """Return the time of the documents that are seen: not before they were added, even if the clock
+    was set back.
+    """
+    added = [
+        answers["first_seen"],
+        *([snapshot.take(repeated, ["first_seen"])["first_seen"]] if len(repeated) else []),
+    ]
     return max(now, *(pc.max(column.cast("int64")).as_py() or 0 for column in added))
 
 
 def _first_conflict(
-    rules: Rules, snapshot: Snapshot, incoming: Incoming, existing: Rows, replacing: Mask, if_new: bool
+    rules: Rules,
+    snapshot: Snapshot,
+    incoming: Incoming,
+    existing: Rows,
+    replacing: Mask,
+    if_new: bool,
 ) -> int:
-    """Return the first document that replaces a row which an earlier one may be compared with, or their number.
+    """Return the first document that replaces a row which an earlier one may be compared with, or
+    their number.
 
-    All other rows that are replaced may be forgotten before the first document is decided: no decision depends on them.
+    All other rows that are replaced may be forgotten before the first document is decided: no
+    decision depends on them.
 
-    existing : the row of each id, or -1. replacing : whether the document has other content than that row.
+    existing : the row of each id, or -1. replacing : whether the document has other content than
+    that row.
     """
-    again = np.flatnonzero((existing >= 0) & ~replacing)  # their answers are about the row that removed them
-    removers = snapshot.take(existing[again], ["kept_row"])["kept_row"].fill_null(0).to_numpy().astype(np.int64)
+    again = np.flatnonzero(
+        (existing >= 0) & ~replacing
+    )  # their answers are about the row that removed them
+    removers = (
+        snapshot.take(existing[again], ["kept_row"])["kept_row"]
+        .fill_null(0)
+        .to_numpy()
+        .astype(np.int64)
+    )
     queries, rows = [again], [removers]
     if if_new:
         probes = take_entries(rules.lookup.probes(incoming.described.keys), incoming.featured)
-        # The rows that a bucket lists once any of the others are forgotten, and one more, which tells that it is full.
+        # The rows that a bucket lists once any of the others are forgotten, and one more, which
+        # tells that it is full.
         found = snapshot.find(probes, rules.limit + int(replacing.sum()) + 1)
         queries += [probes.document[found.entry], np.arange(len(incoming))]
         rows += [found.row, stored_representatives(snapshot, incoming)]
@@ -151,12 +210,16 @@ def _first_repeated_id(ids: pa.Array) -> int:
     if len(ids) == 1:
         return 1
     codes = pc.dictionary_encode(ids).indices.to_numpy()
-    repeated = np.flatnonzero(codes[1:] <= np.maximum.accumulate(codes)[:-1])  # codes count up as ids are new
+    repeated = np.flatnonzero(
+        codes[1:] <= np.maximum.accumulate(codes)[:-1]
+    )  # codes count up as ids are new
     return int(repeated[0]) + 1 if len(repeated) else len(codes)
 
 
 def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> Mask:
-    """Return which documents are stored already, with the same content; those without features have one content."""
+    """Return which documents are stored already, with the same content; those without features have
+    one content.
+    """
     same = existing >= 0
     if same.any():
         stored = snapshot.take(existing[same], ["content", "featured"])
@@ -167,7 +230,12 @@ def _are_same(snapshot: Snapshot, incoming: Incoming, existing: Rows) -> Mask:
 
 
 def _documents(
-    rules: Rules, snapshot: Snapshot, arriving: Incoming, verdicts: Verdicts, now: int, import_name: str | None
+    rules: Rules,
+    snapshot: Snapshot,
+    arriving: Incoming,
+    verdicts: Verdicts,
+    now: int,
+    import_name: str | None,
 ) -> pa.Table:
     """Return the rows to write."""
     kept, size = verdicts.kept, len(arriving)
@@ -208,8 +276,12 @@ def _ids_of(snapshot: Snapshot, arriving: Incoming, rows: Rows) -> pa.Array:
 
 
 def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence[str]) -> pa.Table:
-    """Return columns of rows that are stored or in `documents`, which are the next; nulls for -1."""
-    if len(rows) == len(documents) and bool((rows == snapshot.num_rows + np.arange(len(rows))).all()):
+    """Return columns of rows that are stored or in `documents`, which are the next; nulls for
+    -1.
+    """
+    if len(rows) == len(documents) and bool(
+        (rows == snapshot.num_rows + np.arange(len(rows))).all()
+    ):
         return documents.select(columns)
     is_stored = (rows >= 0) & (rows < snapshot.num_rows)
     if is_stored.all():
@@ -218,7 +290,9 @@ def _take(snapshot: Snapshot, documents: pa.Table, rows: Rows, columns: Sequence
     both = documents.select(columns)
     if len(stored):
         both = pa.concat_tables([snapshot.take(stored, columns).cast(both.schema), both])
-    places = np.where(is_stored, np.searchsorted(stored, rows), len(stored) + rows - snapshot.num_rows)
+    places = np.where(
+        is_stored, np.searchsorted(stored, rows), len(stored) + rows - snapshot.num_rows
+    )
     return both.take(pa.array(np.maximum(places, 0), mask=rows < 0))
 
 
@@ -228,25 +302,38 @@ def _answers(rules: Rules, snapshot: Snapshot, documents: pa.Table, repeated: Ro
     names = ["id", "state", "kept_row", "kept_id", *measures, "truncated"]
     rows = documents
     if len(repeated):
-        rows = pa.concat_tables([rows.select(names), snapshot.take(repeated, names).cast(rows.select(names).schema)])
+        rows = pa.concat_tables(
+            [rows.select(names), snapshot.take(repeated, names).cast(rows.select(names).schema)]
+        )
     kept = rows["state"].to_numpy() == KEPT
     timestamps = documents
     if len(repeated) or not kept.all():
         row_numbers = np.concatenate([snapshot.num_rows + np.arange(len(documents)), repeated])
-        keeper = np.where(kept, row_numbers, rows["kept_row"].fill_null(0).to_numpy().astype(np.int64))
+        keeper = np.where(
+            kept, row_numbers, rows["kept_row"].fill_null(0).to_numpy().astype(np.int64)
+        )
         removed_repeats = np.flatnonzero(~kept & (row_numbers < snapshot.num_rows))
         if len(removed_repeats):
-            alive = snapshot.rows_of_ids(rows["kept_id"].combine_chunks().take(arrow_of(removed_repeats)))
+            alive = snapshot.rows_of_ids(
+                rows["kept_id"].combine_chunks().take(arrow_of(removed_repeats))
+            )
             keeper[removed_repeats] = np.where(alive == keeper[removed_repeats], alive, -1)
         timestamps = _take(snapshot, documents, keeper, _TIMESTAMPS)
     is_repeated = arrow_of(np.arange(len(rows)) >= len(documents))
     answered = rows.select(["kept_id", *measures, "truncated"]).columns
-    columns = [rows["id"], arrow_of(kept), is_repeated, *answered, *timestamps.select(_TIMESTAMPS).columns]
+    columns = [
+        rows["id"],
+        arrow_of(kept),
+        is_repeated,
+        *answered,
+        *timestamps.select(_TIMESTAMPS).columns,
+    ]
     return pa.Table.from_arrays(columns, schema=schemas.answers_schema(rules.method.measures))
 
 
 def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> pa.Table:
-    """Return the kept documents that would remove each document; at most `limit` of them, the most similar.
+    """Return the kept documents that would remove each document; at most `limit` of them, the most
+    similar.
 
     The table is of `schemas.hits_schema`, by query, the most similar first.
 
@@ -264,7 +351,9 @@ def query(rules: Rules, snapshot: Snapshot, incoming: Incoming, limit: int) -> p
     measures = rules.method.measures
     if not len(pairs.row):
         return _no_hits(measures)
-    measured, stored, position = measure_stored(rules, snapshot, described, pairs, "id", *_TIMESTAMPS)
+    measured, stored, position = measure_stored(
+        rules, snapshot, described, pairs, "id", *_TIMESTAMPS
+    )
     chosen = _best(rules, pairs, measured, limit)
     if len(chosen) != len(position) or len(chosen) > 1:
         where = arrow_of(position[chosen])
@@ -281,7 +370,9 @@ def _no_hits(measures: schemas.Measures) -> pa.Table:
 
 
 def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -> CandidateRows:
-    """Return the candidates, and the kept rows with the content of a query, which a crowded bucket may not list."""
+    """Return the candidates, and the kept rows with the content of a query, which a crowded bucket
+    may not list.
+    """
     copies = stored_representatives(snapshot, incoming)
     query = np.flatnonzero(are_kept(snapshot, copies))
     if not len(query):
@@ -294,7 +385,9 @@ def _with_copies(snapshot: Snapshot, incoming: Incoming, pairs: CandidateRows) -
 
 
 def _best(rules: Rules, pairs: CandidateRows, measured: Measured, limit: int) -> Rows:
-    """Return the duplicates among pairs, by query, the strongest first, at most `limit` of a query."""
+    """Return the duplicates among pairs, by query, the strongest first, at most `limit` of a
+    query.
+    """
     confirmed: Rows = (rules.method.is_duplicate(measured) | measured.exact).nonzero()[0]
     if len(confirmed) < 2:
         return confirmed

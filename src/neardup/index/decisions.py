@@ -27,7 +27,9 @@ from neardup.verify.measured import Measured, measured_of_copies
 
 
 class Rules(NamedTuple):
-    """What an index needs of its settings to decide. limit : the greatest number of rows that a bucket lists."""
+    """What an index needs of its settings to decide. limit : the greatest number of rows that a
+    bucket lists.
+    """
 
     method: Method
     lookup: Lookup
@@ -43,9 +45,10 @@ class Rules(NamedTuple):
 class Verdicts(NamedTuple):
     """The decisions about a batch, up to the document that needs those before it to be stored.
 
-    kept : bool (num_decided,). remover : int64, the row that removed each, or that it will have in this batch; -1 if it
-    is kept. measured : of each with its remover; of a kept document with itself. truncated : bool, whether a bucket had
-    more documents than were compared. member : bool, whether buckets are to list it.
+    kept : bool (num_decided,). remover : int64, the row that removed each, or that it will have in
+    this batch; -1 if it is kept. measured : of each with its remover; of a kept document with
+    itself. truncated : bool, whether a bucket had more documents than were compared. member : bool,
+    whether buckets are to list it.
     """
 
     kept: Mask
@@ -61,7 +64,9 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
     stored_kept = are_kept(snapshot, representatives)
     first = np.arange(len(incoming))
     if len(incoming) > 1:
-        first = find_copies(incoming.content, first.astype(np.uint32), incoming.featured).astype(np.int64)
+        first = find_copies(incoming.content, first.astype(np.uint32), incoming.featured).astype(
+            np.int64
+        )
     stored = representatives >= 0
     first[stored] = stored.nonzero()[0]
     members = incoming.featured & ~stored & (first == np.arange(len(incoming)))
@@ -87,7 +92,9 @@ def judge(rules: Rules, snapshot: Snapshot, incoming: Incoming) -> Verdicts:
     member = kept & incoming.featured
     if rules.method.confirms_sets:
         member |= members
-    verdicts = Verdicts(kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated, member)
+    verdicts = Verdicts(
+        kept, np.where(kept, -1, rows[remover]), Measured(columns), truncated, member
+    )
     # The copy of a document whose own remover is gone takes its place: those after it must see it.
     revived = np.flatnonzero(kept & stored)
     return _first_verdicts(verdicts, int(revived[0]) + 1) if len(revived) else verdicts
@@ -102,7 +109,9 @@ def keep_all(rules: Rules, incoming: Incoming) -> Verdicts:
 
 def _first_verdicts(verdicts: Verdicts, stop: int) -> Verdicts:
     kept, remover, measured, truncated, member = verdicts
-    return Verdicts(kept[:stop], remover[:stop], measured.take(slice(stop)), truncated[:stop], member[:stop])
+    return Verdicts(
+        kept[:stop], remover[:stop], measured.take(slice(stop)), truncated[:stop], member[:stop]
+    )
 
 
 def stored_representatives(snapshot: Snapshot, incoming: Incoming) -> Rows:
@@ -124,7 +133,9 @@ def are_kept(snapshot: Snapshot, rows: Rows) -> Mask:
 def _propose(
     rules: Rules, snapshot: Snapshot, incoming: Incoming, members: Mask
 ) -> tuple[CandidateRows, CandidateRows, Mask]:
-    """Return the candidates among stored rows, and among earlier documents; and whose buckets had more of them."""
+    """Return the candidates among stored rows, and among earlier documents; and whose buckets had
+    more of them.
+    """
     lookup, keys = rules.lookup, incoming.described.keys
     probes = take_entries(lookup.probes(keys), incoming.featured)
     found = snapshot.find(probes, rules.limit)
@@ -146,10 +157,16 @@ def _propose(
     return stored.take(stored.kept), inner, overflows
 
 
-def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int) -> Found:
-    """Return the earlier documents of the batch in the buckets of each, one more than a bucket lists."""
+def _find_inner(
+    layout: Layout, entries: Entries, probes: Entries, num_documents: int, limit: int
+) -> Found:
+    """Return the earlier documents of the batch in the buckets of each, one more than a bucket
+    lists.
+    """
     tables = KeyTables(layout.prefix_bits, layout.max_distance)
-    tables.append(KeyEntries(entries.table, entries.key, entries.document.astype(np.uint32)), num_documents)
+    tables.append(
+        KeyEntries(entries.table, entries.key, entries.document.astype(np.uint32)), num_documents
+    )
     none = np.zeros(num_documents // 64 + 1, np.uint64)
     states = kernels.key_tables.States(none, none)
     found = tables.view().find(probes.table, probes.key, limit + 1, states)
@@ -158,7 +175,12 @@ def _find_inner(layout: Layout, entries: Entries, probes: Entries, num_documents
 
 
 def _confirm(
-    rules: Rules, snapshot: Snapshot, incoming: Incoming, stored: CandidateRows, inner: CandidateRows, nodes: Rows
+    rules: Rules,
+    snapshot: Snapshot,
+    incoming: Incoming,
+    stored: CandidateRows,
+    inner: CandidateRows,
+    nodes: Rows,
 ) -> tuple[Rows, Rows, Measured]:
     """Return the pairs that are duplicates, as positions, with their measures."""
     method, described = rules.method, incoming.described
@@ -167,7 +189,9 @@ def _confirm(
         parts.append(measure_stored(rules, snapshot, described, stored)[0])
     left = np.concatenate([len(nodes) + inner.row, np.searchsorted(nodes, stored.row)])
     right = len(nodes) + np.concatenate([inner.query, stored.query])
-    measured = Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
+    measured = Measured(
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    )
     confirmed = method.is_duplicate(measured) | measured.exact
     return left[confirmed], right[confirmed], measured.take(confirmed)
 
@@ -192,18 +216,23 @@ def measure_stored(
 Sketches = Callable[[], tuple[pa.Array, pa.Array]]
 
 
-def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches: Sketches) -> Found:
-    """Return the later rows that buckets list after their stored rows; truncated : whether some are not listed.
+def list_after(
+    stored: Found, later: Found, limit: int, layout: Layout, sketches: Sketches
+) -> Found:
+    """Return the later rows that buckets list after their stored rows; truncated : whether some are
+    not listed.
 
     Parameters
     ----------
     stored, later : what the same lookups found; all rows of `later` come after those of `stored`.
     limit : the greatest number of rows that a bucket lists.
-    sketches : returns the sketches of all rows found, stored and later, large_binary. Rows of one lookup are in one
-        bucket if keys must be equal, else if their sketches are equal.
+    sketches : returns the sketches of all rows found, stored and later, large_binary. Rows of one
+        lookup are in one bucket if keys must be equal, else if their sketches are equal.
     """
     num_lookups = len(later.truncated)
-    total = np.bincount(stored.entry, minlength=num_lookups) + np.bincount(later.entry, minlength=num_lookups)
+    total = np.bincount(stored.entry, minlength=num_lookups) + np.bincount(
+        later.entry, minlength=num_lookups
+    )
     crowded = total > limit
     if not crowded.any():
         return later
@@ -211,8 +240,13 @@ def list_after(stored: Found, later: Found, limit: int, layout: Layout, sketches
     if layout.max_distance:
         codes = pc.dictionary_encode(pa.concat_arrays(list(sketches()))).indices.to_numpy()
         bucket = bucket * (len(codes) + 1) + codes
-    in_stored, in_later = np.flatnonzero(crowded[stored.entry]), np.flatnonzero(crowded[later.entry])
-    _, number = np.unique(bucket[np.append(in_stored, len(stored.entry) + in_later)], return_inverse=True)
+    in_stored, in_later = (
+        np.flatnonzero(crowded[stored.entry]),
+        np.flatnonzero(crowded[later.entry]),
+    )
+    _, number = np.unique(
+        bucket[np.append(in_stored, len(stored.entry) + in_later)], return_inverse=True
+    )
     own = number[len(in_stored) :]
     before = np.bincount(number[: len(in_stored)], minlength=len(number))
     order = np.lexsort((later.row[in_later], own))

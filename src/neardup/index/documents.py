@@ -11,7 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.arrays import arrow_of_bytes
-from neardup.documents.batch import DocumentBatch, Pages, RawLines, Reject, Rejected, describe_rejected
+from neardup.documents.batch import (
+    DocumentBatch,
+    Pages,
+    RawLines,
+    Reject,
+    Rejected,
+    describe_rejected,
+)
 from neardup.documents.nested import column_of, outer_names, value_of
 from neardup.errors import ColumnError, InputError
 from neardup.executor import group_small
@@ -27,7 +34,10 @@ T = TypeVar("T")
 
 
 def batch_of_text(
-    text: str | Sequence[float], id: str | None, payload: str | None, vector_length: int | None = None
+    text: str | Sequence[float],
+    id: str | None,
+    payload: str | None,
+    vector_length: int | None = None,
 ) -> Batch:
     """Return one document as a batch. vector_length : as of `Columns`.
 
@@ -76,7 +86,8 @@ def batches_of(
 
 
 def group_batches(items: Iterable[T], batch_of: Callable[[T], Batch | None]) -> Iterator[list[T]]:
-    """Yield items in lists whose batches can be joined, of a mebibyte or more: each is a change that is synced to disk.
+    """Yield items in lists whose batches can be joined, of a mebibyte or more: each is a change
+    that is synced to disk.
 
     An error of `items` is raised after those before it.
     """
@@ -103,16 +114,24 @@ def find(run: Run) -> Found:
     found = run.find()
     if found.settings != run.method:
         raise InputError(
-            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. Create an index with "
-            "method='content' for their main text (--method content), or 'structure' for their templates."
+            f"{found.tasks[0].part.name} contains web pages, and this index compares texts. "
+            "Create an index with "
+            "method='content' for their main text (--method content), or 'structure' for "
+            "their templates."
         )
     return found
 
 
 def read_batches(
-    tasks: list[Task], payload_column: ColumnNames, reject: Reject, threads: int, *, with_payload: bool = False
+    tasks: list[Task],
+    payload_column: ColumnNames,
+    reject: Reject,
+    threads: int,
+    *,
+    with_payload: bool = False,
 ) -> Iterator[tuple[Task, DocumentBatch | None, Batch | None]]:
-    """Yield the documents of parts as they were read, and as they enter an index; at the end of a part None for both.
+    """Yield the documents of parts as they were read, and as they enter an index; at the end of a
+    part None for both.
 
     Parameters
     ----------
@@ -134,7 +153,11 @@ def read_batches(
         if isinstance(entry, Rejected):
             reject(entry)
         else:
-            yield tasks[number], entry, None if entry is None else batch_of_documents(entry, names[number])
+            yield (
+                tasks[number],
+                entry,
+                None if entry is None else batch_of_documents(entry, names[number]),
+            )
 
 
 def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
@@ -144,7 +167,8 @@ def _payload_names(task: Task, payload_column: ColumnNames) -> list[str]:
     missing = next((name for name in names if name not in (types or ())), None)
     if missing is not None and types != {}:  # of an empty or damaged file
         raise ColumnError(
-            f"{task.part.name} has no column {missing!r}: it has {', '.join(types or ()) or 'none'}. Name one of these."
+            f"{task.part.name} has no column {missing!r}: it has "
+            f"{', '.join(types or ()) or 'none'}. Name one of these."
         )
     return [PAYLOAD] if payload_column is None and PAYLOAD in (types or ()) else names
 
@@ -154,12 +178,20 @@ def _raise(row: Rejected) -> None:
 
 
 def batch_of_documents(batch: DocumentBatch, names: list[str]) -> Batch:
-    """Return documents as they enter an index; names : the columns of payloads. Raises InputError if an id is null."""
+    """Return documents as they enter an index; names : the columns of payloads. Raises InputError
+    if an id is null.
+    """
     size = len(batch.rows)
-    ids = pa.array([""] * size, "large_string") if batch.ids is None else batch.ids.cast("large_string")
+    ids = (
+        pa.array([""] * size, "large_string")
+        if batch.ids is None
+        else batch.ids.cast("large_string")
+    )
     if ids.null_count:
         row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InputError(f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none.")
+        raise InputError(
+            f"The id of row {int(batch.rows[row])} is null. Give all documents an id, or none."
+        )
     return Batch(batch.text, ids, _payloads(batch, names), batch.ids is None)
 
 
@@ -172,14 +204,20 @@ def _payloads(batch: DocumentBatch, names: list[str]) -> pa.Array:
     else:
         assert payload is not None
         column = column_of(payload, names[0])
-        if len(names) == 1 and column is not None and column.type in (pa.string(), pa.large_string()):
+        if (
+            len(names) == 1
+            and column is not None
+            and column.type in (pa.string(), pa.large_string())
+        ):
             return pc.cast(column, "large_string")
         rows = payload.select(outer_names(payload.schema, names)).to_pylist()
     return pa.array([payload_of(row, names) for row in rows], "large_string")
 
 
 def _record(line: bytes) -> JsonObject:
-    """Return the fields of a line of JSON; none of a line that only Arrow can read, as it nests deeply."""
+    """Return the fields of a line of JSON; none of a line that only Arrow can read, as it nests
+    deeply.
+    """
     try:
         record: JsonObject = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
@@ -188,7 +226,13 @@ def _record(line: bytes) -> JsonObject:
 
 
 def payload_of(record: JsonObject, names: Sequence[str]) -> str | None:
-    """Return the payload of a row: of one column its text, of several an object; JSON if it is no text."""
+    """Return the payload of a row: of one column its text, of several an object; JSON if it is no
+    text.
+    """
     values = {name: value_of(record, name) for name in names}
     value = next(iter(values.values()), None) if len(names) < 2 else values
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return (
+        value
+        if value is None or isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )

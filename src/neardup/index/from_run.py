@@ -36,7 +36,11 @@ _Name = Callable[[Task, Batch], Batch]
 
 
 def make_index(
-    address: str, folder: Path, idf: IdfTable | AnyPath | None, payload_column: ColumnNames, settings: dict[str, Any]
+    address: str,
+    folder: Path,
+    idf: IdfTable | AnyPath | None,
+    payload_column: ColumnNames,
+    settings: dict[str, Any],
 ) -> OpenIndex:
     """Return an index of what a run kept, open; parameters as in `Index.from_run`.
 
@@ -57,7 +61,9 @@ def make_index(
         method = replace(method, **length)
     made = IndexSettings(**settings)
     prepared = meta.prepare(method, made, idf)
-    return OpenIndex.create(address, prepared, made, lambda index: _fill(index, tasks, name, payload_column))
+    return OpenIndex.create(
+        address, prepared, made, lambda index: _fill(index, tasks, name, payload_column)
+    )
 
 
 def _report_of(folder: Path) -> JsonObject:
@@ -69,7 +75,8 @@ def _report_of(folder: Path) -> JsonObject:
         ) from error
     if report.get("command") != "dedup" or "method" not in report:
         raise InputError(
-            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an index is created from the "
+            f"{folder} is of neardup {report.get('command')} {report.get('version')}: an "
+            "index is created from the "
             "output of `neardup dedup` of the installed version. Run dedup again."
         )
     return report
@@ -78,7 +85,8 @@ def _report_of(folder: Path) -> JsonObject:
 def _method_of(folder: Path, report: JsonObject) -> MethodSettings:
     if report["method"] is None:
         raise SettingError(
-            f"The run in {folder} used a Python function, which its report cannot name. Use Index.create with the "
+            f"The run in {folder} used a Python function, which its report cannot name. Use "
+            "Index.create with the "
             f"method, and add_many({str(folder / 'kept')!r})."
         )
     method: MethodSettings = settings_from_json(report["method"])
@@ -90,19 +98,32 @@ def _kept_tasks(folder: Path, report: JsonObject, method: MethodSettings) -> lis
     """Return the kept files in the order in which the run read them."""
     if report.get("write", "kept") != "kept":
         raise InputError(
-            f"The run {folder} has no kept documents: it was written with write={report['write']!r}. Run dedup again "
+            f"The run {folder} has no kept documents: it was written with "
+            f"write={report['write']!r}. Run dedup again "
             "with write='kept' (--write kept)."
         )
     kept = folder / "kept"
     sources = [part for part in report["inputs"] if part["role"] == "source"]
     named = [kept / part["kept"] for part in sources]
-    rest = sorted(path for path in kept.rglob("*") if path.is_file()) if report["num_inputs"] > MAX_INPUTS else []
+    rest = (
+        sorted(path for path in kept.rglob("*") if path.is_file())
+        if report["num_inputs"] > MAX_INPUTS
+        else []
+    )
     files = [path for path in dict.fromkeys([*named, *rest]) if path.exists()]
-    formats, units = {part["format"] for part in sources}, {part["unit"] for part in sources if part["unit"] != "row"}
+    formats, units = (
+        {part["format"] for part in sources},
+        {part["unit"] for part in sources if part["unit"] != "row"},
+    )
     text, id_column = report["columns"]["text"], report["columns"]["id"]
     in_format = formats.pop() if len(formats) == 1 and formats != {"table"} else None
     inputs = Inputs(
-        files, None, text, id_column, text_unit="line" if units == {"line"} else "auto", in_format=in_format
+        files,
+        None,
+        text,
+        id_column,
+        text_unit="line" if units == {"line"} else "auto",
+        in_format=in_format,
     )
     return find(Run(inputs, method)).tasks if files else []
 
@@ -115,13 +136,17 @@ def _names(folder: Path, report: JsonObject) -> _Name:
         return lambda _, batch: batch
     if report.get("groups"):
         raise InputError(
-            f"The documents of the run in {folder} have no ids, and the numbers of those that were removed with their "
-            "group are not stored. Run dedup with ids (--id-column), or use Index.create and add_many."
+            f"The documents of the run in {folder} have no ids, and the numbers of those that "
+            "were removed with their "
+            "group are not stored. Run dedup with ids (--id-column), or use Index.create and "
+            "add_many."
         )
     numbers, prefix = _kept_numbers(folder, report), new_prefix()
 
     def number(_: Task, batch: Batch) -> Batch:
-        ids = pa.array([f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], "large_string")
+        ids = pa.array(
+            [f"{prefix}{next(numbers)}" for _ in range(len(batch.texts))], "large_string"
+        )
         return batch._replace(ids=ids, is_unnamed=False)
 
     return number
@@ -131,12 +156,16 @@ def _kept_numbers(folder: Path, report: JsonObject) -> Iterator[int]:
     """Yield the running numbers of the documents that a run kept, which has no column of ids."""
     with arrow_file(folder / "removed.parquet") as file:
         removed = pq.read_table(file, columns=["id"])["id"].cast("int64").to_numpy()
-    against = [part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"]
+    against = [
+        part for part in report["inputs"] if part["role"] == "against" and part["format"] != "index"
+    ]
     first = sum(part["documents"] for part in against)
     kept = np.ones(report["counts"]["read"], np.bool_)
     kept[removed - first] = False
     yield from (np.flatnonzero(kept) + first).tolist()
-    yield from count(first + len(kept))  # pragma: no cover - the files have as many documents as the run kept
+    yield from count(
+        first + len(kept)
+    )  # pragma: no cover - the files have as many documents as the run kept
 
 
 def _paths_of(kept: Path, report: JsonObject) -> _Name:
@@ -147,7 +176,9 @@ def _paths_of(kept: Path, report: JsonObject) -> _Name:
 
     def rename(task: Task, batch: Batch) -> Batch:
         part = os.path.relpath(task.part.name, kept).replace(os.sep, "/")
-        return batch._replace(ids=pa.array([names.get(part, root + part)] * len(batch.texts), "large_string"))
+        return batch._replace(
+            ids=pa.array([names.get(part, root + part)] * len(batch.texts), "large_string")
+        )
 
     return rename
 
@@ -160,4 +191,6 @@ def _fill(index: OpenIndex, tasks: list[Task], name: _Name, payload_column: Colu
 
 
 def _raise(row: Rejected) -> None:
-    raise InputError(f"{describe_rejected(row)}. The kept files changed since the run. Run dedup again.")
+    raise InputError(
+        f"{describe_rejected(row)}. The kept files changed since the run. Run dedup again."
+    )

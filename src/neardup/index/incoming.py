@@ -1,4 +1,6 @@
-"""Documents on their way into an index, or asked of it, and the columns in which a store keeps them."""
+"""Documents on their way into an index, or asked of it, and the columns in which a store keeps
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ _LENGTH_BYTES, _HASH_BYTES = 4, 8
 class Incoming:
     """A batch of documents.
 
-    ids, texts, payloads : large_string arrays of shape (num_documents,); payloads may have nulls. described : their
-    features and keys. sketch : what the method stores of each, (num_documents, width).
+    ids, texts, payloads : large_string arrays of shape (num_documents,); payloads may have nulls.
+    described : their features and keys. sketch : what the method stores of each, (num_documents,
+    width).
     """
 
     ids: pa.Array
@@ -59,8 +62,12 @@ class Incoming:
         return self.described.keys.featured
 
     def numbered(self, prefix: str, first: int) -> Incoming:
-        """Return the documents with ids made of a prefix and numbers, of which `first` is the first."""
-        ids = pa.array([f"{prefix}{first + position}" for position in range(len(self))], "large_string")
+        """Return the documents with ids made of a prefix and numbers, of which `first` is the
+        first.
+        """
+        ids = pa.array(
+            [f"{prefix}{first + position}" for position in range(len(self))], "large_string"
+        )
         return replace(self, ids=ids)
 
     def take(self, rows: Rows) -> Incoming:
@@ -68,15 +75,19 @@ class Incoming:
         if len(rows) == len(self) and bool((rows == np.arange(len(self))).all()):
             return self
         chosen = arrow_of(rows)
-        ids, texts, payloads = (column.take(chosen) for column in (self.ids, self.texts, self.payloads))
+        ids, texts, payloads = (
+            column.take(chosen) for column in (self.ids, self.texts, self.payloads)
+        )
         return Incoming(ids, texts, payloads, self.described.take(rows), self.sketch[rows])
 
 
 def new_prefix() -> str:
-    """Return the beginning of ids for documents that have none: "#", 12 random letters and digits, and "-".
+    """Return the beginning of ids for documents that have none: "#", 12 random letters and digits,
+    and "-".
 
-    It has 60 random bits, so that no index and no caller uses it again: documents may move to any other index. Nothing
-    else distinguishes an id that a copy, an import or a caller brings from one that this index gave.
+    It has 60 random bits, so that no index and no caller uses it again: documents may move to any
+    other index. Nothing else distinguishes an id that a copy, an import or a caller brings from one
+    that this index gave.
     """
     return f"#{base64.b32encode(secrets.token_bytes(8))[:12].decode().lower()}-"
 
@@ -85,24 +96,31 @@ def describe(method: Method, texts: pa.Array, ids: pa.Array, payloads: pa.Array)
     """Return documents with their features and keys."""
     features = method.describe(texts)
     sketch = method.sketch(features)
-    return Incoming(ids, texts, payloads, Described(features, method.keys_of(sketch, features)), sketch)
+    return Incoming(
+        ids, texts, payloads, Described(features, method.keys_of(sketch, features)), sketch
+    )
 
 
 def store_settings(
     meta: Mapping[str, Any], method: Method, attachments: Mapping[str, bytes] | None = None
 ) -> StoreSettings:
     """Return the settings of a store of documents that a method compares."""
-    return StoreSettings(meta, method.lookup.layout, indexed_schema(method.measures), attachments or {})
+    return StoreSettings(
+        meta, method.lookup.layout, indexed_schema(method.measures), attachments or {}
+    )
 
 
-def stored_columns(incoming: Incoming, method: Method, storage: str, kept: Mask) -> dict[str, pa.Array]:
-    """Return the columns of documents that depend on their text alone: content, sketch, features, structure, text.
+def stored_columns(
+    incoming: Incoming, method: Method, storage: str, kept: Mask
+) -> dict[str, pa.Array]:
+    """Return the columns of documents that depend on their text alone: content, sketch, features,
+    structure, text.
 
     Parameters
     ----------
     storage : FINGERPRINTS, FEATURES or TEXT.
-    kept : bool (num_documents,); features and texts of the others are never compared, and are not stored. Where samples
-        of features find documents, the features of all are stored.
+    kept : bool (num_documents,); features and texts of the others are never compared, and are not
+        stored. Where samples of features find documents, the features of all are stored.
     """
     features, none = incoming.described.features, pa.nulls(len(incoming), "large_binary")
     columns = {
@@ -130,13 +148,17 @@ def stored_described(sketched: Sketched, method: Method) -> Described:
     sketched : with the DETAILS of the storage.
     """
     features = _stored_features(sketched, method)
-    return Described(features, Keys(stored_sketches(sketched, method), features.content, sketched.featured))
+    return Described(
+        features, Keys(stored_sketches(sketched, method), features.content, sketched.featured)
+    )
 
 
 def stored_keys(sketched: Sketched, method: Method) -> Keys:
     """Return the keys by which stored documents are found. sketched : with SETS."""
     features = _stored_features(sketched, method)
-    return method.keys_of(stored_sketches(sketched, method), features)._replace(featured=sketched.featured)
+    return method.keys_of(stored_sketches(sketched, method), features)._replace(
+        featured=sketched.featured
+    )
 
 
 def stored_sketches(sketched: Sketched, method: Method) -> Array:
@@ -150,12 +172,20 @@ def _stored_features(sketched: Sketched, method: Method) -> Features:
     if "text" in details:
         return method.describe(pa.array(decompress(_rows_of(details["text"])), "large_string"))
     if "features" not in details:
-        return Features(content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64)))
-    return Features(content, _lists_of(details["features"]), _lists_of(details["tags"]) if "tags" in details else None)
+        return Features(
+            content, Lists(np.empty(0, np.uint64), np.zeros(len(content) + 1, np.int64))
+        )
+    return Features(
+        content,
+        _lists_of(details["features"]),
+        _lists_of(details["tags"]) if "tags" in details else None,
+    )
 
 
 def _lists_of(binaries: Binaries) -> Lists:
-    return Lists(binaries.data.view("<u8").astype(np.uint64, copy=False), binaries.offsets // _HASH_BYTES)
+    return Lists(
+        binaries.data.view("<u8").astype(np.uint64, copy=False), binaries.offsets // _HASH_BYTES
+    )
 
 
 def _rows_of(binaries: Binaries) -> list[bytes | None]:
@@ -171,7 +201,9 @@ def fixed_binary(content: Words) -> pa.Array:
 
 
 def compress(texts: pa.Array, wanted: Mask) -> pa.Array:
-    """Return texts compressed with zstd, each after its length in four bytes; null where not wanted."""
+    """Return texts compressed with zstd, each after its length in four bytes; null where not
+    wanted.
+    """
     codec, rows = pa.Codec(_CODEC), []
     for text, is_wanted in zip(texts.to_pylist(), wanted.tolist(), strict=True):
         data = (text or "").encode()
@@ -192,7 +224,9 @@ def decompress(rows: Sequence[bytes | None]) -> list[str | None]:
     try:
         return [None if row is None else _decompress(codec, row) for row in rows]
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"A stored text is damaged: {error}. Restore the index from a backup.") from error
+        raise StoreError(
+            f"A stored text is damaged: {error}. Restore the index from a backup."
+        ) from error
 
 
 def _decompress(codec: pa.Codec, row: bytes) -> str:

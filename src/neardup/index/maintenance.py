@@ -13,12 +13,30 @@ from neardup.arrays import Ints, Rows, arrow_of, find_in
 from neardup.candidates.lookups import take_entries
 from neardup.errors import SettingError
 from neardup.index.decisions import Rules
-from neardup.index.incoming import DETAILS, SETS, Incoming, decompress, stored_described, stored_keys, stored_sketches
+from neardup.index.incoming import (
+    DETAILS,
+    SETS,
+    Incoming,
+    decompress,
+    stored_described,
+    stored_keys,
+    stored_sketches,
+)
 from neardup.schemas import KEPT, indexed_schema
 from neardup.stores.base import Changes, StoredSnapshot, Writer
 from neardup.stores.documents import SKETCHED, sketched_of
 
-_SHOWN = ("id", "state", "kept_id", "first_seen", "last_seen", "payload", "import_name", "text", "sketch")
+_SHOWN = (
+    "id",
+    "state",
+    "kept_id",
+    "first_seen",
+    "last_seen",
+    "payload",
+    "import_name",
+    "text",
+    "sketch",
+)
 
 
 def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] | None:
@@ -27,11 +45,15 @@ def document(rules: Rules, snapshot: StoredSnapshot, id: str) -> dict[str, Any] 
     if row[0] < 0:
         return None
     found: dict[str, Any] = shown(snapshot.take(row, _SHOWN)).to_pylist()[0]
-    return found | {"sketch": stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]}
+    return found | {
+        "sketch": stored_sketches(snapshot.take_sketched(row, (), ())[0], rules.method)[0]
+    }
 
 
 def documents(snapshot: StoredSnapshot) -> Iterator[pa.Table]:
-    """Yield all documents, their texts decompressed, with the number of those that each removed; two scans."""
+    """Yield all documents, their texts decompressed, with the number of those that each removed;
+    two scans.
+    """
     removed = np.zeros(snapshot.num_rows, np.int64)
     for table in snapshot.scan(["kept_row"]):
         rows, counts = np.unique(table["kept_row"].drop_null().to_numpy(), return_counts=True)
@@ -48,7 +70,9 @@ def kept_texts(snapshot: StoredSnapshot) -> Iterator[tuple[pa.ChunkedArray, pa.A
 
 
 def with_duplicates(table: pa.Table, removed: Ints) -> pa.Table:
-    """Return shown documents with the column `duplicates`: how many each removed, null if it was removed itself."""
+    """Return shown documents with the column `duplicates`: how many each removed, null if it was
+    removed itself.
+    """
     counts = pa.array(removed, "int64", mask=~table["kept"].to_numpy())
     return table.append_column("duplicates", counts)
 
@@ -64,20 +88,26 @@ def shown(table: pa.Table) -> pa.Table:
 def rows_of_import(snapshot: StoredSnapshot, import_name: str) -> Rows:
     """Return the rows of the documents that an import brought."""
     found = [
-        table.filter(pc.fill_null(pc.equal(table["import_name"], import_name), False))["row"].to_numpy()
+        table.filter(pc.fill_null(pc.equal(table["import_name"], import_name), False))[
+            "row"
+        ].to_numpy()
         for table in snapshot.scan(["row", "import_name"])
     ]
     return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
 
 
 def expired_rows(
-    snapshot: StoredSnapshot, added_before: int | None, seen_before: int | None, max_documents: int | None
+    snapshot: StoredSnapshot,
+    added_before: int | None,
+    seen_before: int | None,
+    max_documents: int | None,
 ) -> Rows:
     """Return the rows of the documents to forget.
 
     Parameters
     ----------
-    added_before, seen_before : microseconds since 1970. max_documents : how many may stay, the latest ones.
+    added_before, seen_before : microseconds since 1970. max_documents : how many may stay, the
+        latest ones.
     """
     parts = []
     for table in snapshot.scan(["row", "first_seen", "last_seen"]):
@@ -110,7 +140,8 @@ def growth(snapshot: StoredSnapshot, now: int, points: int) -> list[tuple[int, i
 
 
 def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iterator[Incoming]:
-    """Yield the kept documents of an index as documents to add to another one that stores `storage`.
+    """Yield the kept documents of an index as documents to add to another one that stores
+    `storage`.
 
     Raises
     ------
@@ -120,17 +151,22 @@ def kept_documents(rules: Rules, snapshot: StoredSnapshot, storage: str) -> Iter
     levels = ("fingerprints", "features", "text")
     if levels.index(storage) > levels.index(rules.storage):
         raise SettingError(
-            f"An index that stores {storage} can add documents only from an index that also does: got "
+            f"An index that stores {storage} can add documents only from an index that also "
+            "does: got "
             f"storage={rules.storage!r}. Add the documents from their source."
         )
     details = DETAILS[rules.storage]
-    for table in snapshot.scan(("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))):
+    for table in snapshot.scan(
+        ("id", "state", "payload", *SKETCHED, *dict.fromkeys(("text", *details)))
+    ):
         table = _kept(table)
         if table.num_rows:
             sketched = sketched_of(table, details)
             described = stored_described(sketched, rules.method)
             sketch = stored_sketches(sketched, rules.method)
-            keys = rules.method.keys_of(sketch, described.features)._replace(featured=sketched.featured)
+            keys = rules.method.keys_of(sketch, described.features)._replace(
+                featured=sketched.featured
+            )
             ids, payloads = (table[name].combine_chunks() for name in ("id", "payload"))
             yield Incoming(ids, _texts(table), payloads, described._replace(keys=keys), sketch)
 
@@ -162,11 +198,15 @@ def copy(rules: Rules, snapshot: StoredSnapshot, writer: Writer) -> None:
 
 
 def changes_of(rules: Rules, table: pa.Table, first: int) -> Changes:
-    """Return the change that adds documents of a scan of all columns; first : is added to their rows."""
+    """Return the change that adds documents of a scan of all columns; first : is added to their
+    rows.
+    """
     keys = stored_keys(sketched_of(table, SETS), rules.method)
     entries = take_entries(rules.lookup.entries(keys), table["member"].to_numpy())
     at = table.schema.get_field_index("row")
-    table = table.set_column(at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, "uint32")))
+    table = table.set_column(
+        at, table.schema.field(at), pc.add(table["row"], pa.scalar(first, "uint32"))
+    )
     return Changes(table.cast(indexed_schema(rules.method.measures)), entries)
 
 
@@ -183,7 +223,9 @@ def verify(rules: Rules, snapshot: StoredSnapshot) -> list[str]:
         missing = ~found.truncated
         missing[found.entry[found.row == rows[probes.document[found.entry]]]] = False
         ids = table["id"].take(arrow_of(np.unique(probes.document[missing]))).to_pylist()
-        damaged += [f"The document {id!r} is not found by its own keys. Rebuild the index." for id in ids]
+        damaged += [
+            f"The document {id!r} is not found by its own keys. Rebuild the index." for id in ids
+        ]
         if len(damaged) >= 10:
             break
     return damaged[:10]

@@ -1,4 +1,6 @@
-"""An open index, whose documents come and go in batches: the interface that surfaces and engines use."""
+"""An open index, whose documents come and go in batches: the interface that surfaces and engines
+use.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ PAYLOAD = "payload"
 
 
 class Batch(NamedTuple):
-    """Documents: large_string arrays of shape (num_documents,). is_unnamed : whether they have no ids yet."""
+    """Documents: large_string arrays of shape (num_documents,). is_unnamed : whether they have no
+    ids yet.
+    """
 
     texts: pa.Array
     ids: pa.Array
@@ -61,35 +65,50 @@ class OpenIndex:
 
     Attributes
     ----------
-    store : of its documents and keys. address : as it was named, without a password. rules : of its decisions, with the
+    store : of its documents and keys. address : as it was named, without a password. rules : of its
+        decisions, with the
     method. settings : the other settings.
     """
 
     def __init__(self, store: Store) -> None:
         """Wrap an open store; `create` and `open` call this."""
         self.store, self.address = store, shown_address(store.address)
-        self.rules = meta.rules_of(store.settings.meta, meta.table_of(store.attachment(IDF)), self.address)
+        self.rules = meta.rules_of(
+            store.settings.meta, meta.table_of(store.attachment(IDF)), self.address
+        )
         self.settings = IndexSettings(**store.settings.meta["index"])
         self._prefix = new_prefix()
 
     @classmethod
     def create(
-        cls, address: str, method: Method, settings: IndexSettings, fill: Callable[[OpenIndex], None] | None = None
+        cls,
+        address: str,
+        method: Method,
+        settings: IndexSettings,
+        fill: Callable[[OpenIndex], None] | None = None,
     ) -> OpenIndex:
-        """Create an index, and open it. If `fill`, which adds its first documents, does not return, there is none."""
+        """Create an index, and open it. If `fill`, which adds its first documents, does not return,
+        there is none.
+        """
         about = meta.meta_of(method, settings, now())
         made = store_settings(about, method, meta.attachments_of(method))
         filled = None if fill is None else lambda store: fill(cls(store))
         return cls._of(create_store(address, made, filled))
 
     @classmethod
-    def open(cls, address: str, *, read_only: bool, method: MethodSettings | None = None) -> OpenIndex:
-        """Open an index. method : the settings that it must have been created with; None accepts any."""
+    def open(
+        cls, address: str, *, read_only: bool, method: MethodSettings | None = None
+    ) -> OpenIndex:
+        """Open an index. method : the settings that it must have been created with; None accepts
+        any.
+        """
         return cls._of(open_store(address, read_only=read_only), method)
 
     @classmethod
     def _of(cls, store: Store, method: MethodSettings | None = None) -> OpenIndex:
-        """Return the index of an open store, which is closed if its method is not `method` or cannot be used."""
+        """Return the index of an open store, which is closed if its method is not `method` or
+        cannot be used.
+        """
         try:
             if method is not None:
                 meta.require_method(store.settings.meta, method, shown_address(store.address))
@@ -110,11 +129,18 @@ class OpenIndex:
         return self.rules.method.measures
 
     def describe(self, batch: Batch) -> Incoming:
-        """Return documents with their features and keys, which takes most of the time and no lock."""
+        """Return documents with their features and keys, which takes most of the time and no
+        lock.
+        """
         return describe(self.rules.method, batch.texts, batch.ids, batch.payloads)
 
     def add(
-        self, batch: Batch, *, if_new: bool = True, import_name: str | None = None, described: Incoming | None = None
+        self,
+        batch: Batch,
+        *,
+        if_new: bool = True,
+        import_name: str | None = None,
+        described: Incoming | None = None,
     ) -> pa.Table:
         """Add documents in one change, and return `schemas.answers_schema`.
 
@@ -130,10 +156,14 @@ class OpenIndex:
         with self.store.writing() as writer:
             if batch.is_unnamed:
                 incoming = incoming.numbered(self._prefix, writer.num_rows)
-            return collection.add(self.rules, writer, incoming, now(), if_new=if_new, import_name=import_name)
+            return collection.add(
+                self.rules, writer, incoming, now(), if_new=if_new, import_name=import_name
+            )
 
     def query(self, incoming: Incoming, limit: int) -> pa.Table:
-        """Return the kept documents that are similar to each document, at most `limit`: `schemas.hits_schema`."""
+        """Return the kept documents that are similar to each document, at most `limit`:
+        `schemas.hits_schema`.
+        """
         with self.store.reading() as snapshot:
             return collection.query(self.rules, snapshot, incoming, limit)
 
@@ -147,16 +177,25 @@ class OpenIndex:
         """Return counts, sizes and settings, as values for JSON."""
         with self.store.reading() as snapshot:
             counts = snapshot.count()
-        stored, total, idf = self.store.describe(), counts.kept + counts.removed, self.rules.method.idf
+        stored, total, idf = (
+            self.store.describe(),
+            counts.kept + counts.removed,
+            self.rules.method.idf,
+        )
         about = self.store.settings.meta
         return {
             "address": self.address,
             "documents": {"kept": counts.kept, "removed": counts.removed},
             "bytes": stored.get("bytes"),
-            "bytes_per_document": round(stored["bytes"] / total, 1) if total and stored.get("bytes") else None,
+            "bytes_per_document": round(stored["bytes"] / total, 1)
+            if total and stored.get("bytes")
+            else None,
             "durable": self.store.durable,
             "promise": self.store.promise,
-            **{name: about[name] for name in ("created", "neardup", "format_version", "method", "index")},
+            **{
+                name: about[name]
+                for name in ("created", "neardup", "format_version", "method", "index")
+            },
             "idf": None if idf is None else idf.describe(),
             "imports": [staged._asdict() for staged in self.imports()],
             "store": stored,
@@ -184,14 +223,18 @@ class OpenIndex:
             return len(rows)
 
     def merge(self, other: OpenIndex) -> pa.Table:
-        """Add the kept documents of another index of the same method that are new here; return the answers."""
+        """Add the kept documents of another index of the same method that are new here; return the
+        answers.
+        """
         meta.require_method(other.store.settings.meta, self.rules.method, other.address)
         with other.store.reading() as snapshot, self.store.writing() as writer:
             parts = maintenance.kept_documents(other.rules, snapshot, self.settings.storage)
             return self.collect(collection.add(self.rules, writer, part, now()) for part in parts)
 
     def rebuild(self, address: str, method: Method) -> OpenIndex:
-        """Make another index of the same documents, with the bands or blocks of another method of the same scheme."""
+        """Make another index of the same documents, with the bands or blocks of another method of
+        the same scheme.
+        """
         prepared = meta.with_table(meta.fixed(method, self.settings), self.rules.method.idf)
         meta.require_features(self.rules.method, prepared, self.address)
 
@@ -209,17 +252,20 @@ class OpenIndex:
         with self.store.writing() as writer:
             if any(known.name == import_name for known in writer.imports()):
                 raise InputError(
-                    f"The import {import_name!r} is already open. Commit or cancel it, or use another name."
+                    f"The import {import_name!r} is already open. Commit or cancel it, or use "
+                    "another name."
                 )
             writer.stage(import_name, now(), None)
 
     def stage(self, import_name: str, batches: Iterable[Batch]) -> int:
-        """Store documents durably in an open import, found by no query before it is committed; return their number.
+        """Store documents durably in an open import, found by no query before it is committed;
+        return their number.
 
         Raises
         ------
         UnknownImportError
-            If there is no such import, also if it was committed or cancelled while this call stages documents.
+            If there is no such import, also if it was committed or cancelled while this call stages
+            documents.
         """
         self.require_open(import_name)
         count = 0
@@ -241,8 +287,12 @@ class OpenIndex:
                 incoming = self.describe(batch)
                 if batch.is_unnamed:
                     incoming = incoming.numbered(self._prefix, overlay.num_rows)
-                decided += collection.steps(self.rules, overlay, incoming, now(), import_name=import_name)
-            writer.write_all([*(step.changes for step in decided), Changes(ended_import=import_name)])
+                decided += collection.steps(
+                    self.rules, overlay, incoming, now(), import_name=import_name
+                )
+            writer.write_all(
+                [*(step.changes for step in decided), Changes(ended_import=import_name)]
+            )
         return self.collect(step.answers for step in decided)
 
     def cancel_import(self, import_name: str) -> None:
@@ -265,19 +315,26 @@ class OpenIndex:
 
 
 def _refuse_unknown(snapshot: StoredSnapshot, import_name: str, num_staged: int = 0) -> None:
-    """Raise UnknownImportError if there is no open import of a name; num_staged : by this call, before it ended."""
+    """Raise UnknownImportError if there is no open import of a name; num_staged : by this call,
+    before it ended.
+    """
     names = [known.name for known in snapshot.imports()]
     if import_name in names:
         return
-    ended = f" It ended after {num_staged:,} documents of this call were staged." if num_staged else ""
+    ended = (
+        f" It ended after {num_staged:,} documents of this call were staged." if num_staged else ""
+    )
     raise UnknownImportError(
-        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} Open it with open_import "
+        f"There is no open import {import_name!r}: got {', '.join(names) or 'none'}.{ended} "
+        "Open it with open_import "
         "(neardup index imports open)."
     )
 
 
 class Removed(NamedTuple):
-    """The number of documents that were forgotten. unknown : the ids that the index did not have, each once."""
+    """The number of documents that were forgotten. unknown : the ids that the index did not have,
+    each once.
+    """
 
     num_documents: int
     unknown: pa.Array

@@ -28,7 +28,8 @@ class Overlay(Snapshot):
     ----------
     base : the snapshot.
     rules : of the index.
-    top : a writer of another store of such documents. It may have some already, of an overlay on the same snapshot.
+    top : a writer of another store of such documents. It may have some already, of an overlay on
+        the same snapshot.
     """
 
     def __init__(self, base: Snapshot, rules: Rules, top: Writer | None = None) -> None:
@@ -55,10 +56,20 @@ class Overlay(Snapshot):
         def sketches() -> tuple[pa.Array, pa.Array]:
             return sketches_of(self._base, stored.row), sketches_of(self._top, added.row)
 
-        later = list_after(stored, added._replace(truncated=stored.truncated), limit, self._layout, sketches)
-        entry, row = np.concatenate([stored.entry, later.entry]), np.concatenate([stored.row, later.row + self._first])
+        later = list_after(
+            stored, added._replace(truncated=stored.truncated), limit, self._layout, sketches
+        )
+        entry, row = (
+            np.concatenate([stored.entry, later.entry]),
+            np.concatenate([stored.row, later.row + self._first]),
+        )
         order = np.argsort(entry, kind="stable")
-        return Found(entry[order], row[order], np.concatenate([stored.kept, later.kept])[order], later.truncated)
+        return Found(
+            entry[order],
+            row[order],
+            np.concatenate([stored.kept, later.kept])[order],
+            later.truncated,
+        )
 
     def rows_of_ids(self, ids: pa.Array) -> Rows:
         stored, later = self._base.rows_of_ids(ids), self._top.rows_of_ids(ids)
@@ -67,7 +78,9 @@ class Overlay(Snapshot):
     def rows_of_contents(self, contents: Words) -> Rows:
         stored, later = self._base.rows_of_contents(contents), self._top.rows_of_contents(contents)
         # A kept row comes before a removed one, wherever it is.
-        for_later = (later >= 0) & ((stored < 0) | (are_kept(self._top, later) & ~are_kept(self._base, stored)))
+        for_later = (later >= 0) & (
+            (stored < 0) | (are_kept(self._top, later) & ~are_kept(self._base, stored))
+        )
         return np.where(for_later, later + self._first, stored)
 
     def without(self, rows: Rows) -> Overlay:
@@ -78,7 +91,10 @@ class Overlay(Snapshot):
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         is_later = rows >= self._first
-        parts = [self._base.take(rows[~is_later], columns), self._top.take(rows[is_later] - self._first, columns)]
+        parts = [
+            self._base.take(rows[~is_later], columns),
+            self._top.take(rows[is_later] - self._first, columns),
+        ]
         parts[1] = parts[1].cast(parts[0].schema)
         places = np.argsort(np.argsort(is_later, kind="stable"))
         return pa.concat_tables(parts).take(pa.array(places))

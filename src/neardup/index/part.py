@@ -15,7 +15,8 @@ from neardup.index.open_index import OpenIndex
 
 
 class IndexPart(TablePart):
-    """The kept documents of an index that stores texts, as one input, in the order in which they were added.
+    """The kept documents of an index that stores texts, as one input, in the order in which they
+    were added.
 
     Its columns are the id and the text, or the html of pages.
     """
@@ -25,15 +26,20 @@ class IndexPart(TablePart):
         if storage != TEXT or method.vector_length is not None:
             kind = f"storage={storage!r}" if method.vector_length is None else "vectors"
             raise SettingError(
-                f"An index is searched if it stores texts: got {index.address} with {kind}. Pass the files that it was "
+                f"An index is searched if it stores texts: got {index.address} with {kind}. "
+                "Pass the files that it was "
                 "made of, or create it with storage='text' (--storage text)."
             )
         columns = ("id", TEXT_COLUMN if method.of_pages() is method else "text")
-        super().__init__(pa.table(dict.fromkeys(columns, pa.array([], "large_string"))), index.address)
+        super().__init__(
+            pa.table(dict.fromkeys(columns, pa.array([], "large_string"))), index.address
+        )
         self.format, self.relative_name, self._store = "index", "index.parquet", index.store
 
     def identity(self) -> tuple[str, int, float]:
-        """Return the name with the time when the index was made; its documents; and how many were ever added."""
+        """Return the name with the time when the index was made; its documents; and how many were
+        ever added.
+        """
         created = self._store.settings.meta["created"]
         with self._store.reading() as snapshot:
             return f"{self.name} {created}", snapshot.count().kept, float(snapshot.num_rows)

@@ -1,4 +1,5 @@
-"""A Scrapy item pipeline: drop or tag the items whose text was seen before, in this crawl or an earlier one.
+"""A Scrapy item pipeline: drop or tag the items whose text was seen before, in this crawl or an
+earlier one.
 
 ::
 
@@ -27,21 +28,24 @@ _ACTIONS = ("drop", "tag")
 
 
 class SeenBeforePipeline:
-    """Adds the text of each item to an index if it is new; drops the item, or tags it, if it was seen before.
+    """Adds the text of each item to an index if it is new; drops the item, or tags it, if it was
+    seen before.
 
-    An item was seen before if another kept document is similar to its text, or if it has passed in this crawl. An item
-    that an earlier crawl added to the index passes again, so that a crawl that is killed loses none: they are added
-    before they are exported. The settings of Scrapy:
+    An item was seen before if another kept document is similar to its text, or if it has passed in
+    this crawl. An item that an earlier crawl added to the index passes again, so that a crawl that
+    is killed loses none: they are added before they are exported. The settings of Scrapy:
 
-    - NEARDUP_INDEX : an index that exists: a folder, the address of a database, or the URL of `neardup serve`.
+    - NEARDUP_INDEX : an index that exists: a folder, the address of a database, or the URL of
+      `neardup serve`.
     - NEARDUP_FIELD : the field of the text or HTML; `text` by default. Items without it pass.
-    - NEARDUP_ID : the field of the id; `url` by default. Without it, the id is a digest of the text.
+    - NEARDUP_ID : the field of the id; `url` by default. Without it, the id is a digest of the
+      text.
     - NEARDUP_PAYLOAD : a list of fields to store with the document.
     - NEARDUP_ACTION : `drop`, the default, or `tag`.
-    - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item; else a dict of id,
-      similarity, distance, first_seen and payload of the earlier document.
-    - NEARDUP_ONLY_NEW : whether items of an earlier crawl, with the same id and text, were seen before, too; False by
-      default.
+    - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item; else
+      a dict of id, similarity, distance, first_seen and payload of the earlier document.
+    - NEARDUP_ONLY_NEW : whether items of an earlier crawl, with the same id and text, were seen
+      before, too; False by default.
     - NEARDUP_TOKEN : a write token of the service.
 
     The stats `neardup/new`, `neardup/seen` and `neardup/without_text` count the items.
@@ -52,14 +56,27 @@ class SeenBeforePipeline:
         self._address, self._token = settings.get("NEARDUP_INDEX"), settings.get("NEARDUP_TOKEN")
         if not self._address:
             raise SettingError(
-                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup index create pages.index`, "
+                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup "
+                "index create pages.index`, "
                 "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
             )
-        self._action, self._tag = settings.get("NEARDUP_ACTION", "drop"), settings.get("NEARDUP_TAG", "seen_before")
+        self._action, self._tag = (
+            settings.get("NEARDUP_ACTION", "drop"),
+            settings.get("NEARDUP_TAG", "seen_before"),
+        )
         if self._action not in _ACTIONS:
-            raise SettingError(f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {self._action!r}. Change it.")
-        self._field, self._id_field = settings.get("NEARDUP_FIELD", "text"), settings.get("NEARDUP_ID", "url")
-        self._payload_fields, self._only_new = settings.getlist("NEARDUP_PAYLOAD"), settings.getbool("NEARDUP_ONLY_NEW")
+            raise SettingError(
+                f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {self._action!r}. "
+                "Change it."
+            )
+        self._field, self._id_field = (
+            settings.get("NEARDUP_FIELD", "text"),
+            settings.get("NEARDUP_ID", "url"),
+        )
+        self._payload_fields, self._only_new = (
+            settings.getlist("NEARDUP_PAYLOAD"),
+            settings.getbool("NEARDUP_ONLY_NEW"),
+        )
         self._count = count
         self._opened: Index | client.Client | None = None
         self._passed = set[str]()
@@ -114,14 +131,18 @@ class SeenBeforePipeline:
             from twisted.internet.threads import deferToThread
         except ImportError as error:
             raise MissingExtraError(
-                f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip install scrapy`."
+                f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip "
+                "install scrapy`."
             ) from error
         fields = ItemAdapter(item)
         text = fields.get(self._field)
         if not isinstance(text, str):
             self._count("without_text")
             return item
-        id = str(fields.get(self._id_field) or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32])
+        id = str(
+            fields.get(self._id_field)
+            or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+        )
         payload = {name: fields.get(name) for name in self._payload_fields} or None
         answer = await maybe_deferred_to_future(deferToThread(self._add, text, id, payload))
         seen = not answer.kept or (answer.repeated and (self._only_new or id in self._passed))
@@ -139,7 +160,9 @@ class SeenBeforePipeline:
         from neardup.api.index import Index
 
         if isinstance(self._opened, Index):
-            stored = None if payload is None else json.dumps(payload, ensure_ascii=False, default=str)
+            stored = (
+                None if payload is None else json.dumps(payload, ensure_ascii=False, default=str)
+            )
             return self._opened.add_if_new(text, id=id, payload=stored)
         values = None if payload is None else json.loads(json.dumps(payload, default=str))
         [answer] = self._opened.add_if_new([{"id": id, "text": text, "payload": values}])

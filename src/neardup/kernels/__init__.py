@@ -1,6 +1,7 @@
 """The only compiled code: arrays in, arrays out.
 
-A module loads when it is first used, as in `kernels.weights.choose(...)`: Numba takes half a second to load.
+A module loads when it is first used, as in `kernels.weights.choose(...)`: Numba takes half a second
+to load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Compare the neighbours of the two documents of each pair, in the graphs of all pairs at several thresholds."""
+"""Compare the neighbours of the two documents of each pair, in the graphs of all pairs at several
+thresholds.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from neardup.kernels.compiled import I64, kernel
 class Graph(NamedTuple):
     """The pairs of each document, in both directions.
 
-    starts : int64 (num_documents + 1,). neighbours : uint32 (2 * num_pairs,), rising within a document. levels : int64
-    (2 * num_pairs,), the last threshold that the similarity reaches.
+    starts : int64 (num_documents + 1,). neighbours : uint32 (2 * num_pairs,), rising within a
+    document. levels : int64 (2 * num_pairs,), the last threshold that the similarity reaches.
     """
 
     starts: np.ndarray
@@ -23,11 +25,13 @@ class Graph(NamedTuple):
 
 @kernel(allocates=True)
 def compare(graph, degrees, sums):
-    """Count the neighbours of each document at each threshold, and add up the agreement of its pairs.
+    """Count the neighbours of each document at each threshold, and add up the agreement of its
+    pairs.
 
-    The agreement of a pair is the Jaccard similarity of the two sets of neighbours, each with its own document.
-    degrees : int64, sums : float64, both (num_documents, num_levels), zeros; filled. The three pairs of a triangle are
-    in the graphs up to the least of their levels, so one merge of two lists serves all thresholds.
+    The agreement of a pair is the Jaccard similarity of the two sets of neighbours, each with its
+    own document. degrees : int64, sums : float64, both (num_documents, num_levels), zeros; filled.
+    The three pairs of a triangle are in the graphs up to the least of their levels, so one merge of
+    two lists serves all thresholds.
     """
     num_documents, num_levels = degrees.shape
     for left in range(num_documents):

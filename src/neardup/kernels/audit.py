@@ -14,7 +14,9 @@ from neardup.kernels.sorted_sets import JACCARD, similarity
 
 
 class Sample(NamedTuple):
-    """The sampled documents: their numbers, rising, sizes of their sets, content hashes and band keys."""
+    """The sampled documents: their numbers, rising, sizes of their sets, content hashes and band
+    keys.
+    """
 
     documents: np.ndarray
     sizes: np.ndarray
@@ -31,7 +33,9 @@ class Stretch(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Pairs of each sampled document: those found by a band, and all there are. int64 (num_samples,)."""
+    """Pairs of each sampled document: those found by a band, and all there are. int64
+    (num_samples,).
+    """
 
     found: np.ndarray
     true: np.ndarray
@@ -39,7 +43,9 @@ class Counts(NamedTuple):
 
 @kernel
 def fill(postings, hashes, starts, sizes):
-    """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]. postings : new."""
+    """Enter the sets of the sampled documents, hashes[starts[i]:starts[i] + sizes[i]]. postings :
+    new.
+    """
     entry = 0
     for sample in range(len(starts)):
         for i in range(starts[sample], starts[sample] + I64(sizes[sample])):
@@ -53,9 +59,11 @@ def fill(postings, hashes, starts, sizes):
 
 @kernel(allocates=True)
 def compare(postings, sample, stretch, sets, threshold, counts):
-    """Compare every document of a stretch with every sampled one and count the pairs at or above the threshold.
+    """Compare every document of a stretch with every sampled one and count the pairs at or above
+    the threshold.
 
-    postings : as `fill` leaves them. Copies are not counted. Requires: `sets` sorted for all documents of the stretch.
+    postings : as `fill` leaves them. Copies are not counted. Requires: `sets` sorted for all
+    documents of the stretch.
     """
     shared = np.zeros(len(sample.documents), I64)
     touched = np.empty(len(sample.documents), I64)

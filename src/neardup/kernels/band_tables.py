@@ -1,4 +1,6 @@
-"""Tables from the values of a band to the rows that have them: open addressing, rows of equal values in a chain."""
+"""Tables from the values of a band to the rows that have them: open addressing, rows of equal
+values in a chain.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,18 @@ from neardup.kernels.matches import num_equal, same_values, shares_band
 FREE = U64(0xFFFFFFFFFFFFFFFF)  # a slot without rows
 NO_ROW = U32(0xFFFFFFFF)
 _TAG_SHIFT, _OLDER, _ROW_MASK = U64(32), U64(0x80000000), U64(0x7FFFFFFF)
-_GROUP = 32  # queries whose slots are fetched together: memory is waited for once, not once for each
+_GROUP = (
+    32  # queries whose slots are fetched together: memory is waited for once, not once for each
+)
 
 
 class Tables(NamedTuple):
     """A table for each band.
 
-    slots : uint64 (num_bands, num_slots), of the values that some rows have: the upper 32 bits of their key, a bit that
-    is set if there are several, and the row entered last; or FREE. older : uint32 (num_bands, num_rows), the row of the
-    same values entered before; or NO_ROW. A table is in the order of keys, up to what was moved on, so that growing
-    goes through memory once.
+    slots : uint64 (num_bands, num_slots), of the values that some rows have: the upper 32 bits of
+    their key, a bit that is set if there are several, and the row entered last; or FREE. older :
+    uint32 (num_bands, num_rows), the row of the same values entered before; or NO_ROW. A table is
+    in the order of keys, up to what was moved on, so that growing goes through memory once.
     """
 
     slots: np.ndarray
@@ -33,14 +37,17 @@ class Tables(NamedTuple):
 def _find_slot(tag, slots, values, band, wanted):
     """Return the slot of rows whose values start as `wanted`, from place band.start; or a free one.
 
-    values : (num_rows, num_hashes); wanted : the values of the band; band : (start, stop). Requires: a slot is free.
+    values : (num_rows, num_hashes); wanted : the values of the band; band : (start, stop).
+    Requires: a slot is free.
     """
     slot = I64((tag * U64(len(slots))) >> U64(32))
     while True:
         entry = slots[slot]
         if entry == FREE:
             return slot
-        if entry >> _TAG_SHIFT == tag and same_values(values[I64(entry & _ROW_MASK)], wanted, band[0], band[1]):
+        if entry >> _TAG_SHIFT == tag and same_values(
+            values[I64(entry & _ROW_MASK)], wanted, band[0], band[1]
+        ):
             return slot
         slot = slot + 1 if slot + 1 < len(slots) else 0
 
@@ -58,8 +65,8 @@ def _fetch(keys, slots, firsts):
 def enter_rows(keys, rows_per_band, first, featured, values, tables):
     """Enter rows into the tables.
 
-    keys : uint64 (num_bands, num_new); first : the row of keys[:, 0]; featured : bool (num_new,), False for rows that
-    are in no table; values : uint32 (num_rows, num_hashes).
+    keys : uint64 (num_bands, num_new); first : the row of keys[:, 0]; featured : bool (num_new,),
+    False for rows that are in no table; values : uint32 (num_rows, num_hashes).
     """
     for band in range(keys.shape[0]):
         slots, older = tables.slots[band], tables.older[band]
@@ -95,8 +102,9 @@ def move_slots(old, new):
 def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found):
     """Find the rows that share a band with queries and agree with them in at least so many places.
 
-    queries : uint32 (num_queries, num_hashes), asked from `begin` on; keys : uint64 (num_bands, num_queries). Returns
-    the query that there was no room for, or the number of queries. A row is reported in the first band that it shares.
+    queries : uint32 (num_queries, num_hashes), asked from `begin` on; keys : uint64 (num_bands,
+    num_queries). Returns the query that there was no room for, or the number of queries. A row is
+    reported in the first band that it shares.
     """
     used, values = 0, stored.values
     firsts = np.empty((_GROUP, keys.shape[0]), U64)
@@ -115,7 +123,9 @@ def find_rows(queries, keys, begin, rows_per_band, stored, tables, least, found)
             row = NO_ROW if entry == FREE else U32(entry & _ROW_MASK)
             while row != NO_ROW:
                 other = values[I64(row)]
-                if not has_bit(stored.forgotten, I64(row)) and not shares_band(asked, other, rows_per_band, band):
+                if not has_bit(stored.forgotten, I64(row)) and not shares_band(
+                    asked, other, rows_per_band, band
+                ):
                     equal = num_equal(asked, other)
                     if equal >= least:
                         if used == len(found.row):

@@ -11,11 +11,13 @@ LAST_MEMBER = U32(0x80000000)  # set in the last entry of a bucket
 
 @kernel
 def list_members(packed, position_bits, max_bucket_size, buckets, members):
-    """Give each run of equal keys a bucket, and list its first `max_bucket_size` positions, and one more if there is.
+    """Give each run of equal keys a bucket, and list its first `max_bucket_size` positions, and one
+    more if there is.
 
-    packed : uint64, rising, key in the upper bits, position in the lower `position_bits`; buckets : uint32 by
-    position, set to the bucket's first entry in `members`, or unchanged if no other row has the key; members : uint32,
-    as long as `packed`, positions, rising in each bucket, the last one marked. Returns how many there are.
+    packed : uint64, rising, key in the upper bits, position in the lower `position_bits`; buckets :
+    uint32 by position, set to the bucket's first entry in `members`, or unchanged if no other row
+    has the key; members : uint32, as long as `packed`, positions, rising in each bucket, the last
+    one marked. Returns how many there are.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
     entries, first = 0, 0
@@ -38,8 +40,9 @@ def list_members(packed, position_bits, max_bucket_size, buckets, members):
 def find_copies(packed, position_bits, content, positions_to_documents, representative):
     """Set representative[position] to the first position with equal content.
 
-    packed : uint64, rising: the upper bits of content[:, 0], then the position. content : uint64 (num_documents, 2).
-    A run of equal upper bits may hold several contents: each member is compared with the firsts of its run.
+    packed : uint64, rising: the upper bits of content[:, 0], then the position. content : uint64
+    (num_documents, 2). A run of equal upper bits may hold several contents: each member is compared
+    with the firsts of its run.
     """
     shift, mask = U64(position_bits), (U64(1) << U64(position_bits)) - U64(1)
     firsts, first = np.empty(16, I64), 0
@@ -51,7 +54,10 @@ def find_copies(packed, position_bits, content, positions_to_documents, represen
             found = position
             for i in range(count):
                 other = positions_to_documents[firsts[i]]
-                if content[document, 0] == content[other, 0] and content[document, 1] == content[other, 1]:
+                if (
+                    content[document, 0] == content[other, 0]
+                    and content[document, 1] == content[other, 1]
+                ):
                     found = firsts[i]
                     break
             if found == position:

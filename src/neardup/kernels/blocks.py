@@ -1,8 +1,10 @@
-"""All pairs of fingerprints within a Hamming distance: partition by one block, group by several, compare.
+"""All pairs of fingerprints within a Hamming distance: partition by one block, group by several,
+compare.
 
-Every step looks at fingerprints through masks. What a pair must look like to be reported at a node is in `Nodes`: it
-agrees in the bits of one mask, and differs somewhere in each of some others. The nodes of a level are made so that
-every pair within the distance fits exactly one of them (see candidates/blocks.py).
+Every step looks at fingerprints through masks. What a pair must look like to be reported at a node
+is in `Nodes`: it agrees in the bits of one mask, and differs somewhere in each of some others. The
+nodes of a level are made so that every pair within the distance fits exactly one of them (see
+candidates/blocks.py).
 """
 
 from __future__ import annotations
@@ -19,11 +21,21 @@ from neardup.kernels.matches import row_distance
 @kernel
 def _reverse(word):
     """Return a uint64 with its bits in reverse order."""
-    word = ((word >> U64(1)) & U64(0x5555555555555555)) | ((word & U64(0x5555555555555555)) << U64(1))
-    word = ((word >> U64(2)) & U64(0x3333333333333333)) | ((word & U64(0x3333333333333333)) << U64(2))
-    word = ((word >> U64(4)) & U64(0x0F0F0F0F0F0F0F0F)) | ((word & U64(0x0F0F0F0F0F0F0F0F)) << U64(4))
-    word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | ((word & U64(0x00FF00FF00FF00FF)) << U64(8))
-    word = ((word >> U64(16)) & U64(0x0000FFFF0000FFFF)) | ((word & U64(0x0000FFFF0000FFFF)) << U64(16))
+    word = ((word >> U64(1)) & U64(0x5555555555555555)) | (
+        (word & U64(0x5555555555555555)) << U64(1)
+    )
+    word = ((word >> U64(2)) & U64(0x3333333333333333)) | (
+        (word & U64(0x3333333333333333)) << U64(2)
+    )
+    word = ((word >> U64(4)) & U64(0x0F0F0F0F0F0F0F0F)) | (
+        (word & U64(0x0F0F0F0F0F0F0F0F)) << U64(4)
+    )
+    word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | (
+        (word & U64(0x00FF00FF00FF00FF)) << U64(8)
+    )
+    word = ((word >> U64(16)) & U64(0x0000FFFF0000FFFF)) | (
+        (word & U64(0x0000FFFF0000FFFF)) << U64(16)
+    )
     return (word >> U64(32)) | (word << U64(32))
 
 
@@ -31,8 +43,9 @@ def _reverse(word):
 def permute_bits(words, moves, keys):
     """Fill keys, uint64 (num_tables, num_rows).
 
-    words : uint64 (num_rows, num_words), fingerprints, the lowest word first. moves : uint64 (num_tables, num_moves,
-    3): a word, bits of it when its lowest bit is the highest, and how far left these are rotated in the key.
+    words : uint64 (num_rows, num_words), fingerprints, the lowest word first. moves : uint64
+    (num_tables, num_moves, 3): a word, bits of it when its lowest bit is the highest, and how far
+    left these are rotated in the key.
     """
     reverse = np.empty(words.shape[1], U64)
     for row in range(words.shape[0]):
@@ -53,7 +66,9 @@ _STRETCH = 4096  # rows hashed at a time
 
 @kernel
 def hash_masked(fingerprints, row, mask):
-    """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under a mask."""
+    """Return 64 bits, of which the upper ones are well mixed, from the bits of a fingerprint under
+    a mask.
+    """
     value = U64(0)
     for word in range(fingerprints.shape[1]):
         value += (fingerprints[row, word] & mask[word]) * (_FIRST_FACTOR + U64(word << 1))
@@ -63,7 +78,9 @@ def hash_masked(fingerprints, row, mask):
 
 @kernel
 def find_cells(fingerprints, first, mask, num_cells, cells):
-    """Set cells[i] (uint32) from the hash of row first + i. num_cells : a power of two, two or more."""
+    """Set cells[i] (uint32) from the hash of row first + i. num_cells : a power of two, two or
+    more.
+    """
     shift = U64(64) - U64(count_ones(U64(num_cells - 1)))
     if fingerprints.shape[1] == 1:  # the same once more, without a loop inside: three times as fast
         words, only = fingerprints.reshape(-1)[first : first + len(cells)], mask[0]
@@ -78,7 +95,9 @@ def find_cells(fingerprints, first, mask, num_cells, cells):
 
 @kernel(allocates=True)
 def count_parts(fingerprints, span, mask, counts):
-    """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two, two or more."""
+    """Count the records of rows span[0] to span[1] in each part. counts : int64, a power of two,
+    two or more.
+    """
     parts = np.empty(_STRETCH, U32)
     for first in range(span[0], span[1], _STRETCH):
         size = min(_STRETCH, span[1] - first)
@@ -91,8 +110,9 @@ def count_parts(fingerprints, span, mask, counts):
 def scatter_parts(fingerprints, span, mask, selection, cursors, records):
     """Copy those of rows span[0] to span[1] that belong to some consecutive parts, in order.
 
-    selection : the number of all parts, and the first of those to copy. cursors : int64, the next free place in each
-    of the parts to copy. records : as in kernels/blocks.py; positions take the rows.
+    selection : the number of all parts, and the first of those to copy. cursors : int64, the next
+    free place in each of the parts to copy. records : as in kernels/blocks.py; positions take the
+    rows.
     """
     parts, selected = np.empty(_STRETCH, U32), np.empty(_STRETCH, U32)
     num_words = fingerprints.shape[1]
@@ -128,8 +148,9 @@ _GROUPING_COST, _COMPARISON_COST = 8.0, 0.7
 
 
 class Records(NamedTuple):
-    """Fingerprints with their positions. fingerprints : uint64 (num_records, num_words); positions : uint32, rising
-    within a part."""
+    """Fingerprints with their positions. fingerprints : uint64 (num_records, num_words); positions
+    : uint32, rising within a part.
+    """
 
     fingerprints: np.ndarray
     positions: np.ndarray
@@ -138,9 +159,9 @@ class Records(NamedTuple):
 class Nodes(NamedTuple):
     """Which pairs each node reports.
 
-    agree : uint64 (num_nodes, num_words), bits in which the pair is equal. differ : uint64 (num_nodes, num_masks,
-    num_words), masks in each of which the pair has a difference; zeros where there are fewer. level_starts : int64
-    (num_levels + 1,), the nodes of each level.
+    agree : uint64 (num_nodes, num_words), bits in which the pair is equal. differ : uint64
+    (num_nodes, num_masks, num_words), masks in each of which the pair has a difference; zeros where
+    there are fewer. level_starts : int64 (num_levels + 1,), the nodes of each level.
     """
 
     agree: np.ndarray
@@ -149,10 +170,11 @@ class Nodes(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for grouping. places, order, cells : uint32, and words : uint64, as many as records; ends : uint32, a
-    power of two, at least 65,536 and at least as many as records, zeros at first.
+    """Room for grouping. places, order, cells : uint32, and words : uint64, as many as records;
+    ends : uint32, a power of two, at least 65,536 and at least as many as records, zeros at first.
 
-    When grouped: the number, the cell and the last word of the record at each place; where each cell ends.
+    When grouped: the number, the cell and the last word of the record at each place; where each
+    cell ends.
     """
 
     places: np.ndarray
@@ -163,7 +185,9 @@ class Scratch(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Pairs, appended. left, right : uint32 positions; distance : uint8; used : int64 (1,), pairs in use."""
+    """Pairs, appended. left, right : uint32 positions; distance : uint8; used : int64 (1,), pairs
+    in use.
+    """
 
     left: np.ndarray
     right: np.ndarray
@@ -173,7 +197,9 @@ class Found(NamedTuple):
 
 @kernel
 def _sampled_matches(fingerprints, mask, ends):
-    """Return the estimated number of pairs of records with equal bits under a mask, from a sample."""
+    """Return the estimated number of pairs of records with equal bits under a mask, from a
+    sample.
+    """
     count = len(fingerprints)
     stride = max(1, count // _SAMPLE)
     met, sampled = 0.0, 0
@@ -185,7 +211,9 @@ def _sampled_matches(fingerprints, mask, ends):
     for row in range(0, count, stride):
         ends[I64(hash_masked(fingerprints, row, mask) >> U64(64 - _SAMPLE_BITS))] = 0
     pairs = sampled * (sampled - 1) / 2
-    share = max(0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS))  # less those that share a cell by chance
+    share = max(
+        0.0, met / pairs - 1.0 / (1 << _SAMPLE_BITS)
+    )  # less those that share a cell by chance
     return share * count * (count - 1) / 2
 
 
@@ -214,7 +242,9 @@ def choose_level(fingerprints, nodes, ends):
 
 @kernel
 def _group(records, mask, scratch, num_cells):
-    """Fill `order`, `cells` and `words` so that records with equal bits under the mask are adjacent, in order."""
+    """Fill `order`, `cells` and `words` so that records with equal bits under the mask are
+    adjacent, in order.
+    """
     ends = scratch.ends[:num_cells]
     ends[:] = 0
     count, num_words = records.fingerprints.shape
@@ -254,7 +284,9 @@ def _fits(lefts, left, rights, right, agree, differ, node):
 
 @kernel
 def _report(records, nodes, node, places, scratch, max_distance, found):
-    """Append the pair at two places of the order if it belongs to the node; return False when there is no room."""
+    """Append the pair at two places of the order if it belongs to the node; return False when there
+    is no room.
+    """
     left, right = I64(scratch.order[places[0]]), I64(scratch.order[places[1]])
     rows = records.fingerprints
     distance = row_distance(rows, left, rows, right)
@@ -269,7 +301,9 @@ def _report(records, nodes, node, places, scratch, max_distance, found):
 
 @kernel
 def _next_close(words, word, first, stop, max_distance):
-    """Return the first place from `first` on whose word is within the distance of a word, or `stop`."""
+    """Return the first place from `first` on whose word is within the distance of a word, or
+    `stop`.
+    """
     while first + _LANES <= stop:
         met = I64(0)
         for lane in range(_LANES):
@@ -284,7 +318,9 @@ def _next_close(words, word, first, stop, max_distance):
 
 @kernel
 def _list_places(cells, step, places, listed):
-    """Keep those of the first `listed` places whose group goes on for `step` places more; return their number."""
+    """Keep those of the first `listed` places whose group goes on for `step` places more; return
+    their number.
+    """
     kept = 0
     for number in range(listed):
         place = places[number]
@@ -296,14 +332,18 @@ def _list_places(cells, step, places, listed):
 
 @kernel
 def _join_near(records, nodes, max_distance, scratch, listed, found, state):
-    """Compare the places listed with those state[STEP] further; return False when `found` is full."""
+    """Compare the places listed with those state[STEP] further; return False when `found` is
+    full.
+    """
     words, step = scratch.words, state[STEP]
     for number in range(listed):
         place = I64(scratch.places[number])
         if (
             count_ones(words[place] ^ words[place + step]) <= max_distance
             and place >= state[LEFT]
-            and not _report(records, nodes, state[NODE], (place, place + step), scratch, max_distance, found)
+            and not _report(
+                records, nodes, state[NODE], (place, place + step), scratch, max_distance, found
+            )
         ):
             state[LEFT] = place
             return False
@@ -312,7 +352,9 @@ def _join_near(records, nodes, max_distance, scratch, listed, found, state):
 
 @kernel
 def _join_far(records, nodes, max_distance, scratch, listed, found, state):
-    """Compare the places listed with all of their group state[STEP] or more further; return False when full."""
+    """Compare the places listed with all of their group state[STEP] or more further; return False
+    when full.
+    """
     cells, words = scratch.cells, scratch.words
     for number in range(listed):
         left = I64(scratch.places[number])
@@ -324,7 +366,9 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
             right = _next_close(words, words[left], right, stop, max_distance)
             if right == stop:
                 break
-            if not _report(records, nodes, state[NODE], (left, right), scratch, max_distance, found):
+            if not _report(
+                records, nodes, state[NODE], (left, right), scratch, max_distance, found
+            ):
                 state[LEFT], state[RIGHT] = left, right
                 return False
             right += 1
@@ -336,8 +380,9 @@ def _join_far(records, nodes, max_distance, scratch, listed, found, state):
 def _join_node(records, nodes, max_distance, scratch, found, state):
     """Compare all pairs of each group; return False when `found` is full.
 
-    Most groups are of two or three. Going through them one by one, a processor guesses each one's end wrong; one step
-    width at a time there is nothing to guess. A pair across two groups is a false candidate, and belongs to no node.
+    Most groups are of two or three. Going through them one by one, a processor guesses each one's
+    end wrong; one step width at a time there is nothing to guess. A pair across two groups is a
+    false candidate, and belongs to no node.
     """
     listed = len(records.positions)
     for place in range(listed):
@@ -353,10 +398,11 @@ def _join_node(records, nodes, max_distance, scratch, found, state):
 
 @kernel
 def join_part(records, nodes, level, max_distance, scratch, found, state):
-    """Report all pairs of a part that the nodes of a level report; return False when `found` is full.
+    """Report all pairs of a part that the nodes of a level report; return False when `found` is
+    full.
 
-    Call again with an emptied `found` and the same `state` to go on. state : int64 (4,), zeros at first. Pairs come
-    in an order that depends on the records alone, left < right.
+    Call again with an emptied `found` and the same `state` to go on. state : int64 (4,), zeros at
+    first. Pairs come in an order that depends on the records alone, left < right.
     """
     num_cells = 2
     while num_cells < len(records.positions) and num_cells < len(scratch.ends):

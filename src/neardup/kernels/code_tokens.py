@@ -1,8 +1,10 @@
-"""Find the tokens of source code, without a grammar: what most languages have in common, in one pass.
+"""Find the tokens of source code, without a grammar: what most languages have in common, in one
+pass.
 
-A text is read by its kind, which its lines show. BRACES, with comments ``//`` and ``/* */``: more lines begin with
-``//`` or ``/*`` than with ``#``, a space and a capital letter, or as many do, and more lines end in ``;``, or in ``{``
-after a word or ``)``, than in ``:``. The comments of others are ``#``; if more lines end in ``:``, they are INDENTED.
+A text is read by its kind, which its lines show. BRACES, with comments ``//`` and ``/* */``: more
+lines begin with ``//`` or ``/*`` than with ``#``, a space and a capital letter, or as many do, and
+more lines end in ``;``, or in ``{`` after a word or ``)``, than in ``:``. The comments of others
+are ``#``; if more lines end in ``:``, they are INDENTED.
 """
 
 import numpy as np
@@ -16,14 +18,18 @@ _DOUBLE, _SINGLE, _BACKTICK = 34, 39, 96
 
 @kernel(inline="always")
 def _is_word(byte):
-    """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character beyond ASCII."""
+    """Return whether a byte is of a word: a letter, a digit, an underscore, or of a character
+    beyond ASCII.
+    """
     letter = U8((byte | U8(0x20)) - U8(97)) < U8(26)
     return letter or U8(byte - U8(48)) < U8(10) or byte == 95 or byte >= 128
 
 
 @kernel
 def kind_of(stream, length):
-    """Return the kind of a text of `length` bytes, behind which are two zeros; a zero byte is white space."""
+    """Return the kind of a text of `length` bytes, behind which are two zeros; a zero byte is white
+    space.
+    """
     braces, colons, slashes, hashes, before, last = 0, 0, 0, 0, U8(0), U8(0)
     for i in range(length + 1):
         byte = stream[i] if i < length else U8(_LINE_END)
@@ -66,7 +72,9 @@ def _end_of_word(stream, position):
 
 @kernel
 def _end_of_sign(stream, position):
-    """Return where an operator or another sign ends: == != <= += -> => && :: and their like are one."""
+    """Return where an operator or another sign ends: == != <= += -> => && :: and their like are
+    one.
+    """
     byte, following = stream[position], stream[position + 1]
     if following == 61:  # = after one of = ! < > + - * / % & | ^ : ~
         pair = byte in (61, 33, 60, 62, 43, 45, 42, 47, 37, 38, 124, 94, 58, 126)
@@ -79,10 +87,11 @@ def _end_of_sign(stream, position):
 
 @kernel
 def _end_of_string(stream, position, length, hopeless):
-    """Return where the string that begins with a quote ends; the same position if nothing closes it.
+    """Return where the string that begins with a quote ends; the same position if nothing closes
+    it.
 
-    Three quotes, and backticks, go across lines. hopeless : int64 (6,), where a search by each kind of quotes has
-    failed up to, so that the time is linear in the text.
+    Three quotes, and backticks, go across lines. hopeless : int64 (6,), where a search by each kind
+    of quotes has failed up to, so that the time is linear in the text.
     """
     quote = stream[position]
     triple = quote != _BACKTICK and stream[position + 1] == quote and stream[position + 2] == quote
@@ -109,10 +118,14 @@ def _end_of_comment(stream, position, length, kind):
     """Return where the comment that begins at a position ends; the same position if none begins."""
     byte, following = stream[position], stream[position + 1]
     block = kind == BRACES and byte == _SLASH and following == _STAR
-    if not block and not (byte == _SLASH and following == _SLASH if kind == BRACES else byte == _HASH):
+    if not block and not (
+        byte == _SLASH and following == _SLASH if kind == BRACES else byte == _HASH
+    ):
         return position
     i = position + 2 if block else position
-    while i < length and not (stream[i] == _STAR and stream[i + 1] == _SLASH if block else stream[i] == _LINE_END):
+    while i < length and not (
+        stream[i] == _STAR and stream[i + 1] == _SLASH if block else stream[i] == _LINE_END
+    ):
         i += 1
     return min(i + 2, length) if block else i
 
@@ -121,13 +134,18 @@ def _end_of_comment(stream, position, length, kind):
 def find_code_tokens(stream, length, with_comments, edges):
     """Write where tokens begin and end, in turn; return their number.
 
-    Tokens are words, numbers, strings with their quotes, signs, the words and signs of comments if they count, and in
-    an INDENTED text, outside brackets, the line end and the white space before a line that is indented unlike the one
-    before. Requires: two zeros after `length`.
+    Tokens are words, numbers, strings with their quotes, signs, the words and signs of comments if
+    they count, and in an INDENTED text, outside brackets, the line end and the white space before a
+    line that is indented unlike the one before. Requires: two zeros after `length`.
     """
     kind, hopeless = kind_of(stream, length), np.zeros(6, I64)
     count, position, comment, depth = 0, 0, 0, 0
-    line, line_size, last, last_size = 0, 0, 0, 0  # the white space before this line and the one before
+    line, line_size, last, last_size = (
+        0,
+        0,
+        0,
+        0,
+    )  # the white space before this line and the one before
     is_first = False  # on an indented line
     while position < length:
         byte = stream[position]

@@ -1,10 +1,11 @@
 """The decorator of every kernel, and the folder that holds what it compiles.
 
-Numba names a cached function by the file it is in, and does not notice that a helper from another file has changed. So
-the folder is named by a digest of all of `kernels/`, Numba, Python and the processor: another version of any of them
-has another folder. A cached function is pickled code, so the folder must belong to this user, or to root, and nobody
-else may write to it. Where there is no such folder, each process compiles for itself; so it does with a Numba whose
-private interfaces are not those that `numba_internals` uses.
+Numba names a cached function by the file it is in, and does not notice that a helper from another
+file has changed. So the folder is named by a digest of all of `kernels/`, Numba, Python and the
+processor: another version of any of them has another folder. A cached function is pickled code, so
+the folder must belong to this user, or to root, and nobody else may write to it. Where there is no
+such folder, each process compiles for itself; so it does with a Numba whose private interfaces are
+not those that `numba_internals` uses.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ try:
 except (ImportError, AttributeError) as error:
     internals = None
     warnings.warn(
-        f"Numba {numba.__version__} lacks a private interface that neardup uses ({error}), so each process compiles "
+        f"Numba {numba.__version__} lacks a private interface that neardup uses ({error}), so "
+        "each process compiles "
         "its kernels again, which takes seconds. Install an earlier Numba, or a later neardup.",
         RuntimeWarning,
         stacklevel=2,
@@ -48,29 +50,40 @@ I64 = np.int64
 
 config: Any = numba.config  # its names are set from the environment
 _PREFIX = "kernels-"
-_NUM_KEPT = 4  # folders, the latest used: a few environments that share a base, or versions that take turns
+_NUM_KEPT = (
+    4  # folders, the latest used: a few environments that share a base, or versions that take turns
+)
 _NO_FOLDER = (
-    "neardup found no folder to cache compiled code in, so each process compiles it again, which takes seconds. Set "
+    "neardup found no folder to cache compiled code in, so each process compiles it again, "
+    "which takes seconds. Set "
     "NUMBA_CACHE_DIR to a folder that only this user can write to."
 )
 
 
 def kernel(
-    function: Callable[..., Any] | None = None, *, allocates: bool = False, nogil: bool = True, inline: str = "never"
+    function: Callable[..., Any] | None = None,
+    *,
+    allocates: bool = False,
+    nogil: bool = True,
+    inline: str = "never",
 ) -> Any:
-    """Compile a function with Numba when it is first called, and keep what was compiled for the next process.
+    """Compile a function with Numba when it is first called, and keep what was compiled for the
+    next process.
 
-    allocates : whether it makes or returns arrays, writes tuples as rows, or calls a kernel that allocates; in others,
-    Numba does not count references, which takes atomic operations for each array at each call. nogil : whether other
-    threads run meanwhile; kernels that touch Python objects must not let them. inline : "always" where the callers are
-    to contain the function's code.
+    allocates : whether it makes or returns arrays, writes tuples as rows, or calls a kernel that
+    allocates; in others, Numba does not count references, which takes atomic operations for each
+    array at each call. nogil : whether other threads run meanwhile; kernels that touch Python
+    objects must not let them. inline : "always" where the callers are to contain the function's
+    code.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates, nogil=nogil, inline=inline)
     njit: Any = functools.partial(numba.njit, nogil=nogil, inline=inline)
     if internals is None or config.DISABLE_JIT:
         return njit(function)
-    njit = functools.partial(njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED))
+    njit = functools.partial(
+        njit, no_cfunc_wrapper=True, **({} if allocates else internals.UNCOUNTED)
+    )
     dispatcher, folder = njit()(function), cache_folder()
     if folder is not None:
         internals.keep(dispatcher, function, str(folder), _digest(), _warn_of_no_folder)
@@ -84,11 +97,12 @@ def _warn_of_no_folder() -> None:
 
 @functools.cache
 def cache_folder() -> Path | None:
-    """Return the folder of compiled kernels, made if need be, or None with a warning where there cannot be one.
+    """Return the folder of compiled kernels, made if need be, or None with a warning where there
+    cannot be one.
 
-    The first of these that can be written to, or else the first that can be read: NUMBA_CACHE_DIR alone where it is
-    set; the package's own `__pycache__`; the user's folder for caches; one of the user's in the folder for temporary
-    files.
+    The first of these that can be written to, or else the first that can be read: NUMBA_CACHE_DIR
+    alone where it is set; the package's own `__pycache__`; the user's folder for caches; one of the
+    user's in the folder for temporary files.
     """
     if internals is None:
         return None
@@ -106,12 +120,18 @@ def cache_folder() -> Path | None:
 
 
 def _bases() -> Iterator[tuple[Path, bool]]:
-    """Yield folders that may hold that of the kernels, the preferred first, and whether they lie in a shared one."""
+    """Yield folders that may hold that of the kernels, the preferred first, and whether they lie in
+    a shared one.
+    """
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR), False
         return
     yield Path(__file__).parent / "__pycache__", False
-    local = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
+    local = (
+        os.environ.get("LOCALAPPDATA")
+        if sys.platform == "win32"
+        else os.environ.get("XDG_CACHE_HOME")
+    )
     home = os.path.expanduser("~")
     if local or home != "~":
         yield Path(local or os.path.join(home, ".cache")) / "neardup", False
@@ -120,7 +140,9 @@ def _bases() -> Iterator[tuple[Path, bool]]:
 
 
 def _make_private(folder: Path) -> bool:
-    """Make a folder that only its owner can write to; return whether there is one, and its owner can be trusted."""
+    """Make a folder that only its owner can write to; return whether there is one, and its owner
+    can be trusted.
+    """
     try:
         if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +153,9 @@ def _make_private(folder: Path) -> bool:
             return False
         if not hasattr(os, "getuid"):
             return True
-        return found.st_uid in (os.getuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return found.st_uid in (os.getuid(), 0) and not found.st_mode & (
+            stat.S_IWGRP | stat.S_IWOTH
+        )
     except OSError:
         return False
 
@@ -153,10 +177,21 @@ def _digest() -> str:
     sources = (file for file in files(__package__).iterdir() if file.name.endswith(".py"))
     for source in sorted(sources, key=lambda file: file.name):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    features = sorted(name for name, there in llvmlite.binding.get_host_cpu_features().items() if there)
-    settings = [getattr(config, name, None) for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES")]
-    versions = (numba.__version__, llvmlite.__version__, platform.python_implementation(), sys.version)
-    digest.update(repr((versions, settings, llvmlite.binding.get_host_cpu_name(), features)).encode())
+    features = sorted(
+        name for name, there in llvmlite.binding.get_host_cpu_features().items() if there
+    )
+    settings = [
+        getattr(config, name, None) for name in ("BOUNDSCHECK", "OPT", "CPU_NAME", "CPU_FEATURES")
+    ]
+    versions = (
+        numba.__version__,
+        llvmlite.__version__,
+        platform.python_implementation(),
+        sys.version,
+    )
+    digest.update(
+        repr((versions, settings, llvmlite.binding.get_host_cpu_name(), features)).encode()
+    )
     return digest.hexdigest()[:20]
 
 

@@ -1,4 +1,6 @@
-"""Decide over confirmed pairs: the sieve, in which the most similar kept document removes another, or union-find."""
+"""Decide over confirmed pairs: the sieve, in which the most similar kept document removes another,
+or union-find.
+"""
 
 from typing import NamedTuple
 
@@ -12,8 +14,8 @@ NONE = U32(0xFFFFFFFF)
 class Neighbours(NamedTuple):
     """The confirmed pairs of each position, in both directions.
 
-    offsets : int64 (num_positions + 1,), those of a position from its offset on. positions : uint32, the other ends.
-    rows : int64, the pairs. strength : float64 by pair.
+    offsets : int64 (num_positions + 1,), those of a position from its offset on. positions :
+    uint32, the other ends. rows : int64, the pairs. strength : float64 by pair.
     """
 
     offsets: np.ndarray
@@ -32,7 +34,9 @@ def _root(parents, position):
 
 @kernel
 def connect(parents, left, right):
-    """Join the clusters of left[i] and right[i]; a root is the least member. parents : uint32, written."""
+    """Join the clusters of left[i] and right[i]; a root is the least member. parents : uint32,
+    written.
+    """
     for i in range(len(left)):
         a, b = _root(parents, I64(left[i])), _root(parents, I64(right[i]))
         if a < b:
@@ -43,7 +47,9 @@ def connect(parents, left, right):
 
 @kernel
 def flatten(parents):
-    """Set each entry to the root of its cluster. Requires: parents[i] <= i, as `connect` leaves it."""
+    """Set each entry to the root of its cluster. Requires: parents[i] <= i, as `connect` leaves
+    it.
+    """
     for position in range(len(parents)):
         parents[position] = parents[parents[position]]
 
@@ -52,9 +58,9 @@ def flatten(parents):
 def decide(left, strength, by_right, offsets, representative, num_against, kept, remover, pair):
     """Decide all positions in order.
 
-    left : uint32, strength : float64 (num_pairs,); by_right : int64, the pairs by `right` and then by `left`, those of
-    a position from its offset on; representative : uint32 by position. kept : bool, all true; remover : uint32; pair :
-    int64 by position, filled for those removed.
+    left : uint32, strength : float64 (num_pairs,); by_right : int64, the pairs by `right` and then
+    by `left`, those of a position from its offset on; representative : uint32 by position. kept :
+    bool, all true; remover : uint32; pair : int64 by position, filled for those removed.
     """
     for position in range(num_against, len(representative)):
         first = I64(representative[position])
@@ -72,7 +78,9 @@ def decide(left, strength, by_right, offsets, representative, num_against, kept,
 
 @kernel
 def _find_keeper(pairs, content, holders):
-    """Return the most similar position that is held, NONE if there is none, and the pair; a copy has no pair."""
+    """Return the most similar position that is held, NONE if there is none, and the pair; a copy
+    has no pair.
+    """
     best, best_row = holders[content], I64(-1)
     if best != NONE:
         return best, best_row
@@ -90,16 +98,18 @@ def _find_keeper(pairs, content, holders):
 def decide_groups(pairs, representative, starts, needed, near, keeper, pair):
     """Decide about groups of consecutive positions in order; those before the first group are kept.
 
-    pairs : Neighbours, of representatives. starts : int64 (num_groups + 1,); needed : int64 (num_groups,), the near
-    positions with which a group is removed. near : int64 by group, zeros; keeper : uint32, NONE; pair : int64, -1, by
-    position; filled.
+    pairs : Neighbours, of representatives. starts : int64 (num_groups + 1,); needed : int64
+    (num_groups,), the near positions with which a group is removed. near : int64 by group, zeros;
+    keeper : uint32, NONE; pair : int64, -1, by position; filled.
     """
     holders = np.full(len(representative), NONE, U32)  # by content, its first position that is kept
     for position in range(starts[0] - 1, -1, -1):
         holders[representative[position]] = position
     for group in range(len(needed)):
         for position in range(starts[group], starts[group + 1]):
-            keeper[position], pair[position] = _find_keeper(pairs, representative[position], holders)
+            keeper[position], pair[position] = _find_keeper(
+                pairs, representative[position], holders
+            )
             near[group] += keeper[position] != NONE
         if near[group] < needed[group]:
             for position in range(starts[group], starts[group + 1]):

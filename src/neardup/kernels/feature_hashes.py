@@ -1,4 +1,6 @@
-"""Join tokens to feature strings; lower-case texts, keep their letters and hash strings as other programs do."""
+"""Join tokens to feature strings; lower-case texts, keep their letters and hash strings as other
+programs do.
+"""
 
 import math
 
@@ -12,7 +14,9 @@ _SPACE, _APOSTROPHE, _DOT, _SLASH, _COLON = 0x20, 0x27, 0x2E, 0x2F, 0x3A
 
 @kernel
 def _letter(data, position, letters):
-    """Return the mapping of the code point at `position`, and its length in bytes; of broken UTF-8 anything."""
+    """Return the mapping of the code point at `position`, and its length in bytes; of broken UTF-8
+    anything.
+    """
     lead = data[position]
     if lead < 0x80:
         return letters[lead], 1
@@ -49,7 +53,9 @@ def keep_letters(text, letters, kept):
 
 @kernel
 def _keep_link(data, position, letters, kept, end):
-    r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return where it ends here and there."""
+    r"""Append the match of (?:://[\w./]+)? at `position` to `kept`; return where it ends here and
+    there.
+    """
     if position + 3 >= len(data) or data[position + 1] != _SLASH or data[position + 2] != _SLASH:
         return position, end
     start, first = position, end
@@ -71,10 +77,11 @@ def _keep_link(data, position, letters, kept, end):
 
 @kernel
 def _append(letter, before, kept, end):
-    """Append a letter to `kept`, or the space that ends a word; return the new end. before : the letter before it.
+    """Append a letter to `kept`, or the space that ends a word; return the new end. before : the
+    letter before it.
 
-    What is not wanted is written, too, and overwritten by the next: nobody foresees where a word ends, and a branch
-    would take 5 x as long.
+    What is not wanted is written, too, and overwritten by the next: nobody foresees where a word
+    ends, and a branch would take 5 x as long.
     """
     kept[end] = letter if letter != 0 else U32(_SPACE)
     return end + ((before | letter) != 0)
@@ -82,7 +89,8 @@ def _append(letter, before, kept, end):
 
 @kernel
 def keep_words(text, letters, kept):
-    r"""Fill `kept` with the matches of [\w']+(?:://[\w./]+)? in each document, in which a space ends a word.
+    r"""Fill `kept` with the matches of [\w']+(?:://[\w./]+)? in each document, in which a space
+    ends a word.
 
     letters : what [\w'] matches, one byte each.
     """
@@ -112,19 +120,24 @@ def keep_words(text, letters, kept):
         kept.offsets[document + 1] = end
 
 
-# Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much its sum is turned.
+# Of MD5 (RFC 1321, 3.3 and 3.4): the state at the start, the number of each step, and by how much
+# its sum is turned.
 _START = (U32(0x67452301), U32(0xEFCDAB89), U32(0x98BADCFE), U32(0x10325476))
 _SINES = np.array([int(abs(math.sin(step)) * 2**32) for step in range(1, 65)], U32)
 _TURNS = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]], U32)
-_SEEN = 1 << 16  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
+_SEEN = (
+    1 << 16
+)  # strings remembered, 512 KB that stay in the cache: English text is hashed twice as fast
 
 
 @kernel
 def join_runs(data, offsets, firsts, num_tokens, separator, joined, joined_offsets):
-    """Fill joined with the strings firsts[i] to firsts[i] + num_tokens[i] of `data`, one after the other.
+    """Fill joined with the strings firsts[i] to firsts[i] + num_tokens[i] of `data`, one after the
+    other.
 
-    data : uint8, offsets : int64; firsts, num_tokens : int64 (num_features,); separator : a byte to put between two
-    strings, below 0 for none; joined : uint8; joined_offsets : int64 (num_features + 1,), where each result lies.
+    data : uint8, offsets : int64; firsts, num_tokens : int64 (num_features,); separator : a byte to
+    put between two strings, below 0 for none; joined : uint8; joined_offsets : int64 (num_features
+    + 1,), where each result lies.
     """
     for feature in range(len(firsts)):
         end = joined_offsets[feature]
@@ -139,12 +152,17 @@ def join_runs(data, offsets, firsts, num_tokens, separator, joined, joined_offse
 
 @kernel
 def fnv(data, offsets, multiply_first, hashes):
-    """Fill hashes (uint64) with the 64-bit hash of each string by Fowler, Noll and Vo: FNV-1 multiplies before the xor,
-    FNV-1a after it."""
+    """Fill hashes (uint64) with the 64-bit hash of each string by Fowler, Noll and Vo: FNV-1
+    multiplies before the xor, FNV-1a after it.
+    """
     for i in range(len(offsets) - 1):
         state = FNV_OFFSET
         for byte in data[offsets[i] : offsets[i + 1]]:
-            state = (state * FNV_PRIME) ^ U64(byte) if multiply_first else (state ^ U64(byte)) * FNV_PRIME
+            state = (
+                (state * FNV_PRIME) ^ U64(byte)
+                if multiply_first
+                else (state ^ U64(byte)) * FNV_PRIME
+            )
         hashes[i] = state
 
 
@@ -169,10 +187,11 @@ def _absorb(state, block):
 
 @kernel(allocates=True)
 def md5(data, offsets, keys, digests):
-    """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes a place.
+    """Fill digests (uint32, (num_strings, 4)) with the MD5 digest of each string, four bytes a
+    place.
 
-    keys : uint64 (num_strings,), equal where the strings are, and uniform in their low bits: a string that was seen a
-    short time ago is not hashed again.
+    keys : uint64 (num_strings,), equal where the strings are, and uniform in their low bits: a
+    string that was seen a short time ago is not hashed again.
     """
     seen = np.full(_SEEN, -1, I64)
     block = np.empty(16, U32)
@@ -185,7 +204,8 @@ def md5(data, offsets, keys, digests):
             continue
         string = data[offsets[i] : offsets[i + 1]]
         size, state = len(string), _START
-        # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length in bits.
+        # Behind the string come a bit, zeros, and in the last 8 bytes of a block of 64 its length
+        # in bits.
         for start in range(0, size + 9, 64):
             block[:] = U32(0)
             for position in range(start, min(start + 64, size)):

@@ -1,6 +1,8 @@
-"""Compile the kernels of a run with the default method, the first time that any process requires them.
+"""Compile the kernels of a run with the default method, the first time that any process requires
+them.
 
-Numba compiles in one thread of a process, so a second process compiles half of them at the same time.
+Numba compiles in one thread of a process, so a second process compiles half of them at the same
+time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,17 @@ from typing import Any
 import numba
 import numpy as np
 
-from neardup.kernels import bands, compiled, decisions, minhash, sieve, sorted_sets, strings, token_arrays, tokens
+from neardup.kernels import (
+    bands,
+    compiled,
+    decisions,
+    minhash,
+    sieve,
+    sorted_sets,
+    strings,
+    token_arrays,
+    tokens,
+)
 
 _Kernels = Sequence[tuple[Any, tuple[Any, ...]]]
 _MARK = "first-run"  # a file in the folder of compiled kernels
@@ -26,13 +38,18 @@ _CODE = "import sys; sys.path[:] = sys.argv[1:]; from neardup.kernels.first_run 
 
 
 def compile_kernels() -> None:
-    """Compile the kernels of a default run, unless that was tried before; other kernels compile when they are called.
+    """Compile the kernels of a default run, unless that was tried before; other kernels compile
+    when they are called.
 
-    The time counts as that of compiling, that of waiting included. A second process that fails leaves its kernels to
-    the run.
+    The time counts as that of compiling, that of waiting included. A second process that fails
+    leaves its kernels to the run.
     """
     folder = None if compiled.config.DISABLE_JIT else compiled.cache_folder()
-    if folder is None or (folder / _MARK).exists() or not (os.access(folder, os.W_OK) and _runs_python()):
+    if (
+        folder is None
+        or (folder / _MARK).exists()
+        or not (os.access(folder, os.W_OK) and _runs_python())
+    ):
         return
     compiled.internals.clock.on_start(None)
     try:
@@ -44,7 +61,9 @@ def compile_kernels() -> None:
 
 
 def _runs_python() -> bool:
-    """Return whether the executable is an interpreter: that of a frozen app or of uWSGI would start another app."""
+    """Return whether the executable is an interpreter: that of a frozen app or of uWSGI would start
+    another app.
+    """
     name = os.path.basename(sys.executable or "").lower()
     return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
@@ -84,7 +103,9 @@ def _arrays(kinds: str) -> list[np.ndarray]:
 
 
 def _of_text() -> _Kernels:
-    """Return the kernels that this process compiles, each with arguments of the types that a run passes."""
+    """Return the kernels that this process compiles, each with arguments of the types that a run
+    passes.
+    """
     u8, i32, i64, u32, u64, flags = _arrays("BiqIQ?")
     u32_rows, u64_rows = np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.uint64)
     text = token_arrays.Text(_frozen(u8), i64)
@@ -93,7 +114,10 @@ def _of_text() -> _Kernels:
     shingles = token_arrays.Shingles(u64, i64, np.zeros((0, 0), np.uint64), flags)
     return [
         (strings.hash_strings, (_frozen(u8), i64, u64)),
-        (tokens.write_tokens, (text, tables, 0, buffers, token_arrays.TokenStrings(u8, i64, i64), flags)),
+        (
+            tokens.write_tokens,
+            (text, tables, 0, buffers, token_arrays.TokenStrings(u8, i64, i64), flags),
+        ),
         (tokens.shingle_text, (text, tables, 0, 0, buffers, shingles)),
         (minhash.band_keys, (u32_rows, 0, u64_rows)),
         (minhash.sign, (u64, i64, u64, u32, u32_rows)),

@@ -1,7 +1,8 @@
 """Rows of documents that lie in chunks of Arrow arrays, gathered column by column.
 
-A chunk is described by addresses, so that one call reads any number of chunks, in memory and in mapped files. The
-contents of a file may be damaged, so rows and offsets that it cannot have are not followed, but reported.
+A chunk is described by addresses, so that one call reads any number of chunks, in memory and in
+mapped files. The contents of a file may be damaged, so rows and offsets that it cannot have are not
+followed, but reported.
 """
 
 import numpy as np
@@ -10,16 +11,22 @@ from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import load_at, load_byte_at, load_half_at, prefetch, store_u64
 
 KIND, WIDTH, VALUES, NUM_BYTES, OFFSETS, VALID, FIRST = range(7)
-"""The numbers of a field of a chunk: its kind, the bytes of a value if all have so many, the address of values and how
-many bytes they are, the addresses of offsets and of the bits of values that are not null (0 if none is), and the bit of
-the first value."""
+"""The numbers of a field of a chunk: its kind, the bytes of a value if all have so many, the
+address of values and how many bytes they are, the addresses of offsets and of the bits of values
+that are not null (0 if none is), and the bit of the first value.
+"""
 MISSING, NUMBERED, FIXED, BITS, SHORT, LONG = range(6)
-"""The kinds: nulls only; the number of the row; values of one width; bits; values between offsets of 32, of 64 bits."""
+"""The kinds: nulls only; the number of the row; values of one width; bits; values between offsets
+of 32, of 64 bits.
+"""
 START, ROWS, SIZE, FIELDS = range(4)
-"""The numbers of a chunk: its first row, the address of its rows, uint32 (0 if they count on), how many there are, and
-the address of the numbers of its fields, int64 (num_fields, 7)."""
+"""The numbers of a chunk: its first row, the address of its rows, uint32 (0 if they count on), how
+many there are, and the address of the numbers of its fields, int64 (num_fields, 7).
+"""
 NULLS, BEGIN, ENDS = range(3)
-"""The numbers of a gathered column: how many nulls, where its bytes begin, and from there on its offsets."""
+"""The numbers of a gathered column: how many nulls, where its bytes begin, and from there on its
+offsets.
+"""
 
 
 _FIELD_BYTES = 8 * 7
@@ -54,11 +61,15 @@ def _position_of(address, size, row):
 
 @kernel
 def _find_rows(rows, chunks, found):
-    """Set found[0] to the chunk of each row, found[1] to its position there; return the chunk that lacks one, or -1."""
+    """Set found[0] to the chunk of each row, found[1] to its position there; return the chunk that
+    lacks one, or -1.
+    """
     chunk = 0
     for i in range(len(rows)):
         row = rows[i]
-        if row < chunks[chunk, START] or (chunk + 1 < len(chunks) and row >= chunks[chunk + 1, START]):
+        if row < chunks[chunk, START] or (
+            chunk + 1 < len(chunks) and row >= chunks[chunk + 1, START]
+        ):
             chunk = _chunk_of(chunks, row)
         found[0, i], found[1, i] = chunk, row - chunks[chunk, START]
         if chunks[chunk, ROWS] != 0:
@@ -83,12 +94,16 @@ def _has_bit(address, bit):
 def _is_there(field, position):
     """Return whether a value is not null."""
     valid = _number(field, VALID)
-    return _number(field, KIND) != MISSING and (valid == 0 or _has_bit(valid, _number(field, FIRST) + position))
+    return _number(field, KIND) != MISSING and (
+        valid == 0 or _has_bit(valid, _number(field, FIRST) + position)
+    )
 
 
 @kernel
 def _span_of(field, position):
-    """Return the address of the bytes of a value, and how many they are: -1 if the offsets are damaged."""
+    """Return the address of the bytes of a value, and how many they are: -1 if the offsets are
+    damaged.
+    """
     values, offsets, width = _number(field, VALUES), _number(field, OFFSETS), _number(field, WIDTH)
     kind = _number(field, KIND)
     if kind == FIXED:
@@ -108,7 +123,10 @@ def _fetch(found, chunks, wanted):
     """Ask for the first bytes that each value needs to be brought into the cache."""
     for i in range(found.shape[1]):
         for column in range(len(wanted)):
-            field, position = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column], found[1, i]
+            field, position = (
+                chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column],
+                found[1, i],
+            )
             kind = _number(field, KIND)
             if kind == FIXED:
                 prefetch(_number(field, VALUES) + _number(field, WIDTH) * position)
@@ -138,12 +156,14 @@ def _copy_number(number, width, data, at):
 
 @kernel(allocates=True)
 def gather_rows(rows, chunks, wanted, widths):
-    """Return columns of rows: their bytes, uint8; numbers of each, int64 (num_columns, 3 + num_rows); which are there.
+    """Return columns of rows: their bytes, uint8; numbers of each, int64 (num_columns, 3 +
+    num_rows); which are there.
 
-    rows : int64. chunks : int64 (num_chunks, 4), by rows. wanted : int64 (num_columns,), of the fields. widths : int64,
-    the bytes of a value as it is returned, 0 where they vary; a bit is a byte. Columns begin at multiples of 8 bytes;
-    the bytes of a null are zero. The third, bool (num_columns, num_rows), is false for a null. The last is -1; or else
-    the number of a chunk that lacks a row or has damaged offsets, and the others are empty.
+    rows : int64. chunks : int64 (num_chunks, 4), by rows. wanted : int64 (num_columns,), of the
+    fields. widths : int64, the bytes of a value as it is returned, 0 where they vary; a bit is a
+    byte. Columns begin at multiples of 8 bytes; the bytes of a null are zero. The third, bool
+    (num_columns, num_rows), is false for a null. The last is -1; or else the number of a chunk that
+    lacks a row or has damaged offsets, and the others are empty.
     """
     num_rows, num_columns = len(rows), len(wanted)
     found = np.empty((2, num_rows), I64)
@@ -153,7 +173,10 @@ def gather_rows(rows, chunks, wanted, widths):
         return *nothing, damaged
     if num_rows <= _FEW:  # of more, the processor itself works on several at a time
         _fetch(found, chunks, wanted)
-    numbers, there = np.zeros((num_columns, ENDS + num_rows + 1), I64), np.empty((num_columns, num_rows), np.bool_)
+    numbers, there = (
+        np.zeros((num_columns, ENDS + num_rows + 1), I64),
+        np.empty((num_columns, num_rows), np.bool_),
+    )
     total = 0
     for column in range(num_columns):
         used = 0
@@ -174,7 +197,10 @@ def gather_rows(rows, chunks, wanted, widths):
     for column in range(num_columns):
         width, begin = widths[column], numbers[column, BEGIN]
         for i in range(num_rows):
-            field, position = chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column], found[1, i]
+            field, position = (
+                chunks[found[0, i], FIELDS] + _FIELD_BYTES * wanted[column],
+                found[1, i],
+            )
             kind = _number(field, KIND)
             at = begin + (width * i if width else numbers[column, ENDS + i])
             if kind == NUMBERED:

@@ -1,7 +1,8 @@
 """Grapheme clusters, the characters as readers see them: the rules of Unicode Standard Annex 29.
 
-The class of a code point is in the high byte of its entry of `features.boundaries.boundary_classes`. The rules are
-those of Unicode 18. In earlier versions, GB9c also asked for a consonant before the linker.
+The class of a code point is in the high byte of its entry of
+`features.boundaries.boundary_classes`. The rules are those of Unicode 18. In earlier versions, GB9c
+also asked for a consonant before the linker.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from neardup.kernels.strings import code_at, retreat
 CLASS_SHIFT = 8
 # The order of tools/build_grapheme_table.py.
 OTHER, PICTOGRAPH, CONSONANT, CR, LF, CONTROL = range(6)
-# Members of the cluster before them: marks, ZERO WIDTH NON-JOINER, signs that join consonants (viramas), ZERO WIDTH
-# JOINER, vowel signs and marks with a width.
+# Members of the cluster before them: marks, ZERO WIDTH NON-JOINER, signs that join consonants
+# (viramas), ZERO WIDTH JOINER, vowel signs and marks with a width.
 EXTEND, NON_JOINER, LINKER, JOINER, SPACING = range(6, 11)
 PREPEND, LINKER_LETTER, FLAG = range(11, 14)
-# Hangul: the consonants and vowels of a syllable, and whole syllables without and with a final consonant.
+# Hangul: the consonants and vowels of a syllable, and whole syllables without and with a final
+# consonant.
 LEADING, VOWEL, TRAILING, OPEN_SYLLABLE, CLOSED_SYLLABLE = range(14, 19)
-_FIRST_JOINED = CR << CLASS_SHIFT  # entries of characters that are joined to no neighbour unless it is of a later class
+_FIRST_JOINED = (
+    CR << CLASS_SHIFT
+)  # entries of characters that are joined to no neighbour unless it is of a later class
 
-# More marks on one letter, and more flags in a row, are not followed. `candidates.passages` stores that much text.
+# More marks on one letter, and more flags in a row, are not followed. `candidates.passages` stores
+# that much text.
 LONGEST_CLUSTER = 64
 
 
@@ -28,8 +33,8 @@ LONGEST_CLUSTER = 64
 def is_within_cluster(text, place, begin, classes, left_entry, right_entry):
     """Return whether a place between two characters is within a grapheme cluster.
 
-    begin : where the text begins, before the place. classes : uint16 by code point. left_entry, right_entry : those of
-    the two characters.
+    begin : where the text begins, before the place. classes : uint16 by code point. left_entry,
+    right_entry : those of the two characters.
     """
     if left_entry < _FIRST_JOINED and right_entry < _FIRST_JOINED:  # nearly all
         return False
@@ -70,7 +75,9 @@ def _follows_linker(text, place, begin, classes):
 
 @kernel
 def _joins_pictograph(text, place, begin, classes):
-    """Return whether a ZERO WIDTH JOINER before a place belongs to a pictograph, perhaps with marks (GB11)."""
+    """Return whether a ZERO WIDTH JOINER before a place belongs to a pictograph, perhaps with marks
+    (GB11).
+    """
     place = retreat(text, place, begin, 1)
     for _ in range(LONGEST_CLUSTER):
         if place == begin:
@@ -86,9 +93,15 @@ def _joins_pictograph(text, place, begin, classes):
 
 @kernel
 def _is_second_of_flag(text, place, begin, classes):
-    """Return whether a place is within a pair of regional indicators: behind an odd number (GB12, GB13)."""
+    """Return whether a place is within a pair of regional indicators: behind an odd number (GB12,
+    GB13).
+    """
     count = 0
-    while place > begin and count < LONGEST_CLUSTER and _class_before(text, place, begin, classes) == FLAG:
+    while (
+        place > begin
+        and count < LONGEST_CLUSTER
+        and _class_before(text, place, begin, classes) == FLAG
+    ):
         place = retreat(text, place, begin, 1)
         count += 1
     return count & 1 == 1

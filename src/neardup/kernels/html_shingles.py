@@ -1,4 +1,6 @@
-"""Turn the tags and elements of HTML pages into features: shingles of start tags, tags or tag paths by depth."""
+"""Turn the tags and elements of HTML pages into features: shingles of start tags, tags or tag paths
+by depth.
+"""
 
 import numpy as np
 
@@ -13,9 +15,11 @@ _START, _NUM_DEPTHS = U8(START), MAX_DEPTH + 1
 
 @kernel(allocates=True)
 def shingle_tags(tags, ngram, shingles):
-    """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one shingle of all.
+    """Fill `shingles` with the n-grams of the start tags of each page; fewer than n tags make one
+    shingle of all.
 
-    The content hash is that of the sequence of all start tags. Requires: room for a hash for each tag.
+    The content hash is that of the sequence of all start tags. Requires: room for a hash for each
+    tag.
     """
     window = np.zeros(ngram, U64)
     end = shingles.offsets[0] = 0
@@ -49,7 +53,8 @@ def _hash_window(window, count, size):
 
 @kernel
 def hash_sequences(hashes, weights, offsets, content):
-    """Fill content (uint64 (num_documents, 2)) with the hash of each document's sequence of weighed features.
+    """Fill content (uint64 (num_documents, 2)) with the hash of each document's sequence of weighed
+    features.
 
     weights : the bits of the weights, uint64.
     """
@@ -63,9 +68,13 @@ def hash_sequences(hashes, weights, offsets, content):
 
 @kernel(allocates=True)
 def hash_elements(elements, by_path, hashes):
-    """Fill hashes (uint64) with the hash of each element's tag, or of its tag path from html down to it."""
+    """Fill hashes (uint64) with the hash of each element's tag, or of its tag path from html down
+    to it.
+    """
     path = np.zeros(_NUM_DEPTHS, U64)
     for i in range(len(hashes)):
         depth = elements.depths[i]
-        path[depth] = mix((path[depth - 1] if by_path and depth else U64(0)) * _BASE + elements.names[i])
+        path[depth] = mix(
+            (path[depth - 1] if by_path and depth else U64(0)) * _BASE + elements.names[i]
+        )
         hashes[i] = path[depth]

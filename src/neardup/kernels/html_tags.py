@@ -1,6 +1,7 @@
 """What HTML says of its tags: which are empty, which close others, which hold raw text.
 
-A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of `flags_of`.
+A tag is known by the 64-bit FNV-1a hash of its name in lower case; what it does, by the bits of
+`flags_of`.
 """
 
 from __future__ import annotations
@@ -16,23 +17,34 @@ BREAKS_OUT, HEADING, LOOSE, FORMATTING, TABLE_PART, ROWS = 64, 128, 256, 512, 10
 INTEGRATION, FOREIGN, LIST, LINE, APART = 4096, 8192, 16384, 32768, 65536
 HIDDEN, PAGE_PART = 131072, 262144
 
-# The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4 (insertion modes) and
-# 13.2.6.5 (the tags that break out of SVG and MathML). LINE, APART and HIDDEN say how text is shown (15.3): on a line
-# of its own, as is that of all in CLOSES_P; beside a gap; not at all, or as part of a picture or a form's field.
+# The HTML standard, 13.1.2 (kinds of elements), 13.2.4.2 (stack of open elements), 13.2.6.4
+# (insertion modes) and 13.2.6.5 (the tags that break out of SVG and MathML). LINE, APART and HIDDEN
+# say how text is shown (15.3): on a line of its own, as is that of all in CLOSES_P; beside a gap;
+# not at all, or as part of a picture or a form's field.
 _NAMES = {
-    VOID: "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr",
+    VOID: (
+        "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
+        "track wbr"
+    ),
     RAW_TEXT: "iframe noembed noframes script style textarea title xmp",
     METADATA: "base basefont bgsound link meta noframes noscript script style template title",
-    CLOSES_P: "address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section "
+    CLOSES_P: "address article aside blockquote center dd details dialog dir div dl dt fieldset "
+    "figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext "
+    "pre search section "
     "summary table ul xmp",
-    SPECIAL: "address applet area article aside base basefont bgsound blockquote body br button caption center col "
-    "colgroup dd details dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
-    "head header hgroup hr html iframe img input keygen li link listing main marquee menu meta nav noembed noframes "
-    "noscript object ol p param plaintext pre script search section select source style summary table tbody td "
+    SPECIAL: "address applet area article aside base basefont bgsound blockquote body br button "
+    "caption center col "
+    "colgroup dd details dir div dl dt embed fieldset figcaption figure footer form frame "
+    "frameset h1 h2 h3 h4 h5 h6 "
+    "head header hgroup hr html iframe img input keygen li link listing main marquee menu "
+    "meta nav noembed noframes "
+    "noscript object ol p param plaintext pre script search section select source style "
+    "summary table tbody td "
     "template textarea tfoot th thead title tr track ul wbr xmp",
     SCOPE: "applet caption foreignobject html marquee object table td template th",
-    BREAKS_OUT: "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing "
+    BREAKS_OUT: "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i "  # noqa: E501
+    "img li listing "
     "menu meta nobr ol p pre ruby s small span strike strong sub sup table tt u ul var",
     HEADING: "h1 h2 h3 h4 h5 h6",
     LOOSE: "address div p",
@@ -43,8 +55,12 @@ _NAMES = {
     FOREIGN: "math svg",
     LIST: "ol ul",
     LINE: "body br caption frame frameset html legend optgroup option tbody tfoot thead tr",
-    APART: "audio button canvas embed iframe img input meter object progress select svg td textarea th video",
-    HIDDEN: "audio canvas datalist iframe noembed noframes noscript script select style svg template textarea title "
+    APART: (
+        "audio button canvas embed iframe img input meter object progress select svg td textarea "
+        "th video"
+    ),
+    HIDDEN: "audio canvas datalist iframe noembed noframes noscript script select style svg template "  # noqa: E501
+    "textarea title "
     "video",
     PAGE_PART: "body frame frameset head html",
 }

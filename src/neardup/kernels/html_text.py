@@ -1,7 +1,9 @@
-"""Write the text that HTML pages show: the text between their tags, without scripts, styles and comments.
+"""Write the text that HTML pages show: the text between their tags, without scripts, styles and
+comments.
 
-Or the page in short: that text among the tags which say what is content, for a parser whose time is not linear. Time
-here is linear in the bytes, whatever they are. Character references stay as written; what style sheets hide is shown.
+Or the page in short: that text among the tags which say what is content, for a parser whose time is
+not linear. Time here is linear in the bytes, whatever they are. Character references stay as
+written; what style sheets hide is shown.
 """
 
 import numpy as np
@@ -10,9 +12,16 @@ from neardup.kernels import html_tags as names
 from neardup.kernels.compiled import U8, U64, kernel
 from neardup.kernels.html_tokens import SELF_CLOSING, START, is_letter, is_space, skip_comment
 
-MAX_TAG_BYTES = 1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
+MAX_TAG_BYTES = (
+    1024  # of a tag with its attributes in a page in short: parsers compare each attribute with all
+)
 _NUM_OTHERS = 256  # names that HTML does not know in a page in short: parsers search a list of them
-_NONE, _SPACE, _LINE, _TOP = 0, 1, 2, 3  # what goes before the next word: the widest gap since the last one
+_NONE, _SPACE, _LINE, _TOP = (
+    0,
+    1,
+    2,
+    3,
+)  # what goes before the next word: the widest gap since the last one
 _LINES = names.CLOSES_P | names.LINE
 _LEFT_OUT = names.METADATA | names.FORMATTING | names.VOID | names.PAGE_PART
 _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xmp", "a", "br"))
@@ -20,7 +29,8 @@ _PLAINTEXT, _XMP, _A, _BR = (names.hash_name(name) for name in ("plaintext", "xm
 
 @kernel
 def _write_piece(data, position, stop, literal, short, text, end, gap):
-    """Append what data[position:stop] shows to text[:end], a run of blanks as one; return the new end and gap.
+    """Append what data[position:stop] shows to text[:end], a run of blanks as one; return the new
+    end and gap.
 
     Requires: no whole tag in it, unless it is `literal` text, in which nothing is markup.
     """
@@ -52,11 +62,15 @@ def _write_piece(data, position, stop, literal, short, text, end, gap):
 
 @kernel
 def _write_tag(data, start, stop, text, end):
-    """Append a tag; one with many attributes without them. The name of no tag of HTML is longer than 32 bytes."""
+    """Append a tag; one with many attributes without them. The name of no tag of HTML is longer
+    than 32 bytes.
+    """
     cut = stop - start > MAX_TAG_BYTES
     if cut:
         stop = start + 2
-        while stop < start + 32 and not (is_space(data[stop]) or data[stop] == 47 or data[stop] == 62):
+        while stop < start + 32 and not (
+            is_space(data[stop]) or data[stop] == 47 or data[stop] == 62
+        ):
             stop += 1
     for i in range(start, stop):
         text[end] = data[i]
@@ -69,7 +83,9 @@ def _write_tag(data, start, stop, text, end):
 
 @kernel(allocates=True)
 def _write_page(data, limits, tags, rows, short, text, end):
-    """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return the new end."""
+    """Append the text of the page data[limits[0]:limits[1]] with the tags rows[0]:rows[1]; return
+    the new end.
+    """
     gap, literal = _TOP, False
     hiding, depth = U64(0), 0  # the element that hides its text, and how many of its name are open
     others = np.zeros(_NUM_OTHERS, U64)
@@ -98,7 +114,9 @@ def _write_page(data, limits, tags, rows, short, text, end):
 
 @kernel
 def _is_kept(tag, flags, others):
-    """Return whether a tag stays in a page in short. Of names that HTML does not know, the first of a slot stays."""
+    """Return whether a tag stays in a page in short. Of names that HTML does not know, the first of
+    a slot stays.
+    """
     if flags == 0:
         slot = tag & U64(_NUM_OTHERS - 1)
         if others[slot] == U64(0):
@@ -111,8 +129,8 @@ def _is_kept(tag, flags, others):
 def write_texts(data, offsets, tags, short, text, text_offsets):
     """Fill `text` with what each page shows; page i has text[text_offsets[i]:text_offsets[i + 1]].
 
-    short : also with the tags that say what is content. Requires: `tags` as read from the same bytes; room for all
-    bytes of the pages, and with `short` for three more for each "<".
+    short : also with the tags that say what is content. Requires: `tags` as read from the same
+    bytes; room for all bytes of the pages, and with `short` for three more for each "<".
     """
     end = text_offsets[0] = 0
     for i in range(len(offsets) - 1):

@@ -1,7 +1,9 @@
-"""Read the tags of HTML pages from their UTF-8 bytes, as the HTML standard cuts them (13.2.5, tokenization).
+"""Read the tags of HTML pages from their UTF-8 bytes, as the HTML standard cuts them (13.2.5,
+tokenization).
 
-Time is linear in the bytes, whatever they are. Not done here: character references in attributes stay as written, a
-"<script>" inside of a comment inside of a script does not nest, and CDATA sections are comments.
+Time is linear in the bytes, whatever they are. Not done here: character references in attributes
+stay as written, a "<script>" inside of a comment inside of a script does not nest, and CDATA
+sections are comments.
 """
 
 from __future__ import annotations
@@ -15,12 +17,17 @@ from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import count_trailing_zeros, load_u64
 from neardup.kernels.mixing import FNV_OFFSET, FNV_PRIME, mix
 
-MAX_ATTRIBUTES = 128  # of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
+# of a tag; further ones are not looked at: to know repeated ones takes a comparison with all
+MAX_ATTRIBUTES = 128
 START, END, SELF_CLOSING, AFTER_TEXT = 1, 2, 4, 8  # kinds of tags
 
 _VALUE = U64(0x9E3779B97F4A7C15)
 _CLASS, _TYPE, _REL = names.hash_name("class"), names.hash_name("type"), names.hash_name("rel")
-_NAME, _ID, _PLAINTEXT = names.hash_name("name"), names.hash_name("id"), names.hash_name("plaintext")
+_NAME, _ID, _PLAINTEXT = (
+    names.hash_name("name"),
+    names.hash_name("id"),
+    names.hash_name("plaintext"),
+)
 _BRACKET = ord("<")
 _ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
 
@@ -28,11 +35,11 @@ _ONES, _HIGH_BITS = U64(0x0101010101010101), U64(0x8080808080808080)
 class Tags(NamedTuple):
     """The start and end tags of pages, in the order of the text.
 
-    names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of the name, the names
-    of the attributes, and the words of class, id, name, rel and type, each run of digits in them read as one sign.
-    kinds : uint8, START or END, with SELF_CLOSING, and with AFTER_TEXT where more than blanks precede it. starts :
-    int64, the positions of "<" in `data`. ends : int64, behind the ">". offsets : int64 (num_documents + 1,), whose
-    tags are whose.
+    names : uint64, the hash of the name in lower case. tokens : uint64, of a start tag the hash of
+    the name, the names of the attributes, and the words of class, id, name, rel and type, each run
+    of digits in them read as one sign. kinds : uint8, START or END, with SELF_CLOSING, and with
+    AFTER_TEXT where more than blanks precede it. starts : int64, the positions of "<" in `data`.
+    ends : int64, behind the ">". offsets : int64 (num_documents + 1,), whose tags are whose.
     """
 
     names: np.ndarray
@@ -85,7 +92,12 @@ def _read_name(data, position, stop, ends_at_equals):
     first = position
     while position < stop:
         byte = data[position]
-        if is_space(byte) or byte == 47 or byte == 62 or (ends_at_equals and byte == 61 and position > first):
+        if (
+            is_space(byte)
+            or byte == 47
+            or byte == 62
+            or (ends_at_equals and byte == 61 and position > first)
+        ):
             break
         if U8(byte - U8(65)) < U8(26):
             byte |= U8(32)
@@ -96,7 +108,9 @@ def _read_name(data, position, stop, ends_at_equals):
 
 @kernel
 def _read_value(data, position, stop, name, wanted):
-    """Return the sum of the hashes of the words of a value, 0 where it is not wanted, and where the value ends."""
+    """Return the sum of the hashes of the words of a value, 0 where it is not wanted, and where the
+    value ends.
+    """
     quote = data[position]
     quoted = quote == 34 or quote == 39
     if quoted:
@@ -128,7 +142,8 @@ def _read_value(data, position, stop, name, wanted):
 
 @kernel
 def _read_attributes(data, position, stop, seen):
-    """Return the sum of the hashes of a tag's attributes, its end (0: the page ends before), and whether it is "/>".
+    """Return the sum of the hashes of a tag's attributes, its end (0: the page ends before), and
+    whether it is "/>".
 
     The first of two attributes with one name counts; their order does not.
     """
@@ -164,8 +179,15 @@ def _read_attributes(data, position, stop, seen):
 
 @kernel
 def skip_comment(data, position, stop):
-    """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position] follows "<"."""
-    if not (position + 2 < stop and data[position] == 33 and data[position + 1] == 45 and data[position + 2] == 45):
+    """Return the end of what begins with "<!", "<?" or "</" and no letter. Requires: data[position]
+    follows "<".
+    """
+    if not (
+        position + 2 < stop
+        and data[position] == 33
+        and data[position + 1] == 45
+        and data[position + 2] == 45
+    ):
         return min(_find(data, U8(62), position, stop) + 1, stop)
     position += 3
     for dash in range(2):  # "<!-->" is a comment, and so is "<!--->"
@@ -226,7 +248,9 @@ def _read_page(data, position, stop, seen, tags, count):
         if position == 0:
             return count
         tags.names[count], tags.tokens[count] = name, mix(name + attributes)
-        tags.kinds[count] = (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
+        tags.kinds[count] = (
+            (END if is_end else START) | (SELF_CLOSING * slash) | (AFTER_TEXT * text)
+        )
         tags.starts[count], tags.ends[count] = start, position
         count += 1
         text = False
@@ -240,8 +264,12 @@ def _read_page(data, position, stop, seen, tags, count):
 
 @kernel(allocates=True)
 def read_tags(data, offsets, tags):
-    """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for every "<"."""
+    """Fill `tags` with those of the documents data[offsets[i]:offsets[i + 1]]. Requires: room for
+    every "<".
+    """
     seen = np.empty(MAX_ATTRIBUTES, U64)
     for document in range(len(offsets) - 1):
         count = tags.offsets[document]
-        tags.offsets[document + 1] = _read_page(data, offsets[document], offsets[document + 1], seen, tags, count)
+        tags.offsets[document + 1] = _read_page(
+            data, offsets[document], offsets[document + 1], seen, tags, count
+        )

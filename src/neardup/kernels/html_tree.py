@@ -1,7 +1,9 @@
-"""Find the elements of HTML pages from their tags: the tree construction of the HTML standard (13.2.6).
+"""Find the elements of HTML pages from their tags: the tree construction of the HTML standard
+(13.2.6).
 
-What decides the depth of an element is done: implied and ignored tags, scopes, foreign content. Not done: formatting
-elements are closed where they end but not opened again, and the content of a table outside of its cells stays there.
+What decides the depth of an element is done: implied and ignored tags, scopes, foreign content. Not
+done: formatting elements are closed where they end but not opened again, and the content of a table
+outside of its cells stays there.
 """
 
 from __future__ import annotations
@@ -15,11 +17,19 @@ from neardup.kernels.compiled import I64, U64, kernel
 from neardup.kernels.html_tokens import AFTER_TEXT, SELF_CLOSING, START, Tags
 from neardup.kernels.mixing import mix
 
-MAX_DEPTH = 512  # what is deeper is a child of the element at this depth, as in Chromium: time stays linear
-_HTML, _HEAD, _BODY, _FRAMESET = (names.hash_name(name) for name in ("html", "head", "body", "frameset"))
+MAX_DEPTH = (
+    512  # what is deeper is a child of the element at this depth, as in Chromium: time stays linear
+)
+_HTML, _HEAD, _BODY, _FRAMESET = (
+    names.hash_name(name) for name in ("html", "head", "body", "frameset")
+)
 _A, _P, _LI, _DD, _DT, _BR = (names.hash_name(name) for name in ("a", "p", "li", "dd", "dt", "br"))
-_TABLE, _TBODY, _TR, _TD, _TH = (names.hash_name(name) for name in ("table", "tbody", "tr", "td", "th"))
-_COL, _COLGROUP, _BUTTON, _TEMPLATE = (names.hash_name(name) for name in ("col", "colgroup", "button", "template"))
+_TABLE, _TBODY, _TR, _TD, _TH = (
+    names.hash_name(name) for name in ("table", "tbody", "tr", "td", "th")
+)
+_COL, _COLGROUP, _BUTTON, _TEMPLATE = (
+    names.hash_name(name) for name in ("col", "colgroup", "button", "template")
+)
 _OPTION, _OPTGROUP, _FORM = (names.hash_name(name) for name in ("option", "optgroup", "form"))
 _NONE = U64(0)
 _SEEN_HTML, _SEEN_HEAD, _SEEN_BODY, _IN_FORM = 1, 2, 4, 8
@@ -29,8 +39,8 @@ _IN_FOREIGN = 1 << 20  # in the flags of an open element: its content belongs to
 class Elements(NamedTuple):
     """The elements of pages in document order.
 
-    names, tokens : uint64, as in `Tags`; an implied element has the token of its name alone. depths : int32, 0 for
-    html. offsets : int64 (num_documents + 1,), whose elements are whose.
+    names, tokens : uint64, as in `Tags`; an implied element has the token of its name alone. depths
+    : int32, 0 for html. offsets : int64 (num_documents + 1,), whose elements are whose.
     """
 
     names: np.ndarray
@@ -40,7 +50,9 @@ class Elements(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The open elements of a page. tags : uint64, flags : int64 (MAX_DEPTH,); state : int64, size and what was seen."""
+    """The open elements of a page. tags : uint64, flags : int64 (MAX_DEPTH,); state : int64, size
+    and what was seen.
+    """
 
     tags: np.ndarray
     flags: np.ndarray
@@ -79,7 +91,9 @@ def _imply(stack, elements, count, tag):
 
 @kernel
 def _index_of(stack, tag, boundary, also):
-    """Return the index of the innermost open element with a tag; -1 behind a boundary (flags) or the tag `also`."""
+    """Return the index of the innermost open element with a tag; -1 behind a boundary (flags) or
+    the tag `also`.
+    """
     for index in range(stack.state[0] - 1, -1, -1):
         if stack.tags[index] == tag:
             return index
@@ -143,7 +157,9 @@ def _open_page_part(stack, elements, count, tag, token):
 
 @kernel
 def _open_table_part(stack, elements, count, tag):
-    """Close and open rows and bodies of a table for its next part; return the count, -1 if there is no table."""
+    """Close and open rows and bodies of a table for its next part; return the count, -1 if there is
+    no table.
+    """
     cell, row = tag in (_TD, _TH), tag == _TR
     for index in range(stack.state[0] - 1, -1, -1):
         name, flags = stack.tags[index], stack.flags[index]
@@ -164,7 +180,9 @@ def _open_table_part(stack, elements, count, tag):
 
 @kernel
 def _close_before(stack, tag, flags):
-    """Close the elements that a start tag closes: paragraphs, items, options, headings, links and buttons."""
+    """Close the elements that a start tag closes: paragraphs, items, options, headings, links and
+    buttons.
+    """
     if tag in (_LI, _DD, _DT):
         for index in range(stack.state[0] - 1, -1, -1):
             name = stack.tags[index]
@@ -248,7 +266,9 @@ def _start(stack, elements, count, tag, token, kind):
 
 @kernel
 def _end(stack, elements, count, tag):
-    """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an element."""
+    """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an
+    element.
+    """
     if tag in (_HTML, _BODY) or (stack.state[0] == 0 and tag != _BR):
         return count
     flags = names.flags_of(tag)

@@ -1,4 +1,6 @@
-"""A table from ids, as bytes, to rows: open addressing, the bytes themselves kept in one long array."""
+"""A table from ids, as bytes, to rows: open addressing, the bytes themselves kept in one long
+array.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Ids(NamedTuple):
 
 @kernel
 def _find(ids, number, stored, slots):
-    """Return the slot of the row with an equal id, or of the first free one. Requires: one slot is free."""
+    """Return the slot of the row with an equal id, or of the first free one. Requires: one slot is
+    free.
+    """
     start, size = ids.offsets[number], ids.offsets[number + 1] - ids.offsets[number]
     state = FNV_OFFSET
     for i in range(size):
@@ -54,7 +58,9 @@ def find_ids(ids, stored, slots, found):
 
 @kernel
 def enter_rows(stored, first, stop, forgotten, slots):
-    """Enter rows `first` to `stop` but those forgotten; return the first of them whose id is there already, or -1."""
+    """Enter rows `first` to `stop` but those forgotten; return the first of them whose id is there
+    already, or -1.
+    """
     for row in range(first, stop):
         if not has_bit(forgotten, row):
             slot = _find(stored, row, stored, slots)

@@ -1,6 +1,8 @@
-"""Machine instructions that NumPy does not name: loads and stores at any place, wide products, counts of bits.
+"""Machine instructions that NumPy does not name: loads and stores at any place, wide products,
+counts of bits.
 
-Each is a plain Python function, which is also its specification; compiled callers get the single instruction.
+Each is a plain Python function, which is also its specification; compiled callers get the single
+instruction.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def store_u64(data: np.ndarray, index: int, value: np.uint64) -> None:
 
 
 def filled_bytes(data: np.ndarray, index: int) -> np.uint64:
-    """Return a bit for each of 64 bytes of a uint8 array from `index` on, the lowest first: 1 where it is not zero.
+    """Return a bit for each of 64 bytes of a uint8 array from `index` on, the lowest first: 1 where
+    it is not zero.
 
     Requires: 0 <= index <= len(data) - 64.
     """
@@ -89,14 +92,17 @@ def compile_as(
 ) -> None:
     """Let compiled code that calls a function of one to three arguments run what `build` writes.
 
-    sign : from the Numba types of the arguments to the signature. build : from the builder and the arguments as LLVM
-    has them, an array as the address of its first element, to the result, None for none. inline : of Numba's overload.
+    sign : from the Numba types of the arguments to the signature. build : from the builder and the
+    arguments as LLVM has them, an array as the address of its first element, to the result, None
+    for none. inline : of Numba's overload.
     """
 
     def define(*kinds: Any) -> Any:
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Any) -> ir.Value:
             arguments = [
-                context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+                context.make_array(kind)(context, builder, value).data
+                if isinstance(kind, types.Array)
+                else value
                 for kind, value in zip(signature.args, values, strict=True)
             ]
             result = build(builder, *arguments)
@@ -117,7 +123,12 @@ def compile_as(
         into(lambda a, b, c: lambda a, b, c: run(a, b, c))
 
 
-_BYTE, _HALF, _WORD, _BLOCK = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.VectorType(ir.IntType(8), 64)
+_BYTE, _HALF, _WORD, _BLOCK = (
+    ir.IntType(8),
+    ir.IntType(32),
+    ir.IntType(64),
+    ir.VectorType(ir.IntType(8), 64),
+)
 
 
 def address_at(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
@@ -135,7 +146,9 @@ def _load(kind: ir.Type) -> Callable[..., ir.Value]:
     return build
 
 
-def _build_store_u64(builder: ir.IRBuilder, data: ir.Value, index: ir.Value, value: ir.Value) -> None:
+def _build_store_u64(
+    builder: ir.IRBuilder, data: ir.Value, index: ir.Value, value: ir.Value
+) -> None:
     builder.store(value, address_at(builder, data, index, _WORD), align=1)
 
 
@@ -163,9 +176,17 @@ compile_as(
     lambda data, index: types.uint64(data, types.intp),
     lambda builder, data, index: builder.load(address_at(builder, data, index, _WORD), align=1),
 )
-compile_as(store_u64, lambda data, index, value: types.void(data, types.intp, types.uint64), _build_store_u64)
+compile_as(
+    store_u64,
+    lambda data, index, value: types.void(data, types.intp, types.uint64),
+    _build_store_u64,
+)
 compile_as(filled_bytes, lambda data, index: types.uint64(data, types.intp), _build_filled_bytes)
-compile_as(address_of, lambda array: types.int64(array), lambda builder, array: builder.ptrtoint(array, _WORD))
+compile_as(
+    address_of,
+    lambda array: types.int64(array),
+    lambda builder, array: builder.ptrtoint(array, _WORD),
+)
 for _function, _kind in ((load_at, _WORD), (load_half_at, _HALF), (load_byte_at, _BYTE)):
     compile_as(_function, lambda address: types.uint64(types.int64), _load(_kind))
 compile_as(prefetch, lambda address: types.void(types.int64), _build_prefetch)
@@ -175,4 +196,6 @@ compile_as(
     lambda value: types.int64(types.uint64),
     lambda builder, value: builder.cttz(value, ir.IntType(1)(0)),
 )
-compile_as(count_ones, lambda value: types.int64(types.uint64), lambda builder, value: builder.ctpop(value))
+compile_as(
+    count_ones, lambda value: types.int64(types.uint64), lambda builder, value: builder.ctpop(value)
+)

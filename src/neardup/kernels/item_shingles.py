@@ -1,7 +1,8 @@
-"""Look up the shingles of documents in a table of those of short items, and find the stretches that hold most of them.
+"""Look up the shingles of documents in a table of those of short items, and find the stretches that
+hold most of them.
 
-Numbers as in candidates/items.py: a key is a shingle or a sequence that some items have; a place is a shingle of one
-item, a field one of its texts.
+Numbers as in candidates/items.py: a key is a shingle or a sequence that some items have; a place is
+a shingle of one item, a field one of its texts.
 """
 
 import numpy as np
@@ -50,7 +51,12 @@ def drop_keys(slots, is_counted, offsets):
     mask = U64(len(slots) - 1)
     for i in range(len(slots)):
         key = I64(slots[i] & mask) - 1
-        if key >= 0 and slots[i] > mask and not is_counted[key] and offsets[key] == offsets[key + 1]:
+        if (
+            key >= 0
+            and slots[i] > mask
+            and not is_counted[key]
+            and offsets[key] == offsets[key + 1]
+        ):
             slots[i] &= ~mask  # not 0, which would end the search for others
 
 
@@ -94,7 +100,9 @@ def _select(hashes, count, bits, shift, chosen):
 
 @kernel
 def _find(hashes, chosen, slots, keys, positions, count):
-    """Append the keys of chosen hashes that are in the table, and which these are; return the count."""
+    """Append the keys of chosen hashes that are in the table, and which these are; return the
+    count.
+    """
     base, mask = address_of(slots), U64(len(slots) - 1)
     for i in range(len(chosen)):
         if i + _AHEAD < len(chosen):
@@ -107,7 +115,9 @@ def _find(hashes, chosen, slots, keys, positions, count):
 
 @kernel
 def _find_runs(chosen, least, runs):
-    """Write the first and the last of each run of at least so many successive numbers; return the number of runs."""
+    """Write the first and the last of each run of at least so many successive numbers; return the
+    number of runs.
+    """
     num_runs = first = 0
     for i in range(1, len(chosen) + 1):
         if i == len(chosen) or chosen[i] != chosen[i - 1] + 1:
@@ -119,7 +129,8 @@ def _find_runs(chosen, least, runs):
 
 @kernel
 def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
-    """Write the hash of each sequence of so many words inside runs of shingles, where it begins; return their number.
+    """Write the hash of each sequence of so many words inside runs of shingles, where it begins;
+    return their number.
 
     num_tokens : of a shingle. chosen : int32, set to where they begin.
     """
@@ -135,11 +146,12 @@ def _hash_runs(tokens, runs, num_tokens, length, hashes, chosen):
 
 @kernel(allocates=True)
 def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
-    """Write the key and the position, a token number, of each shingle and sequence of documents that is in the table.
+    """Write the key and the position, a token number, of each shingle and sequence of documents
+    that is in the table.
 
-    spaces : uint64, int32, and int32 with two columns, for the shingles of a document. keys, positions : int32, with
-    room for every shingle and sequence. flagged : see `shingle_document`. Returns where those of each document end,
-    int64.
+    spaces : uint64, int32, and int32 with two columns, for the shingles of a document. keys,
+    positions : int32, with room for every shingle and sequence. flagged : see `shingle_document`.
+    Returns where those of each document end, int64.
     """
     text, tables, mode = scan
     lengths, slots, bits, shift = lookup
@@ -148,13 +160,17 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
     ends = np.empty(len(text.offsets) - 1, I64)
     for document in range(len(ends)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        _, end, flagged[document] = shingle_document(data, tables, mode, shortest, buffers, of_ascii, hashes, 0)
+        _, end, flagged[document] = shingle_document(
+            data, tables, mode, shortest, buffers, of_ascii, hashes, 0
+        )
         num_chosen = _select(hashes, end, bits, shift, chosen)
         count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
         # What is longer consists of the shortest shingles of items, so that little is looked up.
         num_runs = _find_runs(chosen[:num_chosen], lengths[1] - shortest + 1, runs)
         for length in lengths[1:]:
-            num_chosen = _hash_runs(buffers.tokens, runs[:num_runs], shortest, length, hashes, chosen)
+            num_chosen = _hash_runs(
+                buffers.tokens, runs[:num_runs], shortest, length, hashes, chosen
+            )
             count = _find(hashes, chosen[:num_chosen], slots, keys, positions, count)
         ends[document] = count
     return ends
@@ -162,7 +178,8 @@ def look_up(scan, lookup, buffers, spaces, keys, positions, flagged):
 
 @kernel
 def _collect(keys, positions, document, first, end, postings, own, found, count):
-    """Append the document, place and position of the items whose `own` is 1, as long as there is room.
+    """Append the document, place and position of the items whose `own` is 1, as long as there is
+    room.
 
     found : int32, `count` numbers. Returns the first key that is left, and the count.
     """
@@ -173,22 +190,27 @@ def _collect(keys, positions, document, first, end, postings, own, found, count)
             return i, count
         for posting in range(begin, stop):
             if own[items[posting]] == 1:
-                found[count], found[count + 1], found[count + 2] = document, places[posting], positions[i]
+                found[count], found[count + 1], found[count + 2] = (
+                    document,
+                    places[posting],
+                    positions[i],
+                )
                 count += 3
     return end, count
 
 
 @kernel(allocates=True)
 def gather(keys, positions, ends, postings, least, is_counted, workspace):
-    """Return the distinct counted keys of each document, and the matches of the items that have enough shingles in it.
+    """Return the distinct counted keys of each document, and the matches of the items that have
+    enough shingles in it.
 
     Parameters
     ----------
     postings : offsets by key, places and items by posting.
     least : int32 by item, the fewest of its shingles.
     is_counted : bool by key.
-    workspace : int32, how many of an item were found, zeros by item; by key the number of the last document that has
-        it, and at the end that of the last document of all; items touched.
+    workspace : int32, how many of an item were found, zeros by item; by key the number of the last
+        document that has it, and at the end that of the last document of all; items touched.
 
     Returns
     -------
@@ -226,7 +248,9 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
             own[item] = 1 if own[item] >= least[item] else 0
             chosen |= own[item] == 1
         while chosen:
-            begin, count = _collect(keys, positions, document, begin, ends[document], postings, own, found, count)
+            begin, count = _collect(
+                keys, positions, document, begin, ends[document], postings, own, found, count
+            )
             if begin == ends[document]:
                 break
             found = double(found)
@@ -238,7 +262,9 @@ def gather(keys, positions, ends, postings, least, is_counted, workspace):
 
 @kernel(allocates=True)
 def greatest(counts, keys, first, sizes):
-    """Return the greatest count of the keys from each `first` on, so many; counts : int64 by key."""
+    """Return the greatest count of the keys from each `first` on, so many; counts : int64 by
+    key.
+    """
     result = np.empty(len(first), I64)
     for i in range(len(first)):
         result[i] = counts[keys[first[i]]]
@@ -257,15 +283,18 @@ def mark_ranges(keys, first, sizes, marks):
 
 @kernel
 def best_stretches(group_ends, places, positions, is_rare, widths, counts, best):
-    """Find the stretch of at most so many tokens that holds most shingles of one field, for each group of matches.
+    """Find the stretch of at most so many tokens that holds most shingles of one field, for each
+    group of matches.
 
     Parameters
     ----------
-    group_ends : int64, where the matches of each group, of one field in one document, end; positions rise in each.
-    places, positions : int32 by match. is_rare : bool by match. widths : int64 by group, of the stretch, in starts of
-        shingles. counts : int32 zeros by place, working space.
-    best : int64 (num_groups, 4): the distinct rare shingles, all distinct shingles, the first and the last match of the
-        best stretch; of several that are as good the shortest, and of these the first.
+    group_ends : int64, where the matches of each group, of one field in one document, end;
+        positions rise in each.
+    places, positions : int32 by match. is_rare : bool by match. widths : int64 by group, of the
+        stretch, in starts of shingles. counts : int32 zeros by place, working space.
+    best : int64 (num_groups, 4): the distinct rare shingles, all distinct shingles, the first and
+        the last match of the best stretch; of several that are as good the shortest, and of these
+        the first.
     """
     begin = 0
     for group in range(len(group_ends)):
@@ -290,7 +319,12 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
             length = positions[last] - positions[first]
             if own > top or (own == top and length < shortest):
                 top, shortest = own, length
-                best[group, 0], best[group, 1], best[group, 2], best[group, 3] = rare, own, first, last
+                best[group, 0], best[group, 1], best[group, 2], best[group, 3] = (
+                    rare,
+                    own,
+                    first,
+                    last,
+                )
         for i in range(first, end):
             counts[places[i]] = 0
         begin = end
@@ -298,14 +332,17 @@ def best_stretches(group_ends, places, positions, is_rare, widths, counts, best)
 
 @kernel
 def extend(words, limits, positions, item_words, item_limits, item_positions, ngrams, edges):
-    """Extend matches over the words beside them that the item has there, too, as far as `_FARTHEST` words.
+    """Extend matches over the words beside them that the item has there, too, as far as `_FARTHEST`
+    words.
 
-    A word that differs is passed over if two that agree follow, or the item's first or last one; that may differ.
+    A word that differs is passed over if two that agree follow, or the item's first or last one;
+    that may differ.
 
     Parameters
     ----------
     words, item_words : uint64, the words of all documents, and of all fields of items.
-    limits, item_limits : int64 (2, num_matches), where the words of its document, and of its field, begin and end.
+    limits, item_limits : int64 (2, num_matches), where the words of its document, and of its field,
+        begin and end.
     positions, item_positions : int64 by match, its first word among all. ngrams : its words.
     edges : int64 (num_matches, 2), set to the first and the last word of the document.
     """
@@ -315,7 +352,13 @@ def extend(words, limits, positions, item_words, item_limits, item_positions, ng
         for i in range(num_matches):
             match = num_matches - 1 - i if side else i
             last, beside = (ngrams[match] - 1) * side, match + step
-            here, there, reached, agreed, has_gap = positions[match] + last, item_positions[match] + last, 0, 0, False
+            here, there, reached, agreed, has_gap = (
+                positions[match] + last,
+                item_positions[match] + last,
+                0,
+                0,
+                False,
+            )
             left = abs(item_limits[side, match] - side - there)  # the item's words on this side
             most = min(left, abs(limits[side, match] - side - here))
             if (

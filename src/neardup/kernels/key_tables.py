@@ -1,8 +1,9 @@
 """Tables of keys that list rows: sort them, merge them, find the rows of keys.
 
-A part of a table is sorted by key, then row, and lies in memory or in a mapped file, so kernels get its address. Parts
-cover ranges of rows that follow each other: among equal keys, the rows of an earlier part are smaller. The contents of
-a file may be damaged, so entries and rows that a part cannot have are not followed, but reported.
+A part of a table is sorted by key, then row, and lies in memory or in a mapped file, so kernels get
+its address. Parts cover ranges of rows that follow each other: among equal keys, the rows of an
+earlier part are smaller. The contents of a file may be damaged, so entries and rows that a part
+cannot have are not followed, but reported.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from neardup.kernels.intrinsics import count_ones, load_at, load_half_at, prefet
 from neardup.kernels.mixing import double
 
 KEYS, ROWS, STARTS, SHIFT, SIZE, FIRST, STOP = range(7)
-"""The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits below a cell, entries,
-the first row, and the one behind the last.
+"""The fields of a part: addresses of its keys (uint64), rows (uint32) and cells (uint32), bits
+below a cell, entries, the first row, and the one behind the last.
 
 Cell c has the keys from starts[c] to starts[c + 1]: those whose bits above `shift` are c.
 """
@@ -29,7 +30,9 @@ _MOST = U64(0xFFFFFFFFFFFFFFFF)
 
 
 class Parts(NamedTuple):
-    """The parts of all tables. fields : int64 (num_parts, 7), by table; ends : int64 (num_tables + 1,), in `fields`."""
+    """The parts of all tables. fields : int64 (num_parts, 7), by table; ends : int64 (num_tables +
+    1,), in `fields`.
+    """
 
     fields: np.ndarray
     ends: np.ndarray
@@ -63,7 +66,9 @@ class Tables(NamedTuple):
 
 
 class States(NamedTuple):
-    """Bits of rows, uint64, the lowest first: of those that were forgotten, and of those that were kept."""
+    """Bits of rows, uint64, the lowest first: of those that were forgotten, and of those that were
+    kept.
+    """
 
     forgotten: np.ndarray
     kept: np.ndarray
@@ -99,7 +104,8 @@ def count_bits(bits):
 def sort_entries(keys, rows):
     """Sort keys (uint64), and with them rows (uint32); equal keys stay in their order.
 
-    One byte of the key at a time, from the lowest: linear whatever the keys are. A byte that all keys share is skipped.
+    One byte of the key at a time, from the lowest: linear whatever the keys are. A byte that all
+    keys share is skipped.
     """
     size = len(keys)
     counts = np.zeros((8, 257), I64)
@@ -130,7 +136,9 @@ def sort_entries(keys, rows):
 
 @kernel
 def split_tables(table, key, row, cursors, keys, rows):
-    """Copy entries to their tables: entry i to keys[cursors[table[i]]], which then counts on. cursors : int64."""
+    """Copy entries to their tables: entry i to keys[cursors[table[i]]], which then counts on.
+    cursors : int64.
+    """
     for i in range(len(table)):
         at = cursors[table[i]]
         keys[at], rows[at] = key[i], row[i]
@@ -146,10 +154,12 @@ def count_cells(keys, shift, starts):
 
 @kernel
 def merge_parts(fields, cursors, forgotten, keys, rows):
-    """Fill keys and rows with the next entries of parts of one table, in order, without those of forgotten rows.
+    """Fill keys and rows with the next entries of parts of one table, in order, without those of
+    forgotten rows.
 
-    fields : int64 (num_parts, 7); cursors : int64 (num_parts,), the next entry of each, moved on. Return how many were
-    written: fewer than there is space for at the end only; -1 if a row is none of its part.
+    fields : int64 (num_parts, 7); cursors : int64 (num_parts,), the next entry of each, moved on.
+    Return how many were written: fewer than there is space for at the end only; -1 if a row is none
+    of its part.
     """
     used = 0
     while used < len(keys):
@@ -173,7 +183,9 @@ def merge_parts(fields, cursors, forgotten, keys, rows):
 
 @kernel
 def _first_from(keys, at, stop, low):
-    """Return the first entry from `at` to `stop` whose key is `low` or more, else `stop`. keys : their address."""
+    """Return the first entry from `at` to `stop` whose key is `low` or more, else `stop`. keys :
+    their address.
+    """
     while at < stop:
         middle = (at + stop) >> 1
         if load_at(keys + 8 * middle) < low:
@@ -185,7 +197,9 @@ def _first_from(keys, at, stop, low):
 
 @kernel
 def _skip_equal(keys, at, stop, key):
-    """Return the first entry after `at` with another key, by steps that double. Requires: that of `at` is `key`."""
+    """Return the first entry after `at` with another key, by steps that double. Requires: that of
+    `at` is `key`.
+    """
     step = 1
     while at + step < stop and load_at(keys + 8 * (at + step)) == key:
         at += step
@@ -196,7 +210,9 @@ def _skip_equal(keys, at, stop, key):
 
 @kernel
 def _next_near(keys, at, stop, key, max_distance):
-    """Return the first entry from `at` to `stop` whose key differs in few bits, else `stop`. keys : their address."""
+    """Return the first entry from `at` to `stop` whose key differs in few bits, else `stop`. keys :
+    their address.
+    """
     address, end = keys + 8 * at, keys + 8 * stop
     while address < end and count_ones(load_at(address) ^ key) > max_distance:
         address += 8
@@ -205,9 +221,11 @@ def _next_near(keys, at, stop, key, max_distance):
 
 @kernel
 def _next_in_tail(keys, at, stop, key, mask, max_distance):
-    """Return the first entry from `at` to `stop` that is in the bucket of a key, within the distance; else `stop`.
+    """Return the first entry from `at` to `stop` that is in the bucket of a key, within the
+    distance; else `stop`.
 
-    A function of its own: a loop that may replace an array counts references to it at each step, 20 ns.
+    A function of its own: a loop that may replace an array counts references to it at each step, 20
+    ns.
     """
     for i in range(at, stop):
         if (keys[i] ^ key) & ~mask == U64(0) and count_ones(keys[i] ^ key) <= max_distance:
@@ -217,7 +235,9 @@ def _next_in_tail(keys, at, stop, key, mask, max_distance):
 
 @kernel
 def _bucket_of(fields, part, low, high):
-    """Return the entries of a part from `low` to `high`: the first, and the one behind the last; -1 if damaged."""
+    """Return the entries of a part from `low` to `high`: the first, and the one behind the last; -1
+    if damaged.
+    """
     shift, starts, keys = U64(fields[part, SHIFT]), fields[part, STARTS], fields[part, KEYS]
     at = I64(load_half_at(starts + 4 * I64(low >> shift)))
     stop = I64(load_half_at(starts + 4 * (I64(high >> shift) + 1)))
@@ -245,8 +265,8 @@ def _bucket_of(fields, part, low, high):
 def _find_in_part(part, key, bucket, rules, states, keys, rows, used):
     """Append the entries of a bucket near to a key, at most one more of each key than the limit.
 
-    part : the fields of one. bucket : the first entry, and the one behind the last. Return keys, rows and how much of
-    them is used: -1 if a row is none of the part.
+    part : the fields of one. bucket : the first entry, and the one behind the last. Return keys,
+    rows and how much of them is used: -1 if a row is none of the part.
     """
     at, stop = bucket
     address = part[KEYS]
@@ -321,7 +341,9 @@ def _fetch_entries(fields, ends, table, key, mask):
     for part in range(ends[table], ends[table + 1]):
         cell = fields[part, STARTS] + 4 * I64((key & ~mask) >> U64(fields[part, SHIFT]))
         at, stop = I64(load_half_at(cell)), I64(load_half_at(cell + 4))
-        for line in range(fields[part, KEYS] + 8 * at, fields[part, KEYS] + 8 * min(stop, at + _FETCHED), 64):
+        for line in range(
+            fields[part, KEYS] + 8 * at, fields[part, KEYS] + 8 * min(stop, at + _FETCHED), 64
+        ):
             prefetch(line)
 
 
@@ -337,16 +359,31 @@ def _masks_of(prefix_bits):
 
 @kernel(allocates=True)
 def find_rows(
-    table, key, fields, ends, tail_keys, tail_rows, tail_sizes, prefix_bits, max_distance, limit, forgotten, kept
+    table,
+    key,
+    fields,
+    ends,
+    tail_keys,
+    tail_rows,
+    tail_sizes,
+    prefix_bits,
+    max_distance,
+    limit,
+    forgotten,
+    kept,
 ):
-    """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool); the lookups with more; and
-    -1, or no rows and the number of a part that is damaged.
+    """Return the rows in the buckets of keys: lookup, row (int64) and whether kept (bool); the
+    lookups with more; and -1, or no rows and the number of a part that is damaged.
 
-    table : uint16, key : uint64 (num_lookups,). `more`, bool (num_lookups,), is set where a key has more rows than the
-    limit. The others are the fields of `Parts`, `Tail`, `Rules` and `States`: a call from Python with these
-    themselves takes three microseconds more.
+    table : uint16, key : uint64 (num_lookups,). `more`, bool (num_lookups,), is set where a key has
+    more rows than the limit. The others are the fields of `Parts`, `Tail`, `Rules` and `States`: a
+    call from Python with these themselves takes three microseconds more.
     """
-    rules, states, num_lookups = Rules(prefix_bits, max_distance, limit), States(forgotten, kept), len(table)
+    rules, states, num_lookups = (
+        Rules(prefix_bits, max_distance, limit),
+        States(forgotten, kept),
+        len(table),
+    )
     more = np.zeros(num_lookups, np.bool_)
     counts = np.zeros(num_lookups + 1, I64)
     masks = _masks_of(rules.prefix_bits)
@@ -354,10 +391,20 @@ def find_rows(
     for lookup in range(num_lookups):
         if lookup + 2 * _AHEAD < num_lookups:
             _fetch_cells(
-                fields, ends, table[lookup + 2 * _AHEAD], key[lookup + 2 * _AHEAD], masks[table[lookup + 2 * _AHEAD]]
+                fields,
+                ends,
+                table[lookup + 2 * _AHEAD],
+                key[lookup + 2 * _AHEAD],
+                masks[table[lookup + 2 * _AHEAD]],
             )
         if lookup + _AHEAD < num_lookups:
-            _fetch_entries(fields, ends, table[lookup + _AHEAD], key[lookup + _AHEAD], masks[table[lookup + _AHEAD]])
+            _fetch_entries(
+                fields,
+                ends,
+                table[lookup + _AHEAD],
+                key[lookup + _AHEAD],
+                masks[table[lookup + _AHEAD]],
+            )
         wanted, mask = key[lookup], masks[table[lookup]]
         low, high = wanted & ~mask, wanted | mask
         begin = used
@@ -367,7 +414,9 @@ def find_rows(
                 return _unfold(counts[:1], rows, states.kept, more, part)
             at = _next_near(fields[part, KEYS], at, stop, wanted, rules.max_distance)
             if at < stop:
-                keys, rows, used = _find_in_part(fields[part], wanted, (at, stop), rules, states, keys, rows, used)
+                keys, rows, used = _find_in_part(
+                    fields[part], wanted, (at, stop), rules, states, keys, rows, used
+                )
                 if used < 0:
                     return _unfold(counts[:1], rows, states.kept, more, part)
         own = table[lookup]
@@ -389,7 +438,9 @@ def find_rows(
 
 @kernel
 def _fetch_first(keys, begin, fields, ends, masks):
-    """Ask for the cells of the first queries, and the entries of the first: in all tables at once."""
+    """Ask for the cells of the first queries, and the entries of the first: in all tables at
+    once.
+    """
     for number in range(begin, min(begin + 2, keys.shape[1])):
         for own in range(len(masks)):
             _fetch_cells(fields, ends, own, keys[own, number], masks[own])
@@ -400,10 +451,12 @@ def _fetch_first(keys, begin, fields, ends, masks):
 
 @kernel(allocates=True)
 def list_rows(keys, begin, tables, forgotten, listed):
-    """List the rows in the buckets of queries from `begin` on, in every table; return the query without space.
+    """List the rows in the buckets of queries from `begin` on, in every table; return the query
+    without space.
 
-    keys : uint64 (num_tables, num_queries). listed : uint32, query, row and table of each, and how many of them are
-    used, int64 (1,). A row is listed once for each table. Returns the number of queries if there was space for all.
+    keys : uint64 (num_tables, num_queries). listed : uint32, query, row and table of each, and how
+    many of them are used, int64 (1,). A row is listed once for each table. Returns the number of
+    queries if there was space for all.
     """
     query, row_of, table, counted = listed
     num_tables, num_queries = keys.shape
@@ -446,7 +499,9 @@ def list_rows(keys, begin, tables, forgotten, listed):
 
 @kernel(allocates=True)
 def _unfold(ends, rows, kept, more, damaged):
-    """Return the lookup, row and state of each row found, and the rest. ends : int64 (num_lookups + 1,), in `rows`."""
+    """Return the lookup, row and state of each row found, and the rest. ends : int64 (num_lookups +
+    1,), in `rows`.
+    """
     used = ends[-1]
     lookup, row, state = np.empty(used, I64), np.empty(used, I64), np.empty(used, np.bool_)
     for i in range(len(ends) - 1):

@@ -22,22 +22,28 @@ def row_distance(lefts, left, rights, right):
 
 @kernel
 def row_distances(left, right, distances):
-    """Set distances[i] to the number of bits in which rows i of two uint64 arrays (num_rows, num_words) differ."""
+    """Set distances[i] to the number of bits in which rows i of two uint64 arrays (num_rows,
+    num_words) differ.
+    """
     for row in range(len(distances)):
         distances[row] = row_distance(left, row, right, row)
 
 
 class Stored(NamedTuple):
-    """Signatures or fingerprints by row. values : (num_rows, width); forgotten : bits of rows, uint64."""
+    """Signatures or fingerprints by row. values : (num_rows, width); forgotten : bits of rows,
+    uint64.
+    """
 
     values: np.ndarray
     forgotten: np.ndarray
 
 
 class Found(NamedTuple):
-    """What queries found, and how much of it is used: query, row, equal : uint32; used : int64 (1,).
+    """What queries found, and how much of it is used: query, row, equal : uint32; used : int64
+    (1,).
 
-    equal : the hashes or bits that agree; until rows are compared, the table in which the row was listed.
+    equal : the hashes or bits that agree; until rows are compared, the table in which the row was
+    listed.
     """
 
     query: np.ndarray
@@ -77,13 +83,15 @@ def num_equal(left, right):
 def find_near(queries, keys, begin, tables, stored, masks, found):
     """Find the rows within the distance of queries, from `begin` on.
 
-    queries : uint64 (num_queries, num_words); keys : uint64 (num_tables, num_queries); masks : uint64 (num_tables,
-    num_words), the bits in which rows of a table agree; tables : as in kernels/key_tables.py. Returns the query that
-    there was no space for, or the number of queries.
+    queries : uint64 (num_queries, num_words); keys : uint64 (num_tables, num_queries); masks :
+    uint64 (num_tables, num_words), the bits in which rows of a table agree; tables : as in
+    kernels/key_tables.py. Returns the query that there was no space for, or the number of queries.
     """
     reached = list_rows(keys, begin, tables, stored.forgotten, found)
     used, bits = 0, 64 * queries.shape[1]
-    for i in range(found.used[0]):  # a row is kept in the first table whose bits it shares with the query
+    for i in range(
+        found.used[0]
+    ):  # a row is kept in the first table whose bits it shares with the query
         query, row, table = I64(found.query[i]), I64(found.row[i]), I64(found.equal[i])
         distance = row_distance(queries, query, stored.values, row)
         if distance > tables.rules.max_distance:

@@ -1,8 +1,9 @@
 """Sign sets of hashes, by permutations of 32-bit integers; compare what was signed.
 
-A hash of 64 bits is multiplied by an odd factor for every LANES places; half of these take the upper word of the
-product, half the lower one. A place permutes its word: it multiplies both halves by odd numbers, each modulo 2^16, and
-complements the products. The least complement is the complement of the greatest product, which is taken once for a set.
+A hash of 64 bits is multiplied by an odd factor for every LANES places; half of these take the
+upper word of the product, half the lower one. A place permutes its word: it multiplies both halves
+by odd numbers, each modulo 2^16, and complements the products. The least complement is the
+complement of the greatest product, which is taken once for a set.
 """
 
 import numpy as np
@@ -12,7 +13,14 @@ from neardup.kernels.intrinsics import address_of, prefetch
 from neardup.kernels.mixing import MIX_1, MIX_2
 from neardup.kernels.simd import LANES, load, raise_lanes, store
 from neardup.kernels.strings import hash_at
-from neardup.kernels.tokens import CHARACTERS, LETTERS, SEEN, hash_ascii, leave_out_repeats, shingle_document
+from neardup.kernels.tokens import (
+    CHARACTERS,
+    LETTERS,
+    SEEN,
+    hash_ascii,
+    leave_out_repeats,
+    shingle_document,
+)
 
 _AHEAD = 2048  # bytes; with less, the memory is not there in time
 
@@ -34,9 +42,9 @@ def _cover(hashes, first, last, factors, multipliers, lane, row):
 def sign(hashes, offsets, factors, multipliers, signatures):
     """Fill signatures[document, i] with the least permuted value, by multiplier i, of its shingles.
 
-    hashes : uint64; offsets : int64 (num_documents + 1,); factors : uint64 (num_blocks,), odd; multipliers : uint32
-    (num_blocks * LANES,), their halves odd; signatures : uint32 (num_documents, num_hashes), num_hashes up to that. No
-    shingles: all ones.
+    hashes : uint64; offsets : int64 (num_documents + 1,); factors : uint64 (num_blocks,), odd;
+    multipliers : uint32 (num_blocks * LANES,), their halves odd; signatures : uint32
+    (num_documents, num_hashes), num_hashes up to that. No shingles: all ones.
     """
     row = np.empty_like(multipliers)
     for document in range(len(offsets) - 1):
@@ -47,14 +55,20 @@ def sign(hashes, offsets, factors, multipliers, signatures):
 
 @kernel(allocates=True)
 def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signatures):
-    """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are hashed.
+    """Fill signatures as `sign` does of the hashes of strings, empty ones left out, while they are
+    hashed.
 
-    data : uint8; offsets : int32 or int64 (num_strings + 1,); set_offsets : int64 (num_sets + 1,), the strings of set i
-    are set_offsets[i] to set_offsets[i + 1]; factors, multipliers, signatures : as of `sign`; hashes : uint64, working
-    space for the largest set. Return the first set of which a string lies outside of the data, where this ends; -1 if
-    there is none.
+    data : uint8; offsets : int32 or int64 (num_strings + 1,); set_offsets : int64 (num_sets + 1,),
+    the strings of set i are set_offsets[i] to set_offsets[i + 1]; factors, multipliers, signatures
+    : as of `sign`; hashes : uint64, working space for the largest set. Return the first set of
+    which a string lies outside of the data, where this ends; -1 if there is none.
     """
-    row, base, some, factor = np.empty_like(multipliers), address_of(data), load(multipliers, 0), factors[0]
+    row, base, some, factor = (
+        np.empty_like(multipliers),
+        address_of(data),
+        load(multipliers, 0),
+        factors[0],
+    )
     for number in range(len(set_offsets) - 1):
         row[:LANES] = U32(0)
         most, count = load(row, 0), 0
@@ -79,17 +93,23 @@ def sign_strings(data, offsets, set_offsets, factors, multipliers, hashes, signa
 
 
 @kernel(allocates=True)
-def sign_texts(text, tables, mode, ngram, buffers, factors, multipliers, hashes, signatures, flagged):
-    """Fill signatures as `sign` does of the shingles of texts, while those of each are in the cache.
+def sign_texts(
+    text, tables, mode, ngram, buffers, factors, multipliers, hashes, signatures, flagged
+):
+    """Fill signatures as `sign` does of the shingles of texts, while those of each are in the
+    cache.
 
-    text, tables, mode, ngram, buffers : as of `shingle_text` in kernels/tokens.py; factors, multipliers, signatures :
-    as of `sign`; hashes : uint64, working space for the longest text; flagged : bool (num_documents,), filled: where a
-    text must be normalised as a whole before, and its signature means nothing.
+    text, tables, mode, ngram, buffers : as of `shingle_text` in kernels/tokens.py; factors,
+    multipliers, signatures : as of `sign`; hashes : uint64, working space for the longest text;
+    flagged : bool (num_documents,), filled: where a text must be normalised as a whole before, and
+    its signature means nothing.
     """
     row, seen, ascii_hashes = np.empty_like(multipliers), np.zeros(SEEN, U64), hash_ascii(mode)
     for document in range(len(flagged)):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        _, end, flagged[document] = shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, 0)
+        _, end, flagged[document] = shingle_document(
+            data, tables, mode, ngram, buffers, ascii_hashes, hashes, 0
+        )
         if mode in (CHARACTERS, LETTERS):
             end = leave_out_repeats(hashes, 0, end, document, seen)
         _cover(hashes, 0, end, factors, multipliers, 0, row)
@@ -99,7 +119,9 @@ def sign_texts(text, tables, mode, ngram, buffers, factors, multipliers, hashes,
 
 @kernel
 def band_keys(signatures, rows_per_band, keys):
-    """Fill keys[band, document] with a 64-bit hash of the band's rows. keys : uint64 (num_bands, num_documents)."""
+    """Fill keys[band, document] with a 64-bit hash of the band's rows. keys : uint64 (num_bands,
+    num_documents).
+    """
     for document in range(signatures.shape[0]):
         for band in range(keys.shape[0]):
             key = U64(band)
@@ -112,9 +134,11 @@ def band_keys(signatures, rows_per_band, keys):
 
 @kernel
 def count_equal(left, right, counts):
-    """Fill counts[i] with the places in which row i of two sets of signatures agrees, 0 where either row is all ones.
+    """Fill counts[i] with the places in which row i of two sets of signatures agrees, 0 where
+    either row is all ones.
 
-    left, right : uint32 (num_rows, num_hashes) or of one row, which is compared with all of the other; counts : int64.
+    left, right : uint32 (num_rows, num_hashes) or of one row, which is compared with all of the
+    other; counts : int64.
     """
     for i in range(len(counts)):
         first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]
@@ -130,8 +154,8 @@ def count_equal(left, right, counts):
 def count_equal_packed(left, right, num_hashes, counts):
     """Fill counts[i] with the places in which row i of two packed sets of signatures agrees.
 
-    left, right : uint8 (num_rows, bits, num_bytes), a plane for each bit, or of one row; counts : int64. A place
-    differs where it does in any plane; what is behind the last place is zero in all.
+    left, right : uint8 (num_rows, bits, num_bytes), a plane for each bit, or of one row; counts :
+    int64. A place differs where it does in any plane; what is behind the last place is zero in all.
     """
     for i in range(len(counts)):
         first, second = left[i if len(left) > 1 else 0], right[i if len(right) > 1 else 0]

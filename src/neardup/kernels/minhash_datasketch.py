@@ -9,7 +9,8 @@ _MERSENNE, _LOW_32 = U64((1 << 61) - 1), U64(0xFFFFFFFF)
 
 @kernel
 def mix(hashes, shifts, factors, mixed):
-    """Fill mixed, uint32 or uint64, with the last step of MurmurHash3 (Appleby) of each hash; the others : BITS_32, 64.
+    """Fill mixed, uint32 or uint64, with the last step of MurmurHash3 (Appleby) of each hash; the
+    others : BITS_32, 64.
 
     hashes : of any unsigned type; those that are mixed to 32 bits are below 2^32.
     """
@@ -23,7 +24,8 @@ def mix(hashes, shifts, factors, mixed):
 
 @kernel
 def sign_affine(hashes, multipliers, addends, signature):
-    """Fill signature[i] with the least a_i x + b_i, modulo 2^32 or 2^64: all arrays uint32, or all uint64.
+    """Fill signature[i] with the least a_i x + b_i, modulo 2^32 or 2^64: all arrays uint32, or all
+    uint64.
 
     No hashes: all ones.
     """
@@ -36,13 +38,17 @@ def sign_affine(hashes, multipliers, addends, signature):
 
 @kernel
 def sign_mersenne(hashes, multipliers, addends, signature):
-    """Fill signature[i] with the least ((a_i x + b_i) mod 2^64 mod (2^61 - 1)) mod 2^32; all arrays uint64."""
+    """Fill signature[i] with the least ((a_i x + b_i) mod 2^64 mod (2^61 - 1)) mod 2^32; all arrays
+    uint64.
+    """
     for row in range(len(multipliers)):
         a, b = multipliers[row], addends[row]
         least = _LOW_32
         for i in range(len(hashes)):
             x = a * hashes[i] + b
-            x = (x & _MERSENNE) + (x >> U64(61))  # 2^61 is 1 modulo the prime; the sum is below twice the prime
+            x = (x & _MERSENNE) + (
+                x >> U64(61)
+            )  # 2^61 is 1 modulo the prime; the sum is below twice the prime
             if x >= _MERSENNE:
                 x -= _MERSENNE
             least = min(least, x & _LOW_32)

@@ -9,8 +9,8 @@ from neardup.kernels.compiled import I64, U64, kernel
 def find_slot(keys, occupied, free, key):
     """Return the slot of a key, or the free one where it belongs.
 
-    keys : uint64 (num_slots,), a power of two, uniform hashes; occupied : as long, `free` where a slot is free.
-    Requires: a slot is free.
+    keys : uint64 (num_slots,), a power of two, uniform hashes; occupied : as long, `free` where a
+    slot is free. Requires: a slot is free.
     """
     mask = len(keys) - 1
     slot = I64(key & U64(mask))
@@ -30,7 +30,10 @@ def double(array):
 
 # Odd constants of the 64-bit finaliser by Pelle Evensen ("moremur", 2019).
 MIX_1, MIX_2 = U64(0x3C79AC492BA7B653), U64(0x1C69B3F74AC4AE35)
-FNV_OFFSET, FNV_PRIME = U64(0xCBF29CE484222325), U64(0x100000001B3)  # of the 64-bit hash by Fowler, Noll and Vo
+FNV_OFFSET, FNV_PRIME = (
+    U64(0xCBF29CE484222325),
+    U64(0x100000001B3),
+)  # of the 64-bit hash by Fowler, Noll and Vo
 
 
 @kernel

@@ -1,6 +1,8 @@
-"""The private interfaces of Numba that kernels use: its cache, the calls between kernels, the clock of compilation.
+"""The private interfaces of Numba that kernels use: its cache, the calls between kernels, the clock
+of compilation.
 
-No other module uses any. Importing this one raises ImportError or AttributeError if a name is missing.
+No other module uses any. Importing this one raises ImportError or AttributeError if a name is
+missing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ from typing import Any
 
 from numba import types
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
 from numba.core.cpu import CPUTargetOptions
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime.nrt import rtsys
@@ -33,7 +40,9 @@ UNCOUNTED = {"_nrt": False}
 """Options of a kernel in which references to arrays are not counted."""
 
 
-def keep(dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str, warn: Callable[[], None]) -> None:
+def keep(
+    dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str, warn: Callable[[], None]
+) -> None:
     """Keep what is compiled of a function in a folder of all kernels.
 
     stamp : names the version of the code. warn : called where a file cannot be written.
@@ -45,8 +54,9 @@ def keep(dispatcher: Any, function: Callable[..., Any], folder: str, stamp: str,
 def let_kernels_call(dispatcher: Any, inner: Any) -> None:
     """Have other kernels call `inner`, the same function without what a call from Python requires.
 
-    They contain the code of what they call, so `inner` is not cached. An argument that is a constant does not make
-    another specialisation: LLVM knows the constant once it has inlined the call.
+    They contain the code of what they call, so `inner` is not cached. An argument that is a
+    constant does not make another specialisation: LLVM knows the constant once it has inlined the
+    call.
     """
 
     def get_call_template(args: Any, kws: dict[str, Any]) -> Any:
@@ -57,11 +67,15 @@ def let_kernels_call(dispatcher: Any, inner: Any) -> None:
 
 
 def _load_no_extensions() -> None:
-    """Do nothing, where Numba looks in all installed packages for types that they add: kernels have none of these."""
+    """Do nothing, where Numba looks in all installed packages for types that they add: kernels have
+    none of these.
+    """
 
 
 class _Clock(event.Listener):
-    """Adds up the time in which Numba compiles: in one thread at a time, a kernel's helpers within the kernel."""
+    """Adds up the time in which Numba compiles: in one thread at a time, a kernel's helpers within
+    the kernel.
+    """
 
     def __init__(self) -> None:
         self.seconds, self.depth, self._begun = 0.0, 0, 0.0
@@ -114,16 +128,19 @@ class _CacheImpl(CompileResultCacheImpl):
     _locator_classes = [_Locator]  # noqa: RUF012
 
     def reduce(self, data: Any) -> Any:
-        """Return the data of a kernel to cache, without an empty environment, for which Numba would load a module."""
+        """Return the data of a kernel to cache, without an empty environment, for which Numba would
+        load a module.
+        """
         *rest, environments = super().reduce(data)
         return (*rest, tuple(environment for environment in environments if environment.consts))
 
 
 class _CacheFile(IndexDataCacheFile):
-    """As Numba's, but for two processes that compile at once: each signature has a file of its own name.
+    """As Numba's, but for two processes that compile at once: each signature has a file of its own
+    name.
 
-    Numba numbers the files as they come, so that two signatures may get one number, and one is run in the place of
-    the other.
+    Numba numbers the files as they come, so that two signatures may get one number, and one is run
+    in the place of the other.
     """
 
     def _load_index(self) -> Any:
@@ -141,13 +158,18 @@ class _CacheFile(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    """As Numba's, but what cannot be read is compiled anew, and what cannot be written is not kept."""
+    """As Numba's, but what cannot be read is compiled anew, and what cannot be written is not
+    kept.
+    """
 
     _impl_class = _CacheImpl
 
     def __init__(self, function: Callable[..., Any], warn: Callable[[], None]) -> None:
         super().__init__(function)
-        self._cache_file, self._warn = _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp), warn
+        self._cache_file, self._warn = (
+            _CacheFile(self._cache_path, self._impl.filename_base, _Locator.stamp),
+            warn,
+        )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Numba's own loads all that compilation requires, which takes as long as to load Numba.

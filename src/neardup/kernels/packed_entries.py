@@ -14,8 +14,9 @@ GONE, NEVER = 0, 2**32 - 1
 
 
 class Lookups(NamedTuple):
-    """Keys that are looked up. key : uint64. same : uint64, the bits that must be equal, by lookup. max_distance : of
-    all 64 bits."""
+    """Keys that are looked up. key : uint64. same : uint64, the bits that must be equal, by lookup.
+    max_distance : of all 64 bits.
+    """
 
     key: np.ndarray
     same: np.ndarray
@@ -23,9 +24,10 @@ class Lookups(NamedTuple):
 
 
 class Alive(NamedTuple):
-    """The rows that a snapshot has. states : uint8, GONE or a state, at least num_rows of them. forgotten_at : uint32,
-    by row, how many rows were forgotten before it, or NEVER; rows behind its end were not. num_forgotten : rows that
-    were forgotten as of the snapshot."""
+    """The rows that a snapshot has. states : uint8, GONE or a state, at least num_rows of them.
+    forgotten_at : uint32, by row, how many rows were forgotten before it, or NEVER; rows behind its
+    end were not. num_forgotten : rows that were forgotten as of the snapshot.
+    """
 
     states: np.ndarray
     forgotten_at: np.ndarray
@@ -45,8 +47,9 @@ def is_alive(row, alive):
 def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
     """Find the entries that lookups want among those of their buckets; return their number.
 
-    data : uint8, the buckets of the lookups, one after the other; sizes : int64, the entries of each. Requires: the
-    arrays found_lookup (int64), found_key (uint64) and found_row (int64) have room for all entries.
+    data : uint8, the buckets of the lookups, one after the other; sizes : int64, the entries of
+    each. Requires: the arrays found_lookup (int64), found_key (uint64) and found_row (int64) have
+    room for all entries.
     """
     at = number = 0
     for i in range(len(sizes)):
@@ -69,7 +72,9 @@ def match(data, sizes, lookups, alive, found_lookup, found_key, found_row):
 
 @kernel
 def list_alive(first, alive, rows):
-    """Fill rows, int64, with the rows from `first` on that a snapshot has; return their number and where this ended."""
+    """Fill rows, int64, with the rows from `first` on that a snapshot has; return their number and
+    where this ended.
+    """
     number, row = 0, first
     while row < alive.num_rows and number < len(rows):
         if is_alive(row, alive):

@@ -5,11 +5,12 @@ from neardup.kernels.compiled import I64, U8, kernel
 
 @kernel
 def size_rows(lengths, compact, sizes):
-    """Set sizes (int64) to the bytes of each row. lengths : int64 (num_columns, num_rows); -1 for a null.
+    """Set sizes (int64) to the bytes of each row. lengths : int64 (num_columns, num_rows); -1 for a
+    null.
 
-    compact : a field is its length + 1, as a varint (7 bits a byte, the lowest first), and its bytes; 0 for a null.
-    Otherwise a row is that of PostgreSQL's COPY: uint16, the number of fields, then of each int32, its length or -1,
-    and its bytes; big-endian.
+    compact : a field is its length + 1, as a varint (7 bits a byte, the lowest first), and its
+    bytes; 0 for a null. Otherwise a row is that of PostgreSQL's COPY: uint16, the number of fields,
+    then of each int32, its length or -1, and its bytes; big-endian.
     """
     for row in range(len(sizes)):
         size = 0 if compact else 2
@@ -69,9 +70,15 @@ def _read_word(packed, at):
 
 @kernel
 def _read_length(packed, at, compact):
-    """Return the length of a field and where its bytes begin; a start beyond the end if the length is cut off."""
+    """Return the length of a field and where its bytes begin; a start beyond the end if the length
+    is cut off.
+    """
     if not compact:  # the number of the type comes first
-        return (_read_word(packed, at + 4), at + 8) if at + 8 <= len(packed) else (I64(0), len(packed) + 1)
+        return (
+            (_read_word(packed, at + 4), at + 8)
+            if at + 8 <= len(packed)
+            else (I64(0), len(packed) + 1)
+        )
     value = I64(0)
     for shift in range(0, 56, 7):
         if at >= len(packed):
@@ -86,12 +93,15 @@ def _read_length(packed, at, compact):
 
 @kernel
 def find_fields(packed, compact, starts, lengths):
-    """Fill starts and lengths, int64 (num_columns, num_rows), with the fields of rows; -1 is the length of a null.
+    """Fill starts and lengths, int64 (num_columns, num_rows), with the fields of rows; -1 is the
+    length of a null.
 
-    compact : as `pack_rows` writes them. Otherwise as PostgreSQL's `record_send` does: int32, the number of fields,
-    then of each int32, its type, int32, its length or -1, and its bytes; big-endian.
+    compact : as `pack_rows` writes them. Otherwise as PostgreSQL's `record_send` does: int32, the
+    number of fields, then of each int32, its type, int32, its length or -1, and its bytes;
+    big-endian.
 
-    Return the first row that is damaged; the number of rows if none is but more bytes follow; else -1.
+    Return the first row that is damaged; the number of rows if none is but more bytes follow; else
+    -1.
     """
     at = 0
     for row in range(lengths.shape[1]):
@@ -110,7 +120,9 @@ def find_fields(packed, compact, starts, lengths):
 
 @kernel
 def gather(packed, starts, lengths, data):
-    """Write fields one after the other. starts, lengths : int64 (num_rows,); a null, of length -1, has no bytes."""
+    """Write fields one after the other. starts, lengths : int64 (num_rows,); a null, of length -1,
+    has no bytes.
+    """
     at = 0
     for row in range(len(starts)):
         for i in range(lengths[row]):

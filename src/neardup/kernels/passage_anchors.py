@@ -1,8 +1,9 @@
 """Find the anchors of passages, and the text around those that may repeat.
 
-A passage of L characters is found by its anchors: in each window of W characters, the rightmost of those with the least
-hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD 2003). Equal passages have equal anchors,
-so it is enough to compare the texts around them. A long run of one character, whose windows are all equal, has fewer.
+A passage of L characters is found by its anchors: in each window of W characters, the rightmost of
+those with the least hash of the bytes up to it (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD
+2003). Equal passages have equal anchors, so it is enough to compare the texts around them. A long
+run of one character, whose windows are all equal, has fewer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _BLOCK = 4096  # characters whose hashes are at hand, besides those of a window
 
 
 class Grams(NamedTuple):
-    """How anchors are found. bases : uint64 (256,), random; size : bytes hashed; window : characters of a window."""
+    """How anchors are found. bases : uint64 (256,), random; size : bytes hashed; window :
+    characters of a window.
+    """
 
     bases: np.ndarray
     size: int
@@ -30,20 +33,29 @@ class Grams(NamedTuple):
 
 @kernel(allocates=True)
 def find_anchors(data, offsets, grams, ends):
-    """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends : int64 by document."""
+    """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends :
+    int64 by document.
+    """
     window, size, length = grams.window, grams.size, grams.window + grams.size - 1
     values, places = np.empty(_BLOCK + window, U32), np.empty(_BLOCK + window, I64)
     found, hashes, count = np.empty(1024, I64), np.empty(1024, U32), 0
     for document in range(len(offsets) - 1):
         begin, stop = offsets[document], offsets[document + 1]
         position, first = begin, min(begin + size - 1, stop)
-        state, filled, anchor, last = U64(0), 0, NONE, I64(-1)  # anchor: of the window that ends at `last`
+        state, filled, anchor, last = (
+            U64(0),
+            0,
+            NONE,
+            I64(-1),
+        )  # anchor: of the window that ends at `last`
         alike = width = 0  # characters that are the same, up to the last anchor, and their bytes
         while position < first:
             state = (state << U64(1)) + grams.bases[data[position]]
             position += 1
         while position < stop:
-            state, position, filled = _fill(data, position, stop, grams, state, values, places, filled)
+            state, position, filled = _fill(
+                data, position, stop, grams, state, values, places, filled
+            )
             if filled < window:
                 break
             while count + 3 * filled > len(found):
@@ -58,13 +70,16 @@ def find_anchors(data, offsets, grams, ends):
                     start = place + 1 - width
                     is_same = alike > 0 and place - width == found[count - 1]
                     if is_same and common_after(data, start - width, start, width) == width:
-                        alike += 1  # of the characters of a long run, one in a window and the last are enough
+                        # of the characters of a long run, one in a window and the last are enough
+                        alike += 1
                         count -= alike > 2 * length and (alike - 1) % window != 0
                         found[count], hashes[count] = place, hashes[count - 1]
                         count += 1
                     else:
                         width = place - retreat(data, place, begin, 1)
-                        count, alike = _add_anchor(data, begin, grams, found, hashes, count, place, width)
+                        count, alike = _add_anchor(
+                            data, begin, grams, found, hashes, count, place, width
+                        )
                 is_new, stop_at = True, min(filled, anchor + window)
                 last = _first_at_most(values, last + 1, stop_at, values[anchor])
                 if last < stop_at:
@@ -84,21 +99,29 @@ def find_anchors(data, offsets, grams, ends):
 
 @kernel
 def _add_anchor(data, begin, grams, found, hashes, count, place, width):
-    """Add an anchor; return how many there are, and how many of the last are in a run of one character.
+    """Add an anchor; return how many there are, and how many of the last are in a run of one
+    character.
 
-    All windows inside such a run are equal, and the first of them that is kept begins less than a length behind the
-    start of its run, or there would be an earlier one. Every character of the first two lengths of a run is an anchor,
-    so whichever anchor a later window has, the first one has an anchor at the same distance. width : bytes of the
-    character before the place.
+    All windows inside such a run are equal, and the first of them that is kept begins less than a
+    length behind the start of its run, or there would be an earlier one. Every character of the
+    first two lengths of a run is an anchor, so whichever anchor a later window has, the first one
+    has an anchor at the same distance. width : bytes of the character before the place.
     """
     start, first = place - (grams.window + grams.size - 2) * width, place
     is_run = width > 0 and start >= begin and data[place] == data[place - width]
-    is_run = is_run and common_after(data, start, start + width, place + 1 - width - start) == place + 1 - width - start
+    is_run = (
+        is_run
+        and common_after(data, start, start + width, place + 1 - width - start)
+        == place + 1 - width - start
+    )
     if is_run:
         first -= (place - start - grams.size + 1) // width * width
         while count and found[count - 1] >= first:
             count -= 1
-    value = U32(hash_at(address_of(data) + place + 1 - grams.size, grams.size, place + 1 - grams.size) >> U64(32))
+    value = U32(
+        hash_at(address_of(data) + place + 1 - grams.size, grams.size, place + 1 - grams.size)
+        >> U64(32)
+    )
     for each in range(first, place + 1, max(width, 1)):
         found[count], hashes[count] = each, value
         count += 1
@@ -107,7 +130,9 @@ def _add_anchor(data, begin, grams, found, hashes, count, place, width):
 
 @kernel
 def _fill(data, position, stop, grams, state, values, places, filled):
-    """Write the hash and the place of each character from a position on, until the room is filled."""
+    """Write the hash and the place of each character from a position on, until the room is
+    filled.
+    """
     unseen = U64(64 - grams.size)  # the lowest `size` bits of the state depend on as many bytes
     while position < stop and filled < len(values):
         for place in range(position, position + min(stop - position, len(values) - filled)):
@@ -134,7 +159,9 @@ def _least(values, start, stop):
 
 @kernel
 def _first_at_most(values, start, stop, most):
-    """Return the first of the places in [start, stop) with a value of at most `most`; `stop` if there is none."""
+    """Return the first of the places in [start, stop) with a value of at most `most`; `stop` if
+    there is none.
+    """
     place, end = U64(start), U64(stop)
     while place + U64(16) <= end:
         least = values[place]
@@ -150,7 +177,9 @@ def _first_at_most(values, start, stop, most):
 
 @kernel
 def count_hashes(hashes, counts):
-    """Count hashes, up to two, each in two fields of a word, of two bits; counts : uint64, a power of two long."""
+    """Count hashes, up to two, each in two fields of a word, of two bits; counts : uint64, a power
+    of two long.
+    """
     for i in range(len(hashes)):
         word, first, second = _fields(mix(U64(hashes[i])), len(counts))
         if (counts[word] >> first) & U64(2) == U64(0):
@@ -181,10 +210,11 @@ def mark_repeats(hashes, counts, repeats):
 def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
     """Choose the anchors that may repeat, and the text around them.
 
-    anchors : places, hashes and ends by document, of `find_anchors`; the chosen replace the first of both. reach :
-    characters before and behind the place. edges : int64, a row for each piece: its document, where it starts and stops
-    in data, the characters of the document before it, the anchors up to its end. characters : int64 by document,
-    written here. Return the number of pieces, and of anchors.
+    anchors : places, hashes and ends by document, of `find_anchors`; the chosen replace the first
+    of both. reach : characters before and behind the place. edges : int64, a row for each piece:
+    its document, where it starts and stops in data, the characters of the document before it, the
+    anchors up to its end. characters : int64 by document, written here. Return the number of
+    pieces, and of anchors.
     """
     places, hashes, ends = anchors
     anchor = count = chosen = 0
@@ -193,7 +223,8 @@ def select_pieces(data, offsets, anchors, counts, reach, edges, characters):
         while anchor < ends[document]:
             place = places[anchor]
             if _repeats(counts, hashes[anchor]):
-                # A character is a byte or more: closer ones are in one piece, wherever it starts and stops.
+                # A character is a byte or more: closer ones are in one piece, wherever it starts
+                # and stops.
                 if last < 0 or place - last > reach[0] + reach[1]:
                     start = retreat(data, place, begin, reach[0])
                     if last >= 0:

@@ -1,7 +1,8 @@
-"""Group the anchors of passages by the text around them, and find the windows that many documents of a site have.
+"""Group the anchors of passages by the text around them, and find the windows that many documents
+of a site have.
 
-Anchors of one hash are compared by the blocks of characters around them, and large groups by windows of all characters
-of a passage.
+Anchors of one hash are compared by the blocks of characters around them, and large groups by
+windows of all characters of a passage.
 """
 
 from __future__ import annotations
@@ -20,19 +21,24 @@ NONE, FREE = I64(-1), np.int32(-1)
 _BASE = U64(0xD6E8FEB86659FD93)  # random and odd, so that it has an inverse modulo 2**64
 _INVERSE = U64(pow(int(_BASE), -1, 1 << 64))
 _BLOCKS, _FEWER = 15, U64(1)  # on each side of an anchor; no blocks are 1
-FEW, _ANY = 4, U64(0xFFFFFFFFFFFFFFFF)  # anchors that are compared without blocks, and the context of such
+FEW, _ANY = (
+    4,
+    U64(0xFFFFFFFFFFFFFFFF),
+)  # anchors that are compared without blocks, and the context of such
 
 
 @kernel
 def hash_around(text, starts, ends, span, places, is_hashed, length, size, contexts):
-    """Hash the blocks of characters around anchors: four bits for each side up to the end of each block.
+    """Hash the blocks of characters around anchors: four bits for each side up to the end of each
+    block.
 
-    A window of `length` characters has so many besides those whose bytes are hashed, and a block may be incomplete at
-    each of its ends. So anchors that share one have equal blocks, before and behind, as many as the highest bits tell.
-    starts : int64, of the pieces of the text, and the end of the last; ends : int64, the anchors up to the end of each.
-    span : pieces, first and stop. is_hashed : bool, anchors of groups of more than FEW. contexts : uint64
-    (num_anchors, 2), written: what is before each anchor, the nearest block in the lowest bits, and what is behind it;
-    0 for a block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
+    A window of `length` characters has so many besides those whose bytes are hashed, and a block
+    may be incomplete at each of its ends. So anchors that share one have equal blocks, before and
+    behind, as many as the highest bits tell. starts : int64, of the pieces of the text, and the end
+    of the last; ends : int64, the anchors up to the end of each. span : pieces, first and stop.
+    is_hashed : bool, anchors of groups of more than FEW. contexts : uint64 (num_anchors, 2),
+    written: what is before each anchor, the nearest block in the lowest bits, and what is behind
+    it; 0 for a block that is not in the piece, and never 1; _ANY for anchors that are not hashed.
     """
     anchor = ends[span[0] - 1] if span[0] else I64(0)
     for piece in range(span[0], span[1]):
@@ -49,7 +55,10 @@ def hash_around(text, starts, ends, span, places, is_hashed, length, size, conte
                 before, apart = apart, behind - places[anchor - 1]
                 repeats = _recurs(text, low, high, end, apart, repeats and apart == before)
                 if repeats:
-                    contexts[anchor, 0], contexts[anchor, 1] = contexts[anchor - 1, 0], contexts[anchor - 1, 1]
+                    contexts[anchor, 0], contexts[anchor, 1] = (
+                        contexts[anchor - 1, 0],
+                        contexts[anchor - 1, 1],
+                    )
                     low, high, anchor = low + apart, high + apart, anchor + 1
                     continue
             before = advance(text, behind + 1 - size, behind, 0)[0]
@@ -78,7 +87,9 @@ def hash_around(text, starts, ends, span, places, is_hashed, length, size, conte
 
 @kernel
 def _extend(text, state, start, stop):
-    """Return the state of a hash behind a block; of a long one, the first and the last 8 bytes count."""
+    """Return the state of a hash behind a block; of a long one, the first and the last 8 bytes
+    count.
+    """
     if stop - start < 8:
         return (state ^ _hash(text, start, stop)) * _BASE
     return fold_product(load_u64(text, start) ^ state, load_u64(text, stop - 8) ^ _BASE)
@@ -86,9 +97,16 @@ def _extend(text, state, start, stop):
 
 @kernel
 def _recurs(text, start, stop, end, apart, before):
-    """Return whether the text of a range is also so far behind it. before : whether it is so far before it."""
-    first = max(start, stop - apart) if before else start  # in a run of anchors, the bytes at the end tell it
-    return stop + apart <= end and common_after(text, first, first + apart, stop - first) == stop - first
+    """Return whether the text of a range is also so far behind it. before : whether it is so far
+    before it.
+    """
+    first = (
+        max(start, stop - apart) if before else start
+    )  # in a run of anchors, the bytes at the end tell it
+    return (
+        stop + apart <= end
+        and common_after(text, first, first + apart, stop - first) == stop - first
+    )
 
 
 @kernel
@@ -100,17 +118,22 @@ def asked(context):
 
 @kernel
 def may_share(before, behind, other):
-    """Return whether anchors have enough equal blocks. before, behind : of `asked`; other : a context."""
+    """Return whether anchors have enough equal blocks. before, behind : of `asked`; other : a
+    context.
+    """
     left, right = before ^ other[0], behind ^ other[1]
-    return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= I64(before >> U64(60))
+    return (count_trailing_zeros(left) >> 2) + (count_trailing_zeros(right) >> 2) >= I64(
+        before >> U64(60)
+    )
 
 
 @kernel(allocates=True)
 def connect_around(offsets, members, contexts, parents):
     """Connect the anchors of each group that have three quarters of the needed blocks in common.
 
-    offsets : int64, where the groups begin, and the end of the last, in members : uint32, anchors. contexts : of
-    `hash_around`. parents : uint32 (num_members,), a forest, each its own parent; written.
+    offsets : int64, where the groups begin, and the end of the last, in members : uint32, anchors.
+    contexts : of `hash_around`. parents : uint32 (num_members,), a forest, each its own parent;
+    written.
     """
     most = 2
     for group in range(len(offsets) - 1):
@@ -133,7 +156,10 @@ def connect_around(offsets, members, contexts, parents):
                     left[links], right[links] = i - 1, i
                     links += part == 0
                     continue
-                one, other = _nearest(contexts[members[i], 0], before), _nearest(contexts[members[i], 1], behind)
+                one, other = (
+                    _nearest(contexts[members[i], 0], before),
+                    _nearest(contexts[members[i], 1], behind),
+                )
                 if one == _FEWER or other == _FEWER:
                     continue
                 key = mix(mix(one) + other)
@@ -161,9 +187,9 @@ def _nearest(context, count):
 class Around(NamedTuple):
     """The text around anchors.
 
-    starts, stops : int64, of a window; before : int64, its characters up to the place. sums : uint64, of its bytes
-    times powers of _BASE, by which a hash rolls: of its first byte `lefts`, behind its last `rights`. inverses : of
-    lefts.
+    starts, stops : int64, of a window; before : int64, its characters up to the place. sums :
+    uint64, of its bytes times powers of _BASE, by which a hash rolls: of its first byte `lefts`,
+    behind its last `rights`. inverses : of lefts.
     """
 
     starts: np.ndarray
@@ -179,9 +205,10 @@ class Around(NamedTuple):
 def connect_equal(text, starts, pieces, places, length, size, parents, leads):
     """Connect the anchors of a group around which some window of `length` characters is equal.
 
-    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int64, its piece; places :
-    int64, the last byte that is hashed. parents : uint32 (num_anchors,), a forest, each its own parent; written. leads
-    : bool, all false; written: whether another anchor has some window of each, and none before it has that.
+    starts : int64, of the pieces of the text, and the end of the last. By anchor: pieces : int64,
+    its piece; places : int64, the last byte that is hashed. parents : uint32 (num_anchors,), a
+    forest, each its own parent; written. leads : bool, all false; written: whether another anchor
+    has some window of each, and none before it has that.
     """
     chosen = _connect_same(text, starts, pieces, places, length, parents, leads)
     bounds = np.empty((len(chosen), 2), I64)
@@ -195,7 +222,9 @@ def connect_equal(text, starts, pieces, places, length, size, parents, leads):
 
 @kernel(allocates=True)
 def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
-    """Connect the anchors with the same text all around, of which one is enough; return the first of each."""
+    """Connect the anchors with the same text all around, of which one is enough; return the first
+    of each.
+    """
     count = len(places)
     (keys, occupied), different = _table(count), 0
     occupied[:] = FREE
@@ -231,10 +260,11 @@ def _connect_same(text, piece_starts, pieces, places, length, parents, leads):
 
 @kernel(allocates=True)
 def _meeting(text, bounds, places, length):
-    """Return which anchors may have a window that another has: those with an equal part of one, at an equal distance.
+    """Return which anchors may have a window that another has: those with an equal part of one, at
+    an equal distance.
 
-    bounds : as of `_connect_windows`. A window contains the part that begins less than a step behind its start, at one
-    of the distances that are looked at, and is a step shorter.
+    bounds : as of `_connect_windows`. A window contains the part that begins less than a step
+    behind its start, at one of the distances that are looked at, and is a step shorter.
     """
     (keys, occupants), meets = _table(len(places)), np.zeros(len(places), np.bool_)
     step = max(1, length // 8)
@@ -258,8 +288,8 @@ def _meeting(text, bounds, places, length):
 def _connect_windows(text, bounds, places, length, size, members, parents, leads):
     """Connect anchors around which some window is equal.
 
-    bounds : int64 (num_anchors, 2), where the piece of each starts and stops. members : their numbers, in parents and
-    leads.
+    bounds : int64 (num_anchors, 2), where the piece of each starts and stops. members : their
+    numbers, in parents and leads.
     """
     count = len(places)
     around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
@@ -305,9 +335,11 @@ def _add_bytes(text, around, i, start, stop):
 
 @kernel
 def _has_window(text, around, i, before, last, stop):
-    """Move the window of an anchor so that it has `before` characters up to the place; return whether there is one.
+    """Move the window of an anchor so that it has `before` characters up to the place; return
+    whether there is one.
 
-    last : where it must begin at the latest; stop : where its piece ends. Requires: `before` falls by 1.
+    last : where it must begin at the latest; stop : where its piece ends. Requires: `before` falls
+    by 1.
     """
     if around.before[i] > before:
         start, end = around.starts[i], around.stops[i]
@@ -335,17 +367,28 @@ def _table(count):
 def mark_common(text, offsets, bounds, places, owners, sites, needed, length, size, ranges):
     """Find the windows around anchors that enough documents of a site have.
 
-    offsets : int64, where the anchors of each group begin, and the end of the last. By anchor: bounds : int64
-    (num_anchors, 2), where its piece starts and stops; places : int64, the last byte that is hashed; owners : int64,
-    its document, rising in each group; sites : int64, of the document; needed : int64, the documents of the site that
-    must have a window. ranges : int64 (num_anchors, 3), written: start and stop of all such windows in the text, and
-    the greatest number of documents; zeros where there is none.
+    offsets : int64, where the anchors of each group begin, and the end of the last. By anchor:
+    bounds : int64 (num_anchors, 2), where its piece starts and stops; places : int64, the last byte
+    that is hashed; owners : int64, its document, rising in each group; sites : int64, of the
+    document; needed : int64, the documents of the site that must have a window. ranges : int64
+    (num_anchors, 3), written: start and stop of all such windows in the text, and the greatest
+    number of documents; zeros where there is none.
     """
     for group in range(len(offsets) - 1):
         these = slice(offsets[group], offsets[group + 1])
         these = offsets[group] + _meeting(text, bounds[these], places[these], length)
         found = np.zeros((len(these), 3), I64)
-        _mark_group(text, bounds[these], places[these], owners[these], sites[these], needed[these], length, size, found)
+        _mark_group(
+            text,
+            bounds[these],
+            places[these],
+            owners[these],
+            sites[these],
+            needed[these],
+            length,
+            size,
+            found,
+        )
         for i, anchor in enumerate(these):
             ranges[anchor] = found[i]
 
@@ -354,7 +397,11 @@ def mark_common(text, offsets, bounds, places, owners, sites, needed, length, si
 def _mark_group(text, bounds, places, owners, sites, needed, length, size, ranges):
     count = len(places)
     around, (keys, occupants) = _windows(text, bounds, places, length), _table(count)
-    last_owner, num_owners, slots = (np.empty(len(keys), I64), np.empty(len(keys), I64), np.empty(count, I64))
+    last_owner, num_owners, slots = (
+        np.empty(len(keys), I64),
+        np.empty(len(keys), I64),
+        np.empty(count, I64),
+    )
     for before in range(length, 0, -1):
         occupants[:] = FREE
         for i in range(count):
@@ -369,18 +416,27 @@ def _mark_group(text, bounds, places, owners, sites, needed, length, size, range
             if slots[i] >= 0 and num_owners[slots[i]] >= needed[i]:
                 if ranges[i, 2] == 0:
                     ranges[i, 0] = around.starts[i]
-                ranges[i, 1], ranges[i, 2] = around.stops[i], max(ranges[i, 2], num_owners[slots[i]])
+                ranges[i, 1], ranges[i, 2] = (
+                    around.stops[i],
+                    max(ranges[i, 2], num_owners[slots[i]]),
+                )
 
 
 @kernel
 def _slot_of(text, around, sites, i, keys, occupants):
-    """Return the slot of the window of an anchor: that of the same text and site, or a free one, whose key is set."""
+    """Return the slot of the window of an anchor: that of the same text and site, or a free one,
+    whose key is set.
+    """
     start, size, mask = around.starts[i], around.stops[i] - around.starts[i], len(keys) - 1
     key = mix(mix(around.sums[i] * around.inverses[i]) + U64(sites[i]))
     slot = I64(key & U64(mask))
     while occupants[slot] != FREE:
         other = occupants[slot]
-        is_known = keys[slot] == key and sites[other] == sites[i] and around.stops[other] - around.starts[other] == size
+        is_known = (
+            keys[slot] == key
+            and sites[other] == sites[i]
+            and around.stops[other] - around.starts[other] == size
+        )
         if is_known and common_after(text, start, around.starts[other], size) == size:
             break
         slot = (slot + 1) & mask

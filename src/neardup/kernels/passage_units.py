@@ -1,4 +1,6 @@
-"""Find the units of texts, which are paragraphs, lines or sentences, and cut those that occurred before."""
+"""Find the units of texts, which are paragraphs, lines or sentences, and cut those that occurred
+before.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,24 @@ from neardup.kernels.compiled import I64, U8, U64, kernel
 from neardup.kernels.intrinsics import address_of
 from neardup.kernels.mixing import double
 from neardup.kernels.passages import DROPPED, NONE, REPEATED, SENTENCE, SPACE, may_end
-from neardup.kernels.strings import advance, code_at, common_after, count_characters, hash_at, is_lead, retreat
+from neardup.kernels.strings import (
+    advance,
+    code_at,
+    common_after,
+    count_characters,
+    hash_at,
+    is_lead,
+    retreat,
+)
 
 
 @kernel(allocates=True)
 def find_units(data, offsets, classes, kind, ends):
-    """Return where the units of documents begin, int64; ends : int64 by document, the units up to its end, written.
+    """Return where the units of documents begin, int64; ends : int64 by document, the units up to
+    its end, written.
 
-    kind : where they end, as cuts do; classes : uint16 by code point. Empty lines belong to the unit before them.
+    kind : where they end, as cuts do; classes : uint16 by code point. Empty lines belong to the
+    unit before them.
     """
     starts, count = np.empty(1024, I64), 0
     for document in range(len(offsets) - 1):
@@ -23,9 +35,13 @@ def find_units(data, offsets, classes, kind, ends):
         for place in range(begin, end):
             if place > begin:
                 before = data[place - 1]
-                if before != 10 and (kind != SENTENCE or _is_within(before) or not is_lead(data[place])):
+                if before != 10 and (
+                    kind != SENTENCE or _is_within(before) or not is_lead(data[place])
+                ):
                     continue
-                if data[place] in (10, 13) or not may_end(data, place, begin, end, 3, kind, classes):
+                if data[place] in (10, 13) or not may_end(
+                    data, place, begin, end, 3, kind, classes
+                ):
                     continue
             if count == len(starts):
                 starts = double(starts)
@@ -45,9 +61,9 @@ def _is_within(byte):
 def measure_units(data, bounds, classes, spans, characters, keys):
     """Measure and hash units without the white space at their ends.
 
-    bounds : int64 (num_units + 1,), where they begin and the last ends. spans : int64 (num_units, 2), written: where
-    each begins and ends without it; characters : int64 (num_units, 2), in all and without it; keys : uint64
-    (num_units, 2), the hash and the bytes.
+    bounds : int64 (num_units + 1,), where they begin and the last ends. spans : int64 (num_units,
+    2), written: where each begins and ends without it; characters : int64 (num_units, 2), in all
+    and without it; keys : uint64 (num_units, 2), the hash and the bytes.
     """
     for i in range(len(spans)):
         start, stop = bounds[i], bounds[i + 1]
@@ -61,12 +77,17 @@ def measure_units(data, bounds, classes, spans, characters, keys):
             stop = last
         spans[i, 0], spans[i, 1], size = start, stop, stop - start
         characters[i, 1] = count_characters(data, start, stop)
-        keys[i, 0], keys[i, 1] = hash_at(address_of(data) + start, size, start) if size else U64(0), size
+        keys[i, 0], keys[i, 1] = (
+            hash_at(address_of(data) + start, size, start) if size else U64(0),
+            size,
+        )
 
 
 @kernel
 def compare_units(text, spans, units, others, equal):
-    """Write whether units have the same bytes as others. spans : of `measure_units`; equal : bool."""
+    """Write whether units have the same bytes as others. spans : of `measure_units`; equal :
+    bool.
+    """
     for i in range(len(units)):
         (left, stop), (right, end) = spans[units[i]], spans[others[i]]
         size = stop - left
@@ -75,15 +96,20 @@ def compare_units(text, spans, units, others, equal):
 
 @kernel(allocates=True)
 def cut_units(pieces, first, num_against, most_lost, rows):
-    """Cut the units that occurred before in kept text; return how many rows were written, as by `passages.resolve`.
+    """Cut the units that occurred before in kept text; return how many rows were written, as by
+    `passages.resolve`.
 
-    pieces : each a unit. first : int64, the first unit with the text of each. num_against : documents that are kept
-    whole. most_lost : share of a document. rows : int64, two for each unit.
+    pieces : each a unit. first : int64, the first unit with the text of each. num_against :
+    documents that are kept whole. most_lost : share of a document. rows : int64, two for each unit.
     """
     kept, count = np.full(len(first), NONE, I64), 0
     begin, lost = 0, 0
     for piece in range(len(first)):
-        document, start, stop = pieces.documents[piece], pieces.starts[piece], pieces.starts[piece + 1]
+        document, start, stop = (
+            pieces.documents[piece],
+            pieces.starts[piece],
+            pieces.starts[piece + 1],
+        )
         if piece == 0 or document != pieces.documents[piece - 1]:
             begin, lost = piece, 0
         source = kept[first[piece]]

@@ -10,11 +10,24 @@ from neardup.kernels.compiled import I64, kernel
 from neardup.kernels.graphemes import is_within_cluster
 from neardup.kernels.intrinsics import address_of, load_u64, prefetch
 from neardup.kernels.passage_groups import asked, may_share
-from neardup.kernels.strings import advance, code_at, common_after, count_characters, is_lead, retreat
+from neardup.kernels.strings import (
+    advance,
+    code_at,
+    common_after,
+    count_characters,
+    is_lead,
+    retreat,
+)
 
 NONE = I64(-1)
 REPEATED, BRIDGE, COMMON, DROPPED = 0, 1, 2, 3  # kinds of cuts
-CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = 0, 1, 2, 3, 4  # where cuts end; paragraphs are units only
+CHARACTER, WORD, SENTENCE, LINE, PARAGRAPH = (
+    0,
+    1,
+    2,
+    3,
+    4,
+)  # where cuts end; paragraphs are units only
 # Bits of a class of code points; see features/boundaries.py.
 LETTER, SPACE, CLOSER, STOP, WIDE_STOP = 1, 2, 4, 8, 16
 _LONGEST_WORD = 64
@@ -25,9 +38,10 @@ _AHEAD = 8  # anchors whose groups are on their way from memory
 class Pieces(NamedTuple):
     """Stretches of documents around anchors that may repeat, one after the other.
 
-    text : uint8. starts : int64 (num_pieces + 1,), in the text. By piece, int64: documents : which it is of, rising;
-    offsets, before : the bytes and the characters of the document before it; anchors : how many there are up to its
-    end; bounded : 1 if it begins its document, plus 2 if it ends it. characters : int64 by document.
+    text : uint8. starts : int64 (num_pieces + 1,), in the text. By piece, int64: documents : which
+    it is of, rising; offsets, before : the bytes and the characters of the document before it;
+    anchors : how many there are up to its end; bounded : 1 if it begins its document, plus 2 if it
+    ends it. characters : int64 by document.
     """
 
     text: np.ndarray
@@ -43,10 +57,11 @@ class Pieces(NamedTuple):
 class Anchors(NamedTuple):
     """The anchors of pieces, in their order.
 
-    places : int64, the last byte that is hashed, in the text. groups : int32, of those around which texts may agree;
-    negative where there is no other. contexts : uint64 (num_anchors, 2), of `hash_around`. Written here: fragments :
-    int32, the kept fragment of each that is listed; by rank in the groups, listed : int32, and beside : uint64, their
-    contexts. group_starts : int64 (num_groups,), group_sizes : int32, how many are listed.
+    places : int64, the last byte that is hashed, in the text. groups : int32, of those around which
+    texts may agree; negative where there is no other. contexts : uint64 (num_anchors, 2), of
+    `hash_around`. Written here: fragments : int32, the kept fragment of each that is listed; by
+    rank in the groups, listed : int32, and beside : uint64, their contexts. group_starts : int64
+    (num_groups,), group_sizes : int32, how many are listed.
     """
 
     places: np.ndarray
@@ -60,7 +75,9 @@ class Anchors(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What is cut. length, bridge : characters; most_lost : share of a document; ends : of cuts; classes : uint16."""
+    """What is cut. length, bridge : characters; most_lost : share of a document; ends : of cuts;
+    classes : uint16.
+    """
 
     length: int
     bridge: int
@@ -112,8 +129,8 @@ def _withdraw(anchors, first, stop):
 def _close(text, anchors, fragments, number, span, rule, size):
     """Keep a fragment of the text: list the anchors in it, if it has a window.
 
-    span : start, stop; the first anchor, the one behind those that are listed, the one behind all. Return the number of
-    fragments, and the first anchor that is not in it.
+    span : start, stop; the first anchor, the one behind those that are listed, the one behind all.
+    Return the number of fragments, and the first anchor that is not in it.
     """
     start, stop, first, listed, last = span
     while first < last and anchors.places[first] - size + 1 < start:
@@ -133,7 +150,8 @@ def _close(text, anchors, fragments, number, span, rule, size):
 
 @kernel
 def _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, other, latest):
-    """Return the first window around two anchors that agree: its start, its end, and where it occurred before.
+    """Return the first window around two anchors that agree: its start, its end, and where it
+    occurred before.
 
     The start is negative where there is none, or where it would be behind `latest`.
     """
@@ -162,10 +180,12 @@ def _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, 
 
 @kernel
 def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first, listed, stop):
-    """Return the first passage from `scan` on that occurred before: start, end of its first window, earliest source.
+    """Return the first passage from `scan` on that occurred before: start, end of its first window,
+    earliest source.
 
-    And the fragment of the source, and the anchor behind those that are listed. The start is negative where there is
-    none. first, listed, stop : anchors, the first to look at, the one behind those that are listed, the one behind all.
+    And the fragment of the source, and the anchor behind those that are listed. The start is
+    negative where there is none. first, listed, stop : anchors, the first to look at, the one
+    behind those that are listed, the one behind all.
     """
     start, window, source, fragment = NONE, end, NONE, _OPEN
     for anchor in range(first, stop):
@@ -203,12 +223,13 @@ def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first,
 def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
     """Walk pieces in their order, and cut what occurred in kept text before.
 
-    pieces_span : the pieces of whole documents, first and stop, and the documents before which nothing is cut.
-    fragments : int64, rows of start and stop, with room for one in every `length` bytes of text, and one more. rows :
-    int64 (.., 8), of two rows at least, written; they are returned, or a longer copy: the kind of cut, its piece, its
-    start and stop, where the source of these is kept, where the whole passage is kept: start, end of its first `length`
-    characters, stop. A bridge has no source: -1. state : int64 (3,), the number of fragments, of rows, and of anchors
-    seen.
+    pieces_span : the pieces of whole documents, first and stop, and the documents before which
+    nothing is cut. fragments : int64, rows of start and stop, with room for one in every `length`
+    bytes of text, and one more. rows : int64 (.., 8), of two rows at least, written; they are
+    returned, or a longer copy: the kind of cut, its piece, its start and stop, where the source of
+    these is kept, where the whole passage is kept: start, end of its first `length` characters,
+    stop. A bridge has no source: -1. state : int64 (3,), the number of fragments, of rows, and of
+    anchors seen.
     """
     first_piece, stop_piece, num_against = pieces_span
     number, count, anchor = state[0], state[1], state[2]
@@ -232,7 +253,15 @@ def resolve(pieces, anchors, fragments, rule, size, pieces_span, rows, state):
             number = _close(pieces.text, anchors, fragments, number, span, rule, size)[0]
         else:
             number, rows, count, gone = _cut_piece(
-                pieces, anchors, fragments, rule, size, (piece, begin, end, anchor, stop), rows, number, count
+                pieces,
+                anchors,
+                fragments,
+                rule,
+                size,
+                (piece, begin, end, anchor, stop),
+                rows,
+                number,
+                count,
             )
             lost += gone
         anchor = stop
@@ -260,16 +289,22 @@ def _with_room(rows, count):
 
 @kernel(allocates=True)
 def _cut_piece(pieces, anchors, fragments, rule, size, piece_span, rows, number, count):
-    """Cut a piece. Return the number of fragments, the rows and their number, and the characters that it loses."""
+    """Cut a piece. Return the number of fragments, the rows and their number, and the characters
+    that it loses.
+    """
     piece, begin, end, first, stop = piece_span
     text = pieces.text
     fragment = scan = begin
-    kept_from = listed = first  # the first anchor of the fragment, and the one behind those that are listed
+    kept_from = listed = (
+        first  # the first anchor of the fragment, and the one behind those that are listed
+    )
     lost = 0
     while True:
         while first < stop and anchors.places[first] - size + 1 < scan:
             first += 1
-        found = _find(text, anchors, fragments, rule, size, fragment, scan, end, first, listed, stop)
+        found = _find(
+            text, anchors, fragments, rule, size, fragment, scan, end, first, listed, stop
+        )
         start, window, source, other, listed = found
         if start < 0:
             span = fragment, end, kept_from, listed, stop
@@ -285,12 +320,25 @@ def _cut_piece(pieces, anchors, fragments, rule, size, piece_span, rows, number,
         rows = _with_room(rows, count)
         span = fragment, cut, kept_from, listed, stop
         number, kept_from = _close(text, anchors, fragments, number, span, rule, size)
-        if fragment > begin and count_characters(text, fragment, cut) <= rule.bridge and fragment < cut:
+        if (
+            fragment > begin
+            and count_characters(text, fragment, cut) <= rule.bridge
+            and fragment < cut
+        ):
             rows[count] = (BRIDGE, piece, fragment, cut, NONE, NONE, NONE, NONE)
             count += 1
             lost += count_characters(text, fragment, cut)
         apart = start - source
-        rows[count] = (REPEATED, piece, cut, cut_end, cut - apart, source, window - apart, match - apart)
+        rows[count] = (
+            REPEATED,
+            piece,
+            cut,
+            cut_end,
+            cut - apart,
+            source,
+            window - apart,
+            match - apart,
+        )
         count += 1
         lost += count_characters(text, cut, cut_end)
         fragment = scan = cut_end
@@ -301,10 +349,12 @@ def _cut_piece(pieces, anchors, fragments, rule, size, piece_span, rows, number,
 
 @kernel(allocates=True)
 def cut_ranges(pieces, ranges, rule, rows):
-    """Cut ranges of pieces, those that meet as one; return how many rows were written, as by `resolve`.
+    """Cut ranges of pieces, those that meet as one; return how many rows were written, as by
+    `resolve`.
 
-    ranges : int64 (num_ranges, 4), rising: piece, start, stop in the text, how many documents have it. rows : int64, of
-    room for two of each range and one of each piece; the source of a row is the greatest such number.
+    ranges : int64 (num_ranges, 4), rising: piece, start, stop in the text, how many documents have
+    it. rows : int64, of room for two of each range and one of each piece; the source of a row is
+    the greatest such number.
     """
     count, place, lost = 0, 0, 0
     for piece in range(len(pieces.documents)):
@@ -320,7 +370,10 @@ def cut_ranges(pieces, ranges, rule, rows):
             start, stop = _trim(pieces, rule, piece, start, stop)
             if start >= stop:
                 continue
-            if 0 <= previous < start and count_characters(pieces.text, previous, start) <= rule.bridge:
+            if (
+                0 <= previous < start
+                and count_characters(pieces.text, previous, start) <= rule.bridge
+            ):
                 rows[count] = (BRIDGE, piece, previous, start, NONE, NONE, NONE, NONE)
                 lost += count_characters(pieces.text, previous, start)
                 count += 1
@@ -336,10 +389,11 @@ def cut_ranges(pieces, ranges, rule, rows):
 
 @kernel
 def _trim(pieces, rule, piece, start, stop):
-    """Return a range of the text without what is not whole at its ends: characters, words, sentences or lines.
+    """Return a range of the text without what is not whole at its ends: characters, words,
+    sentences or lines.
 
-    A run of letters and digits longer than _LONGEST_WORD is no word, and is cut between characters. Each end is moved
-    by itself, so the first may be behind the last: then nothing is whole.
+    A run of letters and digits longer than _LONGEST_WORD is no word, and is cut between characters.
+    Each end is moved by itself, so the first may be behind the last: then nothing is whole.
     """
     first = _move_start(pieces, rule.classes, piece, start, stop, rule.ends)
     if first == NONE and rule.ends == WORD:
@@ -356,11 +410,17 @@ def _trim(pieces, rule, piece, start, stop):
 
 @kernel
 def _move_start(pieces, classes, piece, start, stop, ends):
-    """Return the first place of a range where a cut may begin, its stop if there is none; NONE if it is too far away.
+    """Return the first place of a range where a cut may begin, its stop if there is none; NONE if
+    it is too far away.
 
     White space is passed over at any length: it belongs to no word.
     """
-    text, begin, end, bounded = pieces.text, pieces.starts[piece], pieces.starts[piece + 1], pieces.bounded[piece]
+    text, begin, end, bounded = (
+        pieces.text,
+        pieces.starts[piece],
+        pieces.starts[piece + 1],
+        pieces.bounded[piece],
+    )
     place = start
     left = _LONGEST_WORD
     while place < stop and not may_end(text, place, begin, end, bounded, ends, classes):
@@ -374,8 +434,15 @@ def _move_start(pieces, classes, piece, start, stop, ends):
 
 @kernel
 def _move_stop(pieces, classes, piece, start, stop, ends):
-    """Return the last place of a range where a cut may stop, its start if there is none; NONE if it is too far away."""
-    text, begin, end, bounded = pieces.text, pieces.starts[piece], pieces.starts[piece + 1], pieces.bounded[piece]
+    """Return the last place of a range where a cut may stop, its start if there is none; NONE if it
+    is too far away.
+    """
+    text, begin, end, bounded = (
+        pieces.text,
+        pieces.starts[piece],
+        pieces.starts[piece + 1],
+        pieces.bounded[piece],
+    )
     place = stop
     left = _LONGEST_WORD
     while place > start and not _may_stop(text, place, begin, end, bounded, ends, classes):
@@ -389,7 +456,8 @@ def _move_stop(pieces, classes, piece, start, stop, ends):
 
 @kernel
 def may_end(text, place, begin, end, bounded, ends, classes):
-    """Return whether a unit, with the white space behind it, may end at a place between two characters of a piece.
+    """Return whether a unit, with the white space behind it, may end at a place between two
+    characters of a piece.
 
     classes : uint16 by code point, of `features.boundaries`.
     """
@@ -418,8 +486,8 @@ def may_end(text, place, begin, end, bounded, ends, classes):
 def _may_stop(text, place, begin, end, bounded, ends, classes):
     """Return whether a cut may stop at a place.
 
-    That is where a unit ends, and also before white space behind it, or within: a passage whose copy ends there, or
-    goes on with other white space, has its last unit whole.
+    That is where a unit ends, and also before white space behind it, or within: a passage whose
+    copy ends there, or goes on with other white space, has its last unit whole.
     """
     if may_end(text, place, begin, end, bounded, ends, classes):
         return True
@@ -429,7 +497,11 @@ def _may_stop(text, place, begin, end, bounded, ends, classes):
     right = classes[code_at(text, place)]
     if not right & SPACE or is_within_cluster(text, place, begin, classes, left, right):
         return False
-    if ends == WORD or text[place] == 10 or (text[place] == 13 and place + 1 < end and text[place + 1] == 10):
+    if (
+        ends == WORD
+        or text[place] == 10
+        or (text[place] == 13 and place + 1 < end and text[place + 1] == 10)
+    ):
         return True
     return ends == SENTENCE and _ends_sentence(text, place, begin, classes, True)
 
@@ -445,7 +517,9 @@ def _is_behind_blank_line(text, place, begin):
 
 @kernel
 def _ends_sentence(text, place, begin, classes, is_before_space):
-    """Return whether a sentence, and the spaces behind it, end at a place; is_before_space : another one follows."""
+    """Return whether a sentence, and the spaces behind it, end at a place; is_before_space :
+    another one follows.
+    """
     has_space = is_before_space
     kind = SPACE
     for _ in range(_MOST_SPACES):

@@ -1,7 +1,8 @@
 """The sieve: documents pass in order, and each that is kept strikes out its near-duplicates.
 
-Three ways to propose whom a document is compared with share one way to decide: buckets of bands for Jaccard
-similarity, postings of sampled shingles for containment, lists of near fingerprints for Hamming distance.
+Three ways to propose whom a document is compared with share one way to decide: buckets of bands for
+Jaccard similarity, postings of sampled shingles for containment, lists of near fingerprints for
+Hamming distance.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _MEASURED, _OPEN, _FULL = 1, 2, 4  # of `Ahead.state`
 class Compared(NamedTuple):
     """What is compared, by document: the sets of shingles, and a second set that some rules need.
 
-    structure : the runs of tags of web pages; or with `above_chance` the shingles that occur an even number of times.
-    Else the shingles again.
+    structure : the runs of tags of web pages; or with `above_chance` the shingles that occur an
+    even number of times. Else the shingles again.
     """
 
     shingles: Sets
@@ -45,9 +46,10 @@ class Compared(NamedTuple):
 class Order(NamedTuple):
     """Documents in the order of the sieve, all by position.
 
-    documents : uint32, the document at each position; representative : uint32, the first position of equal
-    content; kept : uint8, written by the sieve, zeros before, or ones where nothing is removed: 0 if removed, 2 if kept
-    and with an earlier document in a bucket that does not list it, else 1.
+    documents : uint32, the document at each position; representative : uint32, the first position
+    of equal content; kept : uint8, written by the sieve, zeros before, or ones where nothing is
+    removed: 0 if removed, 2 if kept and with an earlier document in a bucket that does not list it,
+    else 1.
     """
 
     documents: np.ndarray
@@ -59,7 +61,8 @@ class Buckets(NamedTuple):
     """The buckets of all positions.
 
     first : uint32 (num_bands, num_positions), a bucket's first entry within its band, or NO_BUCKET;
-    members : uint32, all bands one after the other, see `bands.list_members`; band_starts : int64 (num_bands,).
+    members : uint32, all bands one after the other, see `bands.list_members`; band_starts : int64
+    (num_bands,).
     """
 
     first: np.ndarray
@@ -70,12 +73,13 @@ class Buckets(NamedTuple):
 class Rules(NamedTuple):
     """The rules of a duplicate.
 
-    threshold : the least similarity, or the greatest distance. similarity : JACCARD, CONTAINMENT, HAMMING or COSINE.
-    max_bucket_size : the documents that a bucket lists, its earliest. num_against : leading positions that are always
-    kept. all_pairs : whether pairs are measured only, and nothing is removed. bits : of a fingerprint, if there is one.
-    structure : the least cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
-    compared, since they are in one cluster anyway. above_chance : whether two documents must share more shingles than
-    unrelated texts do.
+    threshold : the least similarity, or the greatest distance. similarity : JACCARD, CONTAINMENT,
+    HAMMING or COSINE. max_bucket_size : the documents that a bucket lists, its earliest.
+    num_against : leading positions that are always kept. all_pairs : whether pairs are measured
+    only, and nothing is removed. bits : of a fingerprint, if there is one. structure : the least
+    cosine of the structure of two pages; 0 for none. skips_copies : whether copies are not
+    compared, since they are in one cluster anyway. above_chance : whether two documents must share
+    more shingles than unrelated texts do.
     """
 
     threshold: float
@@ -90,9 +94,10 @@ class Rules(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16; structure : float64;
-    exact : uint8; best : uint8, 1 on the pair that removed `right`. counters : int64: pairs in use, pairs compared,
-    pairs near by fingerprint and below the threshold."""
+    """Results, appended. left, right : uint32 positions; similarity : float64; distance : uint16;
+    structure : float64; exact : uint8; best : uint8, 1 on the pair that removed `right`. counters :
+    int64: pairs in use, pairs compared, pairs near by fingerprint and below the threshold.
+    """
 
     left: np.ndarray
     right: np.ndarray
@@ -107,10 +112,11 @@ class Found(NamedTuple):
 class Ahead(NamedTuple):
     """What `measure_ahead` found out about a stretch of positions.
 
-    begin : its first position. floor : the position up to which all is decided; measured are the pairs with documents
-    before it. state : uint8 by position, zeros before: _MEASURED, what has to be measured for certain; _OPEN, if there
-    are candidates from `floor` on; _FULL, if a bucket has an earlier document that it does not list. ends : int64 by
-    position, where its pairs end in `found`.
+    begin : its first position. floor : the position up to which all is decided; measured are the
+    pairs with documents before it. state : uint8 by position, zeros before: _MEASURED, what has to
+    be measured for certain; _OPEN, if there are candidates from `floor` on; _FULL, if a bucket has
+    an earlier document that it does not list. ends : int64 by position, where its pairs end in
+    `found`.
     """
 
     begin: int
@@ -123,11 +129,10 @@ class Ahead(NamedTuple):
 class Postings(NamedTuple):
     """For each sampled shingle, the earliest documents that have it, those that are kept.
 
-    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head : int64
-    (num_slots,), the latest entry; lengths : int64 (num_slots,), of all documents that have it, kept or removed,
-    listed or not; unlisted : uint32 (num_slots,), the first of these that is not listed. next : int64, member : uint32,
-    (capacity,).
-    used : int64 (1,), entries in use.
+    keys : uint64 (num_slots,), a power of two, 0 where free (a hash of 0 is never sampled); head :
+    int64 (num_slots,), the latest entry; lengths : int64 (num_slots,), of all documents that have
+    it, kept or removed, listed or not; unlisted : uint32 (num_slots,), the first of these that is
+    not listed. next : int64, member : uint32, (capacity,). used : int64 (1,), entries in use.
     """
 
     keys: np.ndarray
@@ -142,8 +147,9 @@ class Postings(NamedTuple):
 class Neighbours(NamedTuple):
     """Fingerprints, each a node, and which of them are near.
 
-    node : uint32 by position, the node of a document's fingerprint, or NO_NODE. The neighbours of node i are
-    others[starts[i]:starts[i + 1]], uint32, at `distances`, uint8; each pair is there twice.
+    node : uint32 by position, the node of a document's fingerprint, or NO_NODE. The neighbours of
+    node i are others[starts[i]:starts[i + 1]], uint32, at `distances`, uint8; each pair is there
+    twice.
     """
 
     node: np.ndarray
@@ -153,10 +159,11 @@ class Neighbours(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The earliest documents of each fingerprint, those that are kept, in their order: chains of positions.
+    """The earliest documents of each fingerprint, those that are kept, in their order: chains of
+    positions.
 
-    first, last : int64 by node, NONE where empty; num_members : uint32 by node, of all its documents, kept or removed,
-    listed or not; next : int64 by position.
+    first, last : int64 by node, NONE where empty; num_members : uint32 by node, of all its
+    documents, kept or removed, listed or not; next : int64 by position.
     """
 
     first: np.ndarray
@@ -168,31 +175,51 @@ class Listed(NamedTuple):
 def make_postings(num_keys: int, capacity: int) -> Postings:
     """Return empty postings for `num_keys` sampled shingles, the table at most half full."""
     num_slots = 1 << max(4, (2 * num_keys).bit_length())
-    keys, head, lengths = np.zeros(num_slots, np.uint64), np.full(num_slots, NONE), np.zeros(num_slots, np.int64)
+    keys, head, lengths = (
+        np.zeros(num_slots, np.uint64),
+        np.full(num_slots, NONE),
+        np.zeros(num_slots, np.int64),
+    )
     following, member = np.empty(capacity, np.int64), np.empty(capacity, np.uint32)
-    return Postings(keys, head, lengths, np.empty(num_slots, np.uint32), following, member, np.zeros(1, np.int64))
+    return Postings(
+        keys,
+        head,
+        lengths,
+        np.empty(num_slots, np.uint32),
+        following,
+        member,
+        np.zeros(1, np.int64),
+    )
 
 
 def grow(postings: Postings) -> Postings:
     """Return the same postings with room for twice as many entries."""
     free = np.empty(len(postings.member), np.int64)
     return postings._replace(
-        next=np.concatenate([postings.next, free]), member=np.concatenate([postings.member, free.astype(np.uint32)])
+        next=np.concatenate([postings.next, free]),
+        member=np.concatenate([postings.member, free.astype(np.uint32)]),
     )
 
 
 @kernel
 def _least_of_rules(compared, document, other, rules):
-    """Return how many shingles two documents must share besides the threshold: 0 if the rules ask for none."""
+    """Return how many shingles two documents must share besides the threshold: 0 if the rules ask
+    for none.
+    """
     if not rules.above_chance:
         return np.int64(0)
-    even, other_even = np.int64(compared.structure.sizes[document]), np.int64(compared.structure.sizes[other])
+    even, other_even = (
+        np.int64(compared.structure.sizes[document]),
+        np.int64(compared.structure.sizes[other]),
+    )
     return np.int64(np.ceil(least_above_chance(even, other_even)))
 
 
 @kernel
 def _drop_repeated(candidates, table):
-    """Leave each candidate at its first place only; return their number. table : uint64, four times as long or more."""
+    """Leave each candidate at its first place only; return their number. table : uint64, four times
+    as long or more.
+    """
     size, count = 4, 0
     while size < 2 * len(candidates):
         size *= 2
@@ -210,9 +237,11 @@ def _drop_repeated(candidates, table):
 
 @kernel
 def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, table):
-    """List the documents in the buckets of a position, each once; return their number, and the state of `Ahead`.
+    """List the documents in the buckets of a position, each once; return their number, and the
+    state of `Ahead`.
 
-    Those of a span of positions that are kept and, among those before it, `lefts`, uint32, which are in their order.
+    Those of a span of positions that are kept and, among those before it, `lefts`, uint32, which
+    are in their order.
     """
     count, state, num_lefts = 0, _MEASURED, 0
     for band in range(buckets.first.shape[0]):
@@ -247,17 +276,27 @@ def _append(found, left, right, similarity, distance, structure, exact):
     """Append a pair; return its place."""
     pair = found.counters[0]
     found.left[pair], found.right[pair], found.exact[pair], found.best[pair] = left, right, exact, 0
-    found.similarity[pair], found.distance[pair], found.structure[pair] = similarity, distance, structure
+    found.similarity[pair], found.distance[pair], found.structure[pair] = (
+        similarity,
+        distance,
+        structure,
+    )
     found.counters[0] = pair + 1
     return pair
 
 
 @kernel
 def _better(best, pair, found):
-    """Return which of two pairs removes a document: the more similar; of two alike, that with the earlier document."""
+    """Return which of two pairs removes a document: the more similar; of two alike, that with the
+    earlier document.
+    """
     if best < 0 or found.similarity[pair] > found.similarity[best]:
         return pair
-    return pair if found.similarity[pair] == found.similarity[best] and found.left[pair] < found.left[best] else best
+    return (
+        pair
+        if found.similarity[pair] == found.similarity[best] and found.left[pair] < found.left[best]
+        else best
+    )
 
 
 @kernel
@@ -271,7 +310,8 @@ def _removes(best, rules, found):
 
 @kernel
 def _sift(position, candidates, floor, order, sets, rules, found):
-    """Filter candidates from `floor` on by size and bitmap, and prefetch their sets; return the number of all.
+    """Filter candidates from `floor` on by size and bitmap, and prefetch their sets; return the
+    number of all.
 
     What is needed of a set lies far apart in memory, so it is asked for some steps before.
     """
@@ -308,7 +348,8 @@ def _sift(position, candidates, floor, order, sets, rules, found):
 def _judge(position, candidates, known, order, compared, rules, earlier, found):
     """Measure a document against its candidates; return whether one of them removes it.
 
-    known : a position; candidates before it are the pairs of `earlier` from the second number on, in their order.
+    known : a position; candidates before it are the pairs of `earlier` from the second number on,
+    in their order.
     """
     floor, pair = known
     first = np.int64(order.representative[position])
@@ -325,11 +366,17 @@ def _judge(position, candidates, known, order, compared, rules, earlier, found):
         elif not exact:
             kept = order.documents[other_first]
             least = _least_of_rules(compared, document, kept, rules)
-            similarity = similarity_of_sets(compared.shingles, document, kept, rules.similarity, rules.threshold, least)
+            similarity = similarity_of_sets(
+                compared.shingles, document, kept, rules.similarity, rules.threshold, least
+            )
             if similarity >= rules.threshold and rules.structure > 0.0:
-                structure = measure_sets(compared.structure, document, kept, COSINE, rules.structure)
+                structure = measure_sets(
+                    compared.structure, document, kept, COSINE, rules.structure
+                )
         if similarity >= rules.threshold and structure >= rules.structure:
-            best = _better(best, _append(found, other, position, similarity, 0, structure, exact), found)
+            best = _better(
+                best, _append(found, other, position, similarity, 0, structure, exact), found
+            )
     return _removes(best, rules, found)
 
 
@@ -348,10 +395,11 @@ def _is_plain_copy(position, order, rules, found):
 
 @kernel(allocates=True)
 def measure_ahead(stop, order, compared, buckets, rules, ahead):
-    """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that are kept.
+    """Measure positions from `ahead.begin` to `stop` with the documents before `ahead.floor` that
+    are kept.
 
-    Nothing is decided, and nothing is measured that `sieve` would not: a copy is passed over unless the first of its
-    content is removed already. Stops early when `ahead.found` is nearly full.
+    Nothing is decided, and nothing is measured that `sieve` would not: a copy is passed over unless
+    the first of its content is removed already. Stops early when `ahead.found` is nearly full.
     """
     candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
     table, span, found = np.empty(4 * len(candidates), U64), (0, ahead.floor), ahead.found
@@ -362,7 +410,14 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
         undecided = first == position or (first < ahead.floor and not order.kept[first])
         if rules.all_pairs or (undecided and position >= rules.num_against):
             count, ahead.state[place] = _gather(
-                buckets, position, span, found.left[:0], order.kept, rules.max_bucket_size, candidates, table
+                buckets,
+                position,
+                span,
+                found.left[:0],
+                order.kept,
+                rules.max_bucket_size,
+                candidates,
+                table,
             )
             if count:
                 _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found)
@@ -371,36 +426,54 @@ def measure_ahead(stop, order, compared, buckets, rules, ahead):
 
 @kernel(allocates=True)
 def sieve(begin, stop, order, compared, buckets, rules, ahead, found):
-    """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly full.
+    """Decide positions `begin` to `stop`; return where it stopped, early when `found` is nearly
+    full.
 
-    Each document is compared with the kept ones among the earliest `max_bucket_size` of each of its buckets; the most
-    similar that reaches the threshold removes it (ties: the earlier). A copy of a kept document is removed without a
-    comparison. What is measured in `ahead` is taken from there; the answer is the same, also with nothing measured.
+    Each document is compared with the kept ones among the earliest `max_bucket_size` of each of its
+    buckets; the most similar that reaches the threshold removes it (ties: the earlier). A copy of a
+    kept document is removed without a comparison. What is measured in `ahead` is taken from there;
+    the answer is the same, also with nothing measured.
     """
     candidates = np.empty(buckets.first.shape[0] * rules.max_bucket_size + 1, np.uint32)
     table = np.empty(4 * len(candidates), U64)
     for position in range(begin, stop):
         if len(found.left) - found.counters[0] < len(candidates) + 1:
             return position
-        if order.representative[position] != position and _is_plain_copy(position, order, rules, found):
+        if order.representative[position] != position and _is_plain_copy(
+            position, order, rules, found
+        ):
             continue
         full = False
         if position >= rules.num_against or rules.all_pairs:
             place = position - ahead.begin
             state, floor, pair, end = ahead.state[place], 0, np.int64(0), np.int64(0)
             if state & _MEASURED:
-                floor, pair, end = ahead.floor, ahead.ends[place - 1] if place else np.int64(0), ahead.ends[place]
+                floor, pair, end = (
+                    ahead.floor,
+                    ahead.ends[place - 1] if place else np.int64(0),
+                    ahead.ends[place],
+                )
             lefts, count = ahead.found.left[pair:end], end - pair
             if state & _MEASURED and not state & _OPEN:
                 for i in range(count):
                     candidates[i] = lefts[i]
             else:
                 count, state = _gather(
-                    buckets, position, (floor, position), lefts, order.kept, rules.max_bucket_size, candidates, table
+                    buckets,
+                    position,
+                    (floor, position),
+                    lefts,
+                    order.kept,
+                    rules.max_bucket_size,
+                    candidates,
+                    table,
                 )
             known = (floor, pair)
-            # A call with so many arrays takes longer than all the rest of a document without candidates.
-            if count and _judge(position, candidates[:count], known, order, compared, rules, ahead.found, found):
+            # A call with so many arrays takes longer than all the rest of a document without
+            # candidates.
+            if count and _judge(
+                position, candidates[:count], known, order, compared, rules, ahead.found, found
+            ):
                 continue
             full = (state & _FULL) != 0
         order.kept[position] = 1 + full
@@ -414,15 +487,18 @@ def enter_samples(postings, sets, documents, num_samples):
         start = sets.starts[document]
         for i in range(start, start + min(np.int64(sets.sizes[document]), num_samples)):
             if sets.hashes[i] != U64(0):
-                postings.keys[find_slot(postings.keys, postings.keys, U64(0), sets.hashes[i])] = sets.hashes[i]
+                postings.keys[find_slot(postings.keys, postings.keys, U64(0), sets.hashes[i])] = (
+                    sets.hashes[i]
+                )
 
 
 @kernel
 def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
-    """List the kept documents that have `needed` or more of a sample; return their number, and 1 if a shingle has an
-    earlier document that it does not list.
+    """List the kept documents that have `needed` or more of a sample; return their number, and 1 if
+    a shingle has an earlier document that it does not list.
 
-    hits : int32 by position, zero before and after. candidates : as long as all postings met may be.
+    hits : int32 by position, zero before and after. candidates : as long as all postings met may
+    be.
     """
     touched, full = 0, 0
     for key in sample:
@@ -451,7 +527,9 @@ def _hits(postings, sample, needed, max_bucket_size, hits, candidates):
 
 @kernel
 def _post(postings, position, hashes, kept, max_bucket_size):
-    """Enter a document under its shingles; those that have `max_bucket_size` documents already do not list it."""
+    """Enter a document under its shingles; those that have `max_bucket_size` documents already do
+    not list it.
+    """
     for key in hashes:
         slot = find_slot(postings.keys, postings.keys, U64(0), key)
         if postings.keys[slot] != key or key == U64(0):
@@ -469,11 +547,12 @@ def _post(postings, position, hashes, kept, max_bucket_size):
 
 @kernel(allocates=True)
 def sieve_contained(span, order, compared, postings, needed, hits, rules, found):
-    """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the postings are full.
+    """Decide positions span[0] to span[1]; return where it stopped, early when `found` or the
+    postings are full.
 
-    As `sieve`, but a document is compared with the kept ones that have needed[n] of the n shingles sampled from it,
-    among the earliest `max_bucket_size` documents of each. needed : int64 (num_samples + 1,); hits : int32 by position,
-    zeros.
+    As `sieve`, but a document is compared with the kept ones that have needed[n] of the n shingles
+    sampled from it, among the earliest `max_bucket_size` documents of each. needed : int64
+    (num_samples + 1,); hits : int32 by position, zeros.
     """
     num_samples, sets = len(needed) - 1, compared.shingles
     candidates = np.empty(num_samples * rules.max_bucket_size + 1, np.uint32)
@@ -492,8 +571,12 @@ def sieve_contained(span, order, compared, postings, needed, hits, rules, found)
             continue
         if position >= rules.num_against or rules.all_pairs:
             sampled = min(size, num_samples)
-            count, full = _hits(postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates)
-            if count and _judge(position, candidates[:count], (0, 0), order, compared, rules, found, found):
+            count, full = _hits(
+                postings, hashes[:sampled], needed[sampled], rules.max_bucket_size, hits, candidates
+            )
+            if count and _judge(
+                position, candidates[:count], (0, 0), order, compared, rules, found, found
+            ):
                 order.kept[position] = 0
             else:
                 order.kept[position] += full
@@ -532,9 +615,13 @@ def _judge_near(position, order, sets, near, listed, rules, found):
                 found.counters[1] += 1
                 if rules.similarity != HAMMING:
                     kept = order.documents[np.int64(order.representative[member])]
-                    similarity = measure_sets(sets, document, kept, rules.similarity, rules.threshold)
+                    similarity = measure_sets(
+                        sets, document, kept, rules.similarity, rules.threshold
+                    )
             if rules.similarity == HAMMING or similarity >= rules.threshold:
-                best = _better(best, _append(found, member, position, similarity, distance, 1.0, exact), found)
+                best = _better(
+                    best, _append(found, member, position, similarity, distance, 1.0, exact), found
+                )
             else:
                 found.counters[2] += 1
             member = listed.next[member]
@@ -543,11 +630,12 @@ def _judge_near(position, order, sets, near, listed, rules, found):
 
 @kernel
 def sieve_near(span, order, sets, near, listed, rules, found):
-    """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly full.
+    """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly
+    full.
 
-    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own, among the earliest
-    `max_bucket_size` of each fingerprint. Where the distance alone decides one is enough, the earliest: the others are
-    as far from all.
+    As `sieve`, but a document is compared with the kept ones whose fingerprints are near its own,
+    among the earliest `max_bucket_size` of each fingerprint. Where the distance alone decides one
+    is enough, the earliest: the others are as far from all.
     """
     most = 1 if rules.similarity == HAMMING and not rules.all_pairs else rules.max_bucket_size
     for position in range(span[0], span[1]):
@@ -559,7 +647,10 @@ def sieve_near(span, order, sets, near, listed, rules, found):
         if near.node[position] == NO_NODE:
             continue
         node = np.int64(near.node[position])
-        if len(found.left) - found.counters[0] < _num_listed(node, near, listed, rules.max_bucket_size) + 2:
+        if (
+            len(found.left) - found.counters[0]
+            < _num_listed(node, near, listed, rules.max_bucket_size) + 2
+        ):
             return position
         if position >= rules.num_against or rules.all_pairs:
             _judge_near(position, order, sets, near, listed, rules, found)

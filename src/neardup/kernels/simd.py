@@ -1,10 +1,12 @@
 """Many 32-bit integers at once, as registers hold them: load, raise, store.
 
-LLVM, left to itself, stays with registers of 256 bits and reads every hash anew for a few permutations at a time. 128
-lanes are eight registers of 512 bits, which hold the values of a usual signature while each hash passes once. On
-processors with registers of 256 bits half of them are written to the stack, which costs nothing: fewer are no faster.
+LLVM, left to itself, stays with registers of 256 bits and reads every hash anew for a few
+permutations at a time. 128 lanes are eight registers of 512 bits, which hold the values of a usual
+signature while each hash passes once. On processors with registers of 256 bits half of them are
+written to the stack, which costs nothing: fewer are no faster.
 
-Each is a plain Python function, which is also its specification; compiled callers get the instructions.
+Each is a plain Python function, which is also its specification; compiled callers get the
+instructions.
 """
 
 from __future__ import annotations
@@ -29,9 +31,12 @@ def load(array: np.ndarray, index: int) -> np.ndarray:
 def raise_lanes(most: np.ndarray, a: np.ndarray, x: np.uint64) -> np.ndarray:
     """Return the greater of `most` and a x in each lane, halves of 16 bits multiplied by halves.
 
-    In the first half of the lanes, x is the upper half of the integer given, in the others its lower half.
+    In the first half of the lanes, x is the upper half of the integer given, in the others its
+    lower half.
     """
-    words = np.repeat(np.array([x >> np.uint64(32), x & np.uint64(0xFFFFFFFF)], np.uint32), LANES // 2)
+    words = np.repeat(
+        np.array([x >> np.uint64(32), x & np.uint64(0xFFFFFFFF)], np.uint32), LANES // 2
+    )
     return np.asarray(np.maximum(most, (a.view(np.uint16) * words.view(np.uint16)).view(np.uint32)))
 
 
@@ -82,5 +87,15 @@ compile_as(
     lambda builder, array, index: builder.load(address_at(builder, array, index, _VECTOR), align=4),
     inline="never",
 )
-compile_as(raise_lanes, lambda most, a, x: _LANES(_LANES, _LANES, types.uint64), _build_raise, inline="never")
-compile_as(store, lambda array, index, lanes: types.void(array, types.intp, _LANES), _build_store, inline="never")
+compile_as(
+    raise_lanes,
+    lambda most, a, x: _LANES(_LANES, _LANES, types.uint64),
+    _build_raise,
+    inline="never",
+)
+compile_as(
+    store,
+    lambda array, index, lanes: types.void(array, types.intp, _LANES),
+    _build_store,
+    inline="never",
+)

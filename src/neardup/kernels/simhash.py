@@ -1,8 +1,9 @@
 """Sum up the votes of features, bit by bit, into SimHash fingerprints.
 
-Where every feature has the same weight, a bit is one in the fingerprint if at least half of the features have it. The
-counts of all 64 bits of a word are kept side by side, one bit of each count in a *plane*, so that one logical operation
-works on all of them: some five operations a feature instead of sixty-four additions.
+Where every feature has the same weight, a bit is one in the fingerprint if at least half of the
+features have it. The counts of all 64 bits of a word are kept side by side, one bit of each count
+in a *plane*, so that one logical operation works on all of them: some five operations a feature
+instead of sixty-four additions.
 """
 
 import numpy as np
@@ -43,7 +44,9 @@ def _add_three(a, b, c):
 
 @kernel
 def _add_four(ones, twos, values, first):
-    """Return the carry of weight 4, and the new ones and twos, after adding values first to first + 3."""
+    """Return the carry of weight 4, and the new ones and twos, after adding values first to first +
+    3.
+    """
     two_a, ones = _add_three(ones, values[first], values[first + 1])
     two_b, ones = _add_three(ones, values[first + 2], values[first + 3])
     four, twos = _add_three(twos, two_a, two_b)
@@ -62,7 +65,9 @@ def _add_up(planes, level, carry):
 
 @kernel
 def _count(values, planes):
-    """Set the planes to how many values have each bit: Harley and Seal's method, 16 values at a time."""
+    """Set the planes to how many values have each bit: Harley and Seal's method, 16 values at a
+    time.
+    """
     planes[:] = U64(0)
     ones, twos, fours, eights = U64(0), U64(0), U64(0), U64(0)
     for i in range(0, len(values) - _GROUP + 1, _GROUP):
@@ -97,8 +102,9 @@ def _at_least(planes, least):
 def vote(hashes, offsets, tie, fingerprints):
     """Fill the fingerprints of documents whose features, repeats included, have one vote each.
 
-    hashes : uint64; offsets : int64 (num_documents + 1,); tie : the bit, 0 or 1, where as many features have it as have
-    it not; fingerprints : uint64 (num_documents, num_words), zeros for a document without features.
+    hashes : uint64; offsets : int64 (num_documents + 1,); tie : the bit, 0 or 1, where as many
+    features have it as have it not; fingerprints : uint64 (num_documents, num_words), zeros for a
+    document without features.
     """
     longest = 0
     for document in range(len(offsets) - 1):
@@ -118,16 +124,20 @@ def vote(hashes, offsets, tie, fingerprints):
                 for i in range(len(span)):
                     values[i] = _word_of(span[i], word)
             _count(values, planes[:num_planes])
-            fingerprints[document, word] = _at_least(planes[:num_planes], least) if len(span) else U64(0)
+            fingerprints[document, word] = (
+                _at_least(planes[:num_planes], least) if len(span) else U64(0)
+            )
 
 
 @kernel
 def add_up(words, weights, offsets, tie, sums, fingerprints):
-    """Fill the fingerprints of documents whose features have weights; leave the sums of the last one in `sums`.
+    """Fill the fingerprints of documents whose features have weights; leave the sums of the last
+    one in `sums`.
 
-    words : uint64 (num_features, num_words), the feature hashes; weights : float64 (num_features,); offsets : int64
-    (num_documents + 1,); tie : the bit where a sum is zero; sums : float64 (64 * num_words,); fingerprints : uint64
-    (num_documents, num_words), zeros for a document without features. Features are added in their order.
+    words : uint64 (num_features, num_words), the feature hashes; weights : float64 (num_features,);
+    offsets : int64 (num_documents + 1,); tie : the bit where a sum is zero; sums : float64 (64 *
+    num_words,); fingerprints : uint64 (num_documents, num_words), zeros for a document without
+    features. Features are added in their order.
     """
     for document in range(len(offsets) - 1):
         sums[:] = 0.0

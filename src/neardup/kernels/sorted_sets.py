@@ -27,10 +27,11 @@ class Sets(NamedTuple):
 
 @kernel
 def bucket_starts(hashes, ends):
-    """Set where each bucket of uniform hashes begins, about a hash each; return the shift from a hash to its bucket.
+    """Set where each bucket of uniform hashes begins, about a hash each; return the shift from a
+    hash to its bucket.
 
-    The first step of a counting sort; ends : int64, longer by one than the number of buckets, a power of two near
-    len(hashes).
+    The first step of a counting sort; ends : int64, longer by one than the number of buckets, a
+    power of two near len(hashes).
     """
     bits = 1
     while (1 << bits) < len(hashes):
@@ -48,9 +49,9 @@ def bucket_starts(hashes, ends):
 def sort_list(hashes, spread, ends, ordered):
     """Write hashes to `ordered`, rising, each once; return how many.
 
-    spread, ordered : uint64, as long as `hashes` or longer; ends : int64, longer than twice that by 3. Hashes are
-    uniform: a counting sort by leading bits leaves an insertion sort next to nothing to do, linear in all (5 x quicker
-    than a comparison sort at 700 hashes).
+    spread, ordered : uint64, as long as `hashes` or longer; ends : int64, longer than twice that by
+    3. Hashes are uniform: a counting sort by leading bits leaves an insertion sort next to nothing
+    to do, linear in all (5 x quicker than a comparison sort at 700 hashes).
     """
     if len(hashes) == 0:
         return 0
@@ -76,7 +77,9 @@ def sort_list(hashes, spread, ends, ordered):
 
 @kernel
 def sketch_words(size):
-    """Return how many words of 64 bits the sketch of a set has: a power of two, with eight bits or more an element."""
+    """Return how many words of 64 bits the sketch of a set has: a power of two, with eight bits or
+    more an element.
+    """
     words = 1
     while words * 8 < size:
         words *= 2
@@ -89,10 +92,11 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
 
     A sketch has the bit set that the lower bits of each hash name: see `most_shared`.
 
-    hashes : uint64; starts, stops : int64 (num_documents,), ranges of `hashes`; wanted : bool (num_documents,); sets :
-    uint64, filled from 0 on, with room for all wanted hashes and `sketch_words` of each document's; set_starts : int64,
-    sizes : uint32 (num_documents,), where each set begins, after its sketch, and its size, 0 where not wanted. Return
-    how much of `sets` is filled.
+    hashes : uint64; starts, stops : int64 (num_documents,), ranges of `hashes`; wanted : bool
+    (num_documents,); sets : uint64, filled from 0 on, with room for all wanted hashes and
+    `sketch_words` of each document's; set_starts : int64, sizes : uint32 (num_documents,), where
+    each set begins, after its sketch, and its size, 0 where not wanted. Return how much of `sets`
+    is filled.
     """
     longest = 0
     for document in range(len(starts)):
@@ -124,8 +128,9 @@ def write_sets(hashes, starts, stops, wanted, sets, set_starts, sizes):
 def most_shared(sets, start, size, other_start, other_size):
     """Return how many elements two sets may share at most, by their sketches.
 
-    Each bit of one sketch that the other lacks stands for one element or more that the other set lacks. A longer
-    sketch is folded to the length of the shorter one, in which a hash has the same lower bits.
+    Each bit of one sketch that the other lacks stands for one element or more that the other set
+    lacks. A longer sketch is folded to the length of the shorter one, in which a hash has the same
+    lower bits.
     """
     words, other_words = sketch_words(size), sketch_words(other_size)
     first, other_first = U64(start - words), U64(other_start - other_words)
@@ -150,7 +155,9 @@ def most_shared(sets, start, size, other_start, other_size):
 
 @kernel
 def overlap(left, right, needed):
-    """Return the number of shared values of two rising arrays, or less than `needed` once that is out of reach."""
+    """Return the number of shared values of two rising arrays, or less than `needed` once that is
+    out of reach.
+    """
     i, j, shared = 0, 0, 0
     while i < len(left) and j < len(right):
         # Checked every 32 steps, in which at most 32 values can be shared.
@@ -167,10 +174,11 @@ def overlap(left, right, needed):
 
 
 def similarity_of_counts(shared: Any, size: Any, other_size: Any, measure: int) -> Any:
-    """Return the similarity of sets from the number of shared elements and their sizes; 0 for empty sets.
+    """Return the similarity of sets from the number of shared elements and their sizes; 0 for empty
+    sets.
 
-    Of numbers, or of arrays where it is not compiled. measure : JACCARD, CONTAINMENT, which is that of the first set,
-    or COSINE.
+    Of numbers, or of arrays where it is not compiled. measure : JACCARD, CONTAINMENT, which is that
+    of the first set, or COSINE.
     """
     if measure == CONTAINMENT:
         return shared / np.maximum(1, size)
@@ -183,16 +191,18 @@ similarity = kernel(similarity_of_counts)
 
 
 def shared_above_chance(even: Any, other_even: Any) -> Any:
-    """Return how many shingles two documents must share, so that they share more than unrelated texts do by chance.
+    """Return how many shingles two documents must share, so that they share more than unrelated
+    texts do by chance.
 
-    Of numbers, or of arrays where it is not compiled. even, other_even : the number of distinct shingles that occur an
-    even number of times in each document.
+    Of numbers, or of arrays where it is not compiled. even, other_even : the number of distinct
+    shingles that occur an even number of times in each document.
 
-    Let a shingle occur m times in a text of some source on average, by a Poisson distribution. The text has it with
-    the probability p = 1 - exp(-m), and an even number of times, at least twice, with p^2 / 2. Two unrelated texts
-    share sum(p q) shingles, at most sqrt(sum(p^2) sum(q^2)): twice the geometric mean of their even counts. The
-    variance of this estimate, and of the number of shared shingles, is at most as large as the number itself. The
-    result adds two standard deviations, and a tenth for shingles that are not independent of each other.
+    Let a shingle occur m times in a text of some source on average, by a Poisson distribution. The
+    text has it with the probability p = 1 - exp(-m), and an even number of times, at least twice,
+    with p^2 / 2. Two unrelated texts share sum(p q) shingles, at most sqrt(sum(p^2) sum(q^2)):
+    twice the geometric mean of their even counts. The variance of this estimate, and of the number
+    of shared shingles, is at most as large as the number itself. The result adds two standard
+    deviations, and a tenth for shingles that are not independent of each other.
     """
     chance = 2.0 * np.sqrt(np.float64(1.0) * even * other_even)
     return 1.1 * chance + 2.0 * np.sqrt(2.0 * chance)
@@ -203,8 +213,9 @@ least_above_chance = kernel(shared_above_chance)
 
 @kernel
 def _least_shared(size, other_size, measure, threshold):
-    """Return how many elements two sets share at the least where they reach the threshold; 1 less, so that rounding
-    loses no pair that just reaches it."""
+    """Return how many elements two sets share at the least where they reach the threshold; 1 less,
+    so that rounding loses no pair that just reaches it.
+    """
     if measure == CONTAINMENT:
         return I64(threshold * size) - 1
     if measure == COSINE:
@@ -214,23 +225,32 @@ def _least_shared(size, other_size, measure, threshold):
 
 @kernel
 def may_reach(sets, document, other, measure, threshold):
-    """Return whether the sizes and the sketches of two sets leave it open that they reach the threshold."""
+    """Return whether the sizes and the sketches of two sets leave it open that they reach the
+    threshold.
+    """
     size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
     needed = _least_shared(size, other_size, measure, threshold)
     if size == 0 or min(size, other_size) < needed:
         return False
-    return most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size) >= needed
+    return (
+        most_shared(sets.hashes, sets.starts[document], size, sets.starts[other], other_size)
+        >= needed
+    )
 
 
 @kernel
 def similarity_of_sets(sets, document, other, measure, threshold, least):
-    """Return the exact similarity of a document to an earlier one, or any value below the threshold.
+    """Return the exact similarity of a document to an earlier one, or any value below the
+    threshold.
 
     least : the number of elements that they must share in any case. Requires: neither set is empty.
     """
     size, other_size = I64(sets.sizes[document]), I64(sets.sizes[other])
     start, other_start = sets.starts[document], sets.starts[other]
-    mine, theirs = sets.hashes[start : start + size], sets.hashes[other_start : other_start + other_size]
+    mine, theirs = (
+        sets.hashes[start : start + size],
+        sets.hashes[other_start : other_start + other_size],
+    )
     shared = overlap(mine, theirs, max(least, _least_shared(size, other_size, measure, threshold)))
     if shared < least:
         return -1.0
@@ -257,7 +277,8 @@ def _is_rising(hashes):
 def _set_of(hashes, offsets, row, sorted_hashes, sizes):
     """Return a list as a rising set: the list itself, or sorted when it is first wanted.
 
-    sorted_hashes : uint64, space for all lists. sizes : int64, of those that are sorted, else _UNKNOWN or _RISING.
+    sorted_hashes : uint64, space for all lists. sizes : int64, of those that are sorted, else
+    _UNKNOWN or _RISING.
     """
     begin, end = offsets[row], offsets[row + 1]
     if sizes[row] == _UNKNOWN:
@@ -273,8 +294,9 @@ def _set_of(hashes, offsets, row, sorted_hashes, sizes):
 def list_overlaps(hashes, offsets, rows, other_hashes, other_offsets, other_rows, counts):
     """Count the elements that lists share, as sets, and those of each, pair by pair.
 
-    hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]]; offsets : int64; repeats are allowed. rows : int64
-    (num_pairs,), of the lists. The same of the others. counts : int64 (3, num_pairs): shared, own and other sizes.
+    hashes : uint64, list i is hashes[offsets[i]:offsets[i + 1]]; offsets : int64; repeats are
+    allowed. rows : int64 (num_pairs,), of the lists. The same of the others. counts : int64 (3,
+    num_pairs): shared, own and other sizes.
     """
     states = np.full(len(offsets), _UNKNOWN, I64)
     other_states = np.full(len(other_offsets), _UNKNOWN, I64)

@@ -29,7 +29,12 @@ def decode(data, position):
         second, third = U32(data[position + 1]), U32(data[position + 2])
         fourth = U32(data[position + 3])
         code = (lead & 0x07) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | (fourth & 0x3F)
-        if second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and fourth & 0xC0 == 0x80 and code < 0x110000:
+        if (
+            second & 0xC0 == 0x80
+            and third & 0xC0 == 0x80
+            and fourth & 0xC0 == 0x80
+            and code < 0x110000
+        ):
             return U32(code), 4
     return U32(0), 1
 
@@ -84,7 +89,9 @@ def count_characters(text, start, stop):
 
 @kernel
 def advance(text, place, stop, count):
-    """Return where the next `count` characters end, at most `stop`, and how many of them are missing."""
+    """Return where the next `count` characters end, at most `stop`, and how many of them are
+    missing.
+    """
     while place + 8 <= stop:
         passed = _count_leads(load_u64(text, place))
         if passed > count:
@@ -134,20 +141,23 @@ def code_at(text, place):
     return U32(text[place]) if text[place] < 128 else decode(text, place)[0]
 
 
-# Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero for a short one.
+# Random constants, none of which is part of any text in UTF-8: no factor of a product below is zero
+# for a short one.
 _START, _FIRST, _LAST = U64(0x9E3779B97F4A7C15), U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 
 
-# Inlined by Numba, since arithmetic of the next string and of its caller then fill each other's gaps.
+# Inlined by Numba, since arithmetic of the next string and of its caller then fill each other's
+# gaps.
 @kernel(inline="always")
 def hash_at(start, size, margin):
     """Return the hash, uint64, of the `size` bytes at an address.
 
-    Words of 8 bytes are multiplied in pairs, and the halves of the product folded (as Wang Yi's wyhash does, 2019): 16
-    bytes a product and one more at the end. The last two words may overlap, or be the same, so no byte is masked and
-    nothing behind the string is read.
+    Words of 8 bytes are multiplied in pairs, and the halves of the product folded (as Wang Yi's
+    wyhash does, 2019): 16 bytes a product and one more at the end. The last two words may overlap,
+    or be the same, so no byte is masked and nothing behind the string is read.
 
-    Requires: size > 0; `margin` bytes before it may be read: with 7 a short one is read like a longer one.
+    Requires: size > 0; `margin` bytes before it may be read: with 7 a short one is read like a
+    longer one.
     """
     state = _START
     end = start + size
@@ -175,8 +185,8 @@ def hash_at(start, size, margin):
 def hash_strings(data, offsets, hashes):
     """Fill hashes (uint64) with the hash of each string, 0 of an empty one.
 
-    data : uint8; offsets : int32 or int64 (num_strings + 1,). Return the first string that lies outside of the data,
-    where this ends; -1 if there is none.
+    data : uint8; offsets : int32 or int64 (num_strings + 1,). Return the first string that lies
+    outside of the data, where this ends; -1 if there is none.
     """
     base = address_of(data)
     for i in range(len(hashes)):

@@ -10,14 +10,18 @@ PADDING = 160  # zeros behind a stream: its last block of 64 bytes, and two word
 
 
 class Text(NamedTuple):
-    """UTF-8 documents. data : uint8 array, read-only; offsets : int64 array of shape (num_documents + 1,)."""
+    """UTF-8 documents. data : uint8 array, read-only; offsets : int64 array of shape (num_documents
+    + 1,).
+    """
 
     data: np.ndarray
     offsets: np.ndarray
 
 
 class Tables(NamedTuple):
-    """The Unicode tables, and `ascii`: uint8[128], the folded byte, or 0 where a byte separates tokens."""
+    """The Unicode tables, and `ascii`: uint8[128], the folded byte, or 0 where a byte separates
+    tokens.
+    """
 
     entries: np.ndarray
     expansions: np.ndarray
@@ -25,7 +29,9 @@ class Tables(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Working space of one thread. stream : uint8, edges : int32, tokens : uint64; see `make_buffers`."""
+    """Working space of one thread. stream : uint8, edges : int32, tokens : uint64; see
+    `make_buffers`.
+    """
 
     stream: np.ndarray
     edges: np.ndarray
@@ -36,8 +42,9 @@ class Shingles(NamedTuple):
     """The shingle hashes of documents, in the order of the text, repeats included.
 
     hashes : uint64 array; offsets : int64 array of shape (num_documents + 1,);
-    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token sequence;
-    flagged : bool array of shape (num_documents,), where a text must be normalised as a whole before.
+    content : uint64 array of shape (num_documents, 2), the 128-bit hash of each document's token
+    sequence; flagged : bool array of shape (num_documents,), where a text must be normalised as a
+    whole before.
     """
 
     hashes: np.ndarray
@@ -53,9 +60,9 @@ class Shingles(NamedTuple):
 class TokenStrings(NamedTuple):
     """The tokens of documents as strings, in the order of the text.
 
-    data : uint8, UTF-8; offsets : int64 (num_tokens + 1,), token i is data[offsets[i]:offsets[i + 1]];
-    document_offsets : int64 (num_documents + 1,), the tokens of document i are document_offsets[i] to
-    document_offsets[i + 1].
+    data : uint8, UTF-8; offsets : int64 (num_tokens + 1,), token i is data[offsets[i]:offsets[i +
+    1]]; document_offsets : int64 (num_documents + 1,), the tokens of document i are
+    document_offsets[i] to document_offsets[i + 1].
     """
 
     data: np.ndarray
@@ -65,7 +72,10 @@ class TokenStrings(NamedTuple):
 
 def make_shingles(hashes: np.ndarray, num_documents: int) -> Shingles:
     """Return shingles to be filled, of which none is flagged."""
-    offsets, content = np.empty(num_documents + 1, np.int64), np.empty((num_documents, 2), np.uint64)
+    offsets, content = (
+        np.empty(num_documents + 1, np.int64),
+        np.empty((num_documents, 2), np.uint64),
+    )
     return Shingles(hashes, offsets, content, np.zeros(num_documents, np.bool_))
 
 
@@ -77,8 +87,10 @@ def longest_of(text: Text) -> int:
 def make_buffers(longest: int) -> Buffers:
     """Return working space that serves any document of at most `longest` bytes.
 
-    A code point of b bytes yields at most 3b bytes (the tables send longer expansions to Python), and two more
-    where it is a token of its own. `PADDING` bytes of zeros follow the stream.
+    A code point of b bytes yields at most 3b bytes (the tables send longer expansions to Python),
+    and two more where it is a token of its own. `PADDING` bytes of zeros follow the stream.
     """
     size = 5 * longest + PADDING
-    return Buffers(np.empty(size, np.uint8), np.empty(size, np.int32), np.empty(3 * longest + 2, np.uint64))
+    return Buffers(
+        np.empty(size, np.uint8), np.empty(size, np.int32), np.empty(3 * longest + 2, np.uint64)
+    )

@@ -1,19 +1,34 @@
 """Hash the tokens of documents, straight from Arrow's UTF-8 buffers.
 
-A document passes through two small buffers that stay in the cache: its *stream* (folded bytes, a zero between
-tokens) and its token hashes. From the hashes come its shingles: token n-grams, hashed again while they roll.
+A document passes through two small buffers that stay in the cache: its *stream* (folded bytes, a
+zero between tokens) and its token hashes. From the hashes come its shingles: token n-grams, hashed
+again while they roll.
 """
 
 import numpy as np
 
 from neardup.kernels.code_tokens import end_lines, find_code_tokens
 from neardup.kernels.compiled import I64, U8, U32, U64, kernel
-from neardup.kernels.intrinsics import address_of, count_ones, count_trailing_zeros, filled_bytes, load_u64, store_u64
+from neardup.kernels.intrinsics import (
+    address_of,
+    count_ones,
+    count_trailing_zeros,
+    filled_bytes,
+    load_u64,
+    store_u64,
+)
 from neardup.kernels.mixing import MIX_1, MIX_2, mix
 from neardup.kernels.strings import decode, encode, hash_at
 from neardup.kernels.token_arrays import PADDING as _PADDING
 
-WORDS, WHITESPACE, CHARACTERS, LETTERS, CODE, UNCOMMENTED = 0, 1, 2, 3, 4, 5  # how a text is cut into tokens
+WORDS, WHITESPACE, CHARACTERS, LETTERS, CODE, UNCOMMENTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+)  # how a text is cut into tokens
 
 # Fields of a table entry; see features/unicode_tables.py.
 _CODE_POINT, _CLASS_SHIFT = U32(0x1FFFFF), U32(21)
@@ -24,7 +39,9 @@ _SINGLE_ENTRY = U32(_SINGLE << 21)
 _BYTE_ORDER_MARK, _UNDERSCORE = U32(0xFEFF), U8(95)
 
 _HIGH_BITS = U64(0x8080808080808080)
-_ALIKE = np.array([[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], U8)
+_ALIKE = np.array(
+    [[ord(pair[0]), ord(pair[1])] for pair in ("0o", "1l", "2z", "5s", "8b", "9g", "il")], U8
+)
 SEEN = 4096  # 32 kB; with four times less, a tenth more repeats are missed
 # What a character begins with, and a random odd base for n-grams.
 _CHAIN, _BASE = U64(0x9E3779B97F4A7C15), U64(0xD6E8FEB86659FD93)
@@ -33,10 +50,14 @@ _LANE_1, _LANE_2 = U64(0xA0761D6478BD642F), U64(0xE7037ED1A0B428DB)
 
 @kernel
 def _append(entry, mode, stream, length):
-    """Append one normalised code point to the stream as its class demands; return the new length."""
+    """Append one normalised code point to the stream as its class demands; return the new
+    length.
+    """
     kind = (entry >> _CLASS_SHIFT) & U32(3)
     code = entry & _CODE_POINT
-    is_written = mode >= CODE and (code != _BYTE_ORDER_MARK or length > 0)  # what is invisible in code, too
+    is_written = mode >= CODE and (
+        code != _BYTE_ORDER_MARK or length > 0
+    )  # what is invisible in code, too
     if is_written or (mode != WORDS and kind != _TRANSPARENT):
         kind = U32(_SEPARATOR) if entry & _SPACE else U32(_WORD)
     if kind == _WORD:
@@ -63,9 +84,11 @@ def _is_ascii(data):
 
 @kernel
 def _fold_ascii_words(data, case_bit, stream):
-    """Write ASCII text to the stream: letters with case_bit set, digits, underscores, zeros for the rest.
+    """Write ASCII text to the stream: letters with case_bit set, digits, underscores, zeros for the
+    rest.
 
-    The arithmetic says what `tables.ascii` says; unlike the table, it becomes vector instructions (2.4 x as fast).
+    The arithmetic says what `tables.ascii` says; unlike the table, it becomes vector instructions
+    (2.4 x as fast).
     """
     for i in range(len(data)):
         byte = data[i]
@@ -90,16 +113,22 @@ def _ascii_run(data, position):
 # Inlined by Numba, as an array that is passed on is counted twice, atomically.
 @kernel(inline="always")
 def _fold_singles(data, position, entries, stream, length):
-    """Write a run of Chinese characters that stay as they are and of signs between; return its end, and the stream's.
+    """Write a run of Chinese characters that stay as they are and of signs between; return its end,
+    and the stream's.
 
-    A character is decoded, looked up and written as one word: a Chinese text is folded 1.5 x as fast as by _append.
+    A character is decoded, looked up and written as one word: a Chinese text is folded 1.5 x as
+    fast as by _append.
     """
     first = position
     while position + 8 <= len(data):
         word = load_u64(data, position)
         if word & U64(0xC0C0F0) != U64(0x8080E0):  # not the first three bytes of one character
             break
-        code = ((word & U64(0x0F)) << U64(12)) | ((word >> U64(2)) & U64(0xFC0)) | ((word >> U64(16)) & U64(0x3F))
+        code = (
+            ((word & U64(0x0F)) << U64(12))
+            | ((word >> U64(2)) & U64(0xFC0))
+            | ((word >> U64(16)) & U64(0x3F))
+        )
         entry = entries[code]
         if entry == U32(code) | _SINGLE_ENTRY:
             store_u64(stream, length, (word & U64(0xFFFFFF)) << U64(8))  # between zeros
@@ -115,10 +144,11 @@ def _fold_singles(data, position, entries, stream, length):
 
 @kernel
 def _fold(data, tables, mode, stream):
-    """Write a text to the stream; return its length there and whether it must be normalised as a whole.
+    """Write a text to the stream; return its length there and whether it must be normalised as a
+    whole.
 
-    That is where a code point can combine with the one before it, or combining marks are out of order: the
-    quick check of Unicode Standard Annex #15, section 9.
+    That is where a code point can combine with the one before it, or combining marks are out of
+    order: the quick check of Unicode Standard Annex #15, section 9.
     """
     length, position, last_rank = 0, 0, U32(0)
     while position < len(data):
@@ -157,8 +187,8 @@ def _fold(data, tables, mode, stream):
 def _find_edges(stream, length, edges):
     """Write where runs of non-zero bytes begin and end, in turn; return the number of runs.
 
-    Works on 64 bytes at once: a bit a byte, so that the only unforeseeable branch comes once a block.
-    Requires: `_PADDING` zeros after `length`.
+    Works on 64 bytes at once: a bit a byte, so that the only unforeseeable branch comes once a
+    block. Requires: `_PADDING` zeros after `length`.
     """
     count, carry = 0, U64(0)
     for block in range(0, length + 1, 64):
@@ -185,7 +215,8 @@ def _hash_tokens(stream, edges, count, tokens):
 
 @kernel(allocates=True)
 def hash_ascii(mode):
-    """Return the hash of each ASCII character as a token, that of a space for a zero: uint64 (128,).
+    """Return the hash of each ASCII character as a token, that of a space for a zero: uint64
+    (128,).
 
     As LETTERS, a digit hashes as the letter that it is mistaken for, and so does i as l.
     """
@@ -201,12 +232,15 @@ def hash_ascii(mode):
 
 @kernel
 def _hash_characters(stream, length, ascii_hashes, tokens):
-    """Hash every code point of a stream, a run of zeros as one space, none at the ends; return their number."""
+    """Hash every code point of a stream, a run of zeros as one space, none at the ends; return
+    their number.
+    """
     count, position, before = 0, 0, U8(0)
     while position < length:
         byte = stream[position]
         if byte < 0x80:
-            # The first zero of a run stays, the others are written over: no branch to guess at every word.
+            # The first zero of a run stays, the others are written over: no branch to guess at
+            # every word.
             tokens[count] = ascii_hashes[byte]
             count += 1 if byte | before != 0 else 0
             width = 1
@@ -230,7 +264,9 @@ def _hash_letters(stream, length, hashes, tokens):
         if byte < 0x80:
             tokens[count] = hashes[byte]
         else:
-            tokens[count] = mix(_CHAIN ^ (load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1))))
+            tokens[count] = mix(
+                _CHAIN ^ (load_u64(stream, position) & ((U64(1) << U64(8 * width)) - U64(1)))
+            )
         count += 1 if byte != 0 and byte != _UNDERSCORE else 0
         position += width
     return count
@@ -240,7 +276,8 @@ def _hash_letters(stream, length, hashes, tokens):
 def roll(tokens, count, ngram, hashes, first):
     """Append the hashes of all n-grams of tokens from `first` on; return the new end.
 
-    The hash of t1..tn is mix(t1 B^(n-1) + ... + tn) modulo 2^64. Fewer than n tokens make one shingle of all.
+    The hash of t1..tn is mix(t1 B^(n-1) + ... + tn) modulo 2^64. Fewer than n tokens make one
+    shingle of all.
     """
     if count == 0:
         return first
@@ -252,7 +289,8 @@ def roll(tokens, count, ngram, hashes, first):
     for i in range(size):
         rolling = rolling * _BASE + tokens[i]
     hashes[first] = mix(rolling)
-    # U64(size) travels along as a leading digit; taking it out keeps the recurrence free of a special case.
+    # U64(size) travels along as a leading digit; taking it out keeps the recurrence free of a
+    # special case.
     rolling -= U64(size) * power if size == ngram else U64(0)
     for i in range(size, count):
         rolling = rolling * _BASE + (tokens[i] - tokens[i - ngram] * power)
@@ -262,7 +300,9 @@ def roll(tokens, count, ngram, hashes, first):
 
 @kernel
 def _content(tokens, count, content):
-    """Write the 128-bit hash of a token sequence: two lanes in the manner of MurmurHash3_x64_128."""
+    """Write the 128-bit hash of a token sequence: two lanes in the manner of
+    MurmurHash3_x64_128.
+    """
     left, right = U64(count), ~U64(count)
     for i in range(count):
         token = tokens[i]
@@ -277,8 +317,8 @@ def _content(tokens, count, content):
 def leave_out_repeats(hashes, first, stop, document, seen):
     """Keep one of each hash from `first` on, and some repeats; return the new end.
 
-    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each place, distinguished by
-    document; SEEN is a power of 2.
+    Of n-grams of characters half are repeats. seen : uint64 (SEEN,), the last hash of each place,
+    distinguished by document; SEEN is a power of 2.
     """
     end = first
     mask, tag = U64(len(seen) - 1), U64(document + 1) * MIX_1
@@ -293,10 +333,11 @@ def leave_out_repeats(hashes, first, stop, document, seen):
 
 @kernel(allocates=True)
 def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, first):
-    """Write the token hashes of a text to buffers.tokens, and its shingle hashes to `hashes` from `first` on.
+    """Write the token hashes of a text to buffers.tokens, and its shingle hashes to `hashes` from
+    `first` on.
 
-    Return how many tokens there are, the new end, and whether the text must be normalised as a whole before; then it
-    has none. ascii_hashes : of `hash_ascii`.
+    Return how many tokens there are, the new end, and whether the text must be normalised as a
+    whole before; then it has none. ascii_hashes : of `hash_ascii`.
     """
     stream, edges, tokens = buffers
     flagged = False
@@ -322,15 +363,19 @@ def shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, hashes, f
 
 @kernel(allocates=True)
 def shingle_text(text, tables, mode, ngram, buffers, shingles):
-    """Fill `shingles` with the shingle hashes and content hash of each document, none where it is flagged.
+    """Fill `shingles` with the shingle hashes and content hash of each document, none where it is
+    flagged.
 
-    Requires: buffers as of `make_buffers`; len(shingles.hashes) >= 3 * len(text.data) + num_documents.
+    Requires: buffers as of `make_buffers`; len(shingles.hashes) >= 3 * len(text.data) +
+    num_documents.
     """
     ascii_hashes = hash_ascii(mode)
     end = shingles.offsets[0] = 0
     for document in range(len(text.offsets) - 1):
         data = text.data[text.offsets[document] : text.offsets[document + 1]]
-        count, end, flagged = shingle_document(data, tables, mode, ngram, buffers, ascii_hashes, shingles.hashes, end)
+        count, end, flagged = shingle_document(
+            data, tables, mode, ngram, buffers, ascii_hashes, shingles.hashes, end
+        )
         _content(buffers.tokens, count, shingles.content[document])
         shingles.flagged[document], shingles.offsets[document + 1] = flagged, end
 
@@ -339,9 +384,9 @@ def shingle_text(text, tables, mode, ngram, buffers, shingles):
 def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
     """Fill `shingles` from documents given as lists of tokens.
 
-    text : all tokens, one after the other, an empty token skipped; token_offsets : int64 array of shape
-    (num_documents + 1,), the range of tokens of each document; tokens : uint64, room for the longest of these. A token
-    hashes as a word does in `shingle_text`.
+    text : all tokens, one after the other, an empty token skipped; token_offsets : int64 array of
+    shape (num_documents + 1,), the range of tokens of each document; tokens : uint64, room for the
+    longest of these. A token hashes as a word does in `shingle_text`.
     """
     base = address_of(text.data)
     end = shingles.offsets[0] = 0
@@ -359,7 +404,9 @@ def shingle_tokens(text, token_offsets, ngram, tokens, shingles):
 
 @kernel
 def _copy_tokens(stream, length, mode, tokens, count):
-    """Append the tokens of a stream to those written, of which there are `count`; return the new count."""
+    """Append the tokens of a stream to those written, of which there are `count`; return the new
+    count.
+    """
     first, end, space = count, tokens.offsets[count], False
     for i in range(length):
         byte, following = stream[i], stream[i + 1]
@@ -382,7 +429,9 @@ def _copy_tokens(stream, length, mode, tokens, count):
 
 @kernel
 def _copy_ranges(stream, edges, size, tokens, count):
-    """Append `size` tokens between edges to those written, of which there are `count`; return the new count."""
+    """Append `size` tokens between edges to those written, of which there are `count`; return the
+    new count.
+    """
     for i in range(size):
         end = tokens.offsets[count]
         for place in range(edges[2 * i], edges[2 * i + 1]):

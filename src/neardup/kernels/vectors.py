@@ -1,7 +1,8 @@
 """Compute the directions of vectors, the sides of hyperplanes on which they lie, and cosines.
 
-Each sum has a fixed order and no fused operations, so that a result depends neither on the other rows of a batch nor
-on the processor: the inner loops run over independent sums, which registers add side by side.
+Each sum has a fixed order and no fused operations, so that a result depends neither on the other
+rows of a batch nor on the processor: the inner loops run over independent sums, which registers add
+side by side.
 """
 
 import math
@@ -31,7 +32,9 @@ def to_directions(vectors, directions):
 
 @kernel
 def _project(direction, planes, sums):
-    """Set sums to the products of a direction, float32 (dimensions,), with planes, float32 (dimensions, LANES)."""
+    """Set sums to the products of a direction, float32 (dimensions,), with planes, float32
+    (dimensions, LANES).
+    """
     sums[:] = np.float32(0)
     for i in range(0, len(direction), 2):
         first, second = direction[i], direction[i + 1]
@@ -43,8 +46,9 @@ def _project(direction, planes, sums):
 def find_sides(directions, planes, num_bits, hashes):
     """Fill hashes with the sides of hyperplanes, bit by bit: 1 where the product is 0 or more.
 
-    directions : float32 (num_rows, dimensions), dimensions even; planes : float32 (num_blocks, dimensions, LANES);
-    hashes : uint32 (num_rows, num_bands), num_bits up to 31 in each, of successive planes.
+    directions : float32 (num_rows, dimensions), dimensions even; planes : float32 (num_blocks,
+    dimensions, LANES); hashes : uint32 (num_rows, num_bands), num_bits up to 31 in each, of
+    successive planes.
     """
     sums = np.empty(LANES, np.float32)
     hashes[:] = U32(0)
@@ -67,9 +71,11 @@ def find_sides(directions, planes, num_bits, hashes):
 
 @kernel(allocates=True)
 def fill_cosines(left, left_rows, right, right_rows, cosines):
-    """Fill cosines, float64 (num_pairs,), with those of rows of left and right; 0 with a vector of zeros.
+    """Fill cosines, float64 (num_pairs,), with those of rows of left and right; 0 with a vector of
+    zeros.
 
-    left, right : float32 (num_rows, dimensions); left_rows, right_rows : int64 (num_pairs,), -1 for a vector of zeros.
+    left, right : float32 (num_rows, dimensions); left_rows, right_rows : int64 (num_pairs,), -1 for
+    a vector of zeros.
     """
     sums = np.empty((3, _SUMS))
     for pair in range(len(cosines)):

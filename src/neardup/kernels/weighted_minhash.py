@@ -1,8 +1,9 @@
 """Sign weighted sets of features: consistent weighted sampling by darts.
 
-Every feature is a board without end: across it lies the weight, upwards the rank, and darts stick in it as evenly as
-rain, the same ones in every set that has the feature. A set owns the darts to the left of its weight. Each dart belongs
-to one place of a signature, and in each place the owned dart of least rank is the sample.
+Every feature is a board without end: across it lies the weight, upwards the rank, and darts stick
+in it as evenly as rain, the same ones in every set that has the feature. A set owns the darts to
+the left of its weight. Each dart belongs to one place of a signature, and in each place the owned
+dart of least rank is the sample.
 """
 
 import math
@@ -14,7 +15,9 @@ from neardup.kernels.mixing import mix
 
 _STEP = U64(0x9E3779B97F4A7C15)
 _NUM_STRIPS = 24  # darts below 2^-24 of a weight are left out
-_MARGIN = 3.0  # so much beyond log(num_hashes) leaves some place without a dart in one set of twenty
+_MARGIN = (
+    3.0  # so much beyond log(num_hashes) leaves some place without a dart in one set of twenty
+)
 
 
 @kernel
@@ -25,14 +28,17 @@ def _uniform(value):
 
 @kernel
 def _throw(feature, weight, limit, ranks, signature):
-    """Keep in `signature` the darts of one feature that have the least rank so far, none above the limit.
+    """Keep in `signature` the darts of one feature that have the least rank so far, none above the
+    limit.
 
-    The weights are cut into strips from a power of two to the next, whose darts are drawn one after the other by
-    rising rank; so any set draws the same ones, wherever it stops.
+    The weights are cut into strips from a power of two to the next, whose darts are drawn one after
+    the other by rising rank; so any set draws the same ones, wherever it stops.
     """
     num_hashes = len(ranks)
     fraction, exponent = math.frexp(weight)
-    top = exponent - 2 if fraction == 0.5 else exponent - 1  # the strip that holds the last owned dart
+    top = (
+        exponent - 2 if fraction == 0.5 else exponent - 1
+    )  # the strip that holds the last owned dart
     width = math.ldexp(1.0, top)
     spacing = 1.0 / (num_hashes * width)
     for level in range(top, top - _NUM_STRIPS, -1):
@@ -57,9 +63,10 @@ def _throw(feature, weight, limit, ranks, signature):
 def sign_weighted(hashes, weights, offsets, seed, signatures):
     """Fill signatures[document, i] with the name of the dart of least rank among those of place i.
 
-    hashes : uint64, distinct in each document; weights : float64, 0 or more; offsets : int64 (num_documents + 1,);
-    seed : uint64; signatures : uint32 (num_documents, num_hashes). No weight: all ones. The rank up to which darts are
-    drawn is guessed from the sum of the weights, and doubled where a place has none.
+    hashes : uint64, distinct in each document; weights : float64, 0 or more; offsets : int64
+    (num_documents + 1,); seed : uint64; signatures : uint32 (num_documents, num_hashes). No weight:
+    all ones. The rank up to which darts are drawn is guessed from the sum of the weights, and
+    doubled where a place has none.
     """
     num_hashes = signatures.shape[1]
     ranks = np.empty(num_hashes)

@@ -10,11 +10,13 @@ from neardup.kernels.sorted_sets import bucket_starts
 
 @kernel
 def add_documents(features, offsets, first, most, missed, table, size):
-    """Add documents from `first` on; return the next document to be added, and the new size of the table.
+    """Add documents from `first` on; return the next document to be added, and the new size of the
+    table.
 
-    features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table : hashes, counts and misses,
-    a power of two of slots; missed : what a new entry's count may lack. Stops before a document for which there may
-    not be room, two thirds being full, and after one that leaves more than `most` entries.
+    features : uint64, each once in a document; offsets : int64 (num_documents + 1,); table :
+    hashes, counts and misses, a power of two of slots; missed : what a new entry's count may lack.
+    Stops before a document for which there may not be room, two thirds being full, and after one
+    that leaves more than `most` entries.
     """
     hashes, counts, misses = table
     for document in range(first, len(offsets) - 1):
@@ -33,13 +35,19 @@ def add_documents(features, offsets, first, most, missed, table, size):
 
 @kernel
 def move_entries(table, missed, target):
-    """Put those entries of a table into an empty one that may count more than `missed`; return how many."""
+    """Put those entries of a table into an empty one that may count more than `missed`; return how
+    many.
+    """
     hashes, counts, misses = table
     size = 0
     for old in range(len(hashes)):
         if counts[old] != 0 and I64(counts[old]) + I64(misses[old]) > missed:
             slot = find_slot(target.hashes, target.counts, 0, hashes[old])
-            target.hashes[slot], target.counts[slot], target.misses[slot] = hashes[old], counts[old], misses[old]
+            target.hashes[slot], target.counts[slot], target.misses[slot] = (
+                hashes[old],
+                counts[old],
+                misses[old],
+            )
             size += 1
     return size
 
@@ -49,11 +57,13 @@ _REPEATED = U64(0x9E3779B97F4A7C15)
 
 @kernel(allocates=True)
 def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offsets):
-    """Write the distinct hashes of each document, rising, how often each occurs, and where it occurs first.
+    """Write the distinct hashes of each document, rising, how often each occurs, and where it
+    occurs first.
 
-    hashes : uint64; offsets : int64 (num_documents + 1,); distinct : uint64, counts : uint32, firsts : int64, the place
-    in `hashes`, all as long as `hashes`; distinct_offsets : int64 (num_documents + 1,). Hashes are uniform: a
-    counting sort by leading bits leaves an insertion sort next to nothing to do.
+    hashes : uint64; offsets : int64 (num_documents + 1,); distinct : uint64, counts : uint32,
+    firsts : int64, the place in `hashes`, all as long as `hashes`; distinct_offsets : int64
+    (num_documents + 1,). Hashes are uniform: a counting sort by leading bits leaves an insertion
+    sort next to nothing to do.
     """
     longest = 0
     for document in range(len(offsets) - 1):
@@ -78,7 +88,11 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
                 counts[rank - 1] += U32(1)
                 continue
             for move in range(size, rank, -1):
-                distinct[move], counts[move], firsts[move] = distinct[move - 1], counts[move - 1], firsts[move - 1]
+                distinct[move], counts[move], firsts[move] = (
+                    distinct[move - 1],
+                    counts[move - 1],
+                    firsts[move - 1],
+                )
             distinct[rank], counts[rank], firsts[rank] = value, 1, start + order[i]
             size += 1
         distinct_offsets[document + 1] = size
@@ -86,11 +100,12 @@ def distinct_features(hashes, offsets, distinct, counts, firsts, distinct_offset
 
 @kernel(allocates=True)
 def choose(weights, offsets, top, levels, kept):
-    """Mark the `top` weightiest features of each document, all if 0; with `levels`, put levels for their weights.
+    """Mark the `top` weightiest features of each document, all if 0; with `levels`, put levels for
+    their weights.
 
-    weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of equal weights the
-    first are taken, which are those of least hash. The level is 1 to 5: one more than the fifths of the kept features
-    that weigh less.
+    weights : float64, changed; offsets : int64 (num_documents + 1,); levels : bool; kept : bool. Of
+    equal weights the first are taken, which are those of least hash. The level is 1 to 5: one more
+    than the fifths of the kept features that weigh less.
     """
     for document in range(len(offsets) - 1):
         span = weights[offsets[document] : offsets[document + 1]]
@@ -113,8 +128,9 @@ def choose(weights, offsets, top, levels, kept):
 def look_up(wanted, hashes, starts, counts, found):
     """Fill found with the count of each wanted hash, 0 where it is not in the table.
 
-    wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the hashes whose
-    leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up reads two places or three.
+    wanted : uint64; hashes : uint64, rising; counts : as long; starts : int64 (2^k + 1,), where the
+    hashes whose leading k bits are i begin; found : int64 (len(wanted),). Uniform hashes: a look-up
+    reads two places or three.
     """
     bits = count_ones(U64(len(starts) - 2))
     for i in range(len(wanted)):
@@ -134,10 +150,12 @@ def look_up(wanted, hashes, starts, counts, found):
 
 @kernel
 def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, repeated_offsets):
-    """Write each feature once, and once more for each of two limits that its count, of 2 or more, does not exceed.
+    """Write each feature once, and once more for each of two limits that its count, of 2 or more,
+    does not exceed.
 
-    hashes, document_counts : uint64 and int64, the distinct features and how many documents hold each; limits : int64
-    (2,). Requires: room for three times as many hashes. A second and a third have hashes of their own.
+    hashes, document_counts : uint64 and int64, the distinct features and how many documents hold
+    each; limits : int64 (2,). Requires: room for three times as many hashes. A second and a third
+    have hashes of their own.
     """
     end = repeated_offsets[0] = 0
     for document in range(len(offsets) - 1):
@@ -155,10 +173,11 @@ def replicate_rare_features(hashes, offsets, document_counts, limits, repeated, 
 
 @kernel
 def look_up_each(wanted, wanted_offsets, hashes, offsets, counts, found):
-    """Fill found with the count of each wanted hash in the table of its own document, 0 where it is not there.
+    """Fill found with the count of each wanted hash in the table of its own document, 0 where it is
+    not there.
 
-    wanted, hashes : uint64, rising in each document; both offsets : int64 (num_documents + 1,); counts : as long as
-    hashes; found : int64 (len(wanted),).
+    wanted, hashes : uint64, rising in each document; both offsets : int64 (num_documents + 1,);
+    counts : as long as hashes; found : int64 (len(wanted),).
     """
     for document in range(len(offsets) - 1):
         row, stop = offsets[document], offsets[document + 1]

@@ -1,7 +1,7 @@
 """The methods: objects that describe documents, propose pairs, measure them and decide on them.
 
-`register` adds a method of your own; docs/add-a-method.md shows one. Everything that such a method needs is importable
-from here.
+`register` adds a method of your own; docs/add-a-method.md shows one. Everything that such a method
+needs is importable from here.
 """
 
 from neardup.candidates.bands import Bands

@@ -1,4 +1,6 @@
-"""The interface of a method. Engines, reports and the command line use it and never test the type of a method."""
+"""The interface of a method. Engines, reports and the command line use it and never test the type
+of a method.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ class Described(NamedTuple):
 class Limit(NamedTuple):
     """The limit of the measure of a duplicate pair.
 
-    name, value : of the setting. measure : the name of the measure that it limits. at_least : whether a duplicate has
-    this value or more; else this value or less.
+    name, value : of the setting. measure : the name of the measure that it limits. at_least :
+    whether a duplicate has this value or more; else this value or less.
     """
 
     name: str
@@ -67,12 +69,14 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A method: it describes documents, proposes and measures pairs, and decides which are duplicates.
+    """A method: it describes documents, proposes and measures pairs, and decides which are
+    duplicates.
 
-    The stages (`describe` to `is_duplicate`) are stateless functions of NumPy arrays and can be pickled, so that they
-    run in a thread, in a worker of a cluster or in an index.
+    The stages (`describe` to `is_duplicate`) are stateless functions of NumPy arrays and can be
+    pickled, so that they run in a thread, in a worker of a cluster or in an index.
 
-    settings : of the method. idf : the document frequencies of the corpus, once they are counted or read.
+    settings : of the method. idf : the document frequencies of the corpus, once they are counted or
+    read.
     """
 
     settings: Any
@@ -83,16 +87,23 @@ class Method(ABC):
     scheme_fields: ClassVar[frozenset[str]] = frozenset()
     """The settings that change a document's features or its summary."""
     max_bucket_size: ClassVar[int] = 1_000
-    """The maximum number of members that a bucket lists by default, in a search for the kept documents."""
+    """The maximum number of members that a bucket lists by default, in a search for the kept
+    documents.
+    """
     directed: ClassVar[bool] = False
-    """Whether a pair is measured of its later document, so that the measure depends on the order."""
+    """Whether a pair is measured of its later document, so that the measure depends on the order.
+    """
     confirms_sets: ClassVar[bool] = True
     """Whether the sets of candidates are compared. Other methods need not store them."""
     describes_again: ClassVar[bool] = False
-    """Whether an engine describes candidates again, which is faster than to store the sets of all documents."""
+    """Whether an engine describes candidates again, which is faster than to store the sets of all
+    documents.
+    """
 
     ordered: ClassVar[bool] = False
-    """Whether features are words in an order, such as the numbers of a vector, and not a set of hashes."""
+    """Whether features are words in an order, such as the numbers of a vector, and not a set of
+    hashes.
+    """
 
     sketches: ClassVar[type[Sketches]] = Fingerprints
     """The rows that `sign` returns and `sketch` fills: Signatures or Fingerprints."""
@@ -111,7 +122,9 @@ class Method(ABC):
 
     @property
     def rule(self) -> Rule | None:
-        """The condition of a duplicate in a kernel that searches and measures; None if engines call the stages."""
+        """The condition of a duplicate in a kernel that searches and measures; None if engines call
+        the stages.
+        """
         return None
 
     @property
@@ -142,19 +155,23 @@ class Method(ABC):
 
     @staticmethod
     def refuse_fingerprints(name: str, given: str) -> SettingError:
-        """Return the error of a search among the fingerprints of a file by something else than their distance."""
+        """Return the error of a search among the fingerprints of a file by something else than
+        their distance.
+        """
         return SettingError(
-            f"{name} contains fingerprints, which are compared by Hamming distance only: got {given}. Use "
+            f"{name} contains fingerprints, which are compared by Hamming distance only: got "
+            f"{given}. Use "
             "SimHash(max_distance=...) (--method simhash --max-distance N), or give the texts."
         )
 
     def in_all_pairs(self, selection: SelectionSettings) -> SelectionSettings:
-        """Return the selection of a search for all pairs, whose buckets list more members by default.
+        """Return the selection of a search for all pairs, whose buckets list more members by
+        default.
 
         Notes
         -----
-        100,000 texts from one template take three times as long with 1,000 members as with 64 if no two are similar,
-        and give more than 10^8 pairs if all are.
+        100,000 texts from one template take three times as long with 1,000 members as with 64 if no
+        two are similar, and give more than 10^8 pairs if all are.
         """
         if selection.max_bucket_size is not None:
             return selection
@@ -164,16 +181,22 @@ class Method(ABC):
 
     @property
     def counted(self) -> Shingling | None:
-        """The features whose document frequencies an extra pass must count first; None if it needs none."""
+        """The features whose document frequencies an extra pass must count first; None if it needs
+        none.
+        """
         return None
 
     @property
     def weighed(self) -> Shingling | None:
-        """The features that document frequencies weigh, whoever counts them; None if all features weigh alike."""
+        """The features that document frequencies weigh, whoever counts them; None if all features
+        weigh alike.
+        """
         return self.counted
 
     def resolve(self: Self) -> Self:
-        """Return the method with the table of document frequencies that its settings name, if they name one."""
+        """Return the method with the table of document frequencies that its settings name, if they
+        name one.
+        """
         return self
 
     def with_idf(self: Self, idf: IdfTable | None) -> Self:
@@ -183,12 +206,16 @@ class Method(ABC):
     # The stages.
 
     def compact(self, lists: Lists) -> Lists:
-        """Return features as engines and stores keep them: the distinct ones of a set, rising; else all in order."""
+        """Return features as engines and stores keep them: the distinct ones of a set, rising; else
+        all in order.
+        """
         return lists if self.ordered else distinct_lists(lists)
 
     @property
     def keeps_groups_apart(self) -> bool:
-        """Whether documents of different groups are never duplicates: keys or sets then differ by group."""
+        """Whether documents of different groups are never duplicates: keys or sets then differ by
+        group.
+        """
         return self.lookup.radius is None if self.ordered else self.confirms_sets
 
     @property
@@ -205,10 +232,11 @@ class Method(ABC):
 
         Parameters
         ----------
-        texts : string array of any Arrow string type, shape (num_documents,); a null has no features. The
-            texts are HTML pages if the settings are for pages. Of a method that reads vectors, the argument of
-            `features.vectors.describe_vectors`.
-        workspace : the buffer of the hashes, which are valid until it is used again. None allocates new memory.
+        texts : string array of any Arrow string type, shape (num_documents,); a null has no
+            features. The texts are HTML pages if the settings are for pages. Of a method that reads
+            vectors, the argument of `features.vectors.describe_vectors`.
+        workspace : the buffer of the hashes, which are valid until it is used again. None allocates
+            new memory.
         """
 
     @abstractmethod
@@ -216,11 +244,14 @@ class Method(ABC):
         """Return the keys of the search for candidates."""
 
     def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
-        """Return the keys for each of several methods that differ from this one in their limit only."""
+        """Return the keys for each of several methods that differ from this one in their limit
+        only.
+        """
         return [method.summarise(features) for method in limits]
 
     def sketch(self, features: Features) -> Array:
-        """Return the part of a summary that an index stores: signatures, uint32, or the words of fingerprints, uint64.
+        """Return the part of a summary that an index stores: signatures, uint32, or the words of
+        fingerprints, uint64.
 
         Returns
         -------
@@ -238,22 +269,30 @@ class Method(ABC):
         return Keys(sketch, features.content, features.sets.sizes > 0)
 
     @abstractmethod
-    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
+    def measure(
+        self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
+    ) -> Measured:
         """Return the exact measures of pairs.
 
         Parameters
         ----------
-        left, right : documents, which may be the same; `left` is the earlier one of a pair, which may remove the other.
+        left, right : documents, which may be the same; `left` is the earlier one of a pair, which
+            may remove the other.
         left_rows, right_rows : integers (num_pairs,), rows of `left` and of `right`.
         """
 
     def is_duplicate(self, measured: Measured) -> Mask:
         """Return a mask of the duplicate pairs."""
         values = measured[self.limit.measure]
-        return np.asarray(values >= self.limit.value if self.limit.at_least else values <= self.limit.value, np.bool_)
+        return np.asarray(
+            values >= self.limit.value if self.limit.at_least else values <= self.limit.value,
+            np.bool_,
+        )
 
     def strength(self, measured: Measured) -> Floats:
-        """Return the strength of pairs: of several kept documents, the one of greatest strength removes a document."""
+        """Return the strength of pairs: of several kept documents, the one of greatest strength
+        removes a document.
+        """
         values: Floats = measured[self.limit.measure].astype(np.float64)
         return values if self.limit.at_least else -values
 
@@ -261,17 +300,22 @@ class Method(ABC):
 
     @property
     def hit_probability(self) -> Callable[[Floats], Floats] | None:
-        """The probability that a pair of a similarity is proposed; None if no pair can be missed, or it is unknown."""
+        """The probability that a pair of a similarity is proposed; None if no pair can be missed,
+        or it is unknown.
+        """
         return None
 
-    def proposed_similarity(self, similarity: Floats, left_sizes: Floats, right_sizes: Floats) -> Floats:
+    def proposed_similarity(
+        self, similarity: Floats, left_sizes: Floats, right_sizes: Floats
+    ) -> Floats:
         """Return the similarity to pass to `hit_probability`, for pairs of sets of these sizes."""
         return similarity
 
     def refuse_audit(self, audit_sample: int) -> None:
         """Raise SettingError if this method cannot be audited."""
         raise SettingError(
-            f"audit_sample measures the recall of bands, and this method has none: got audit_sample={audit_sample}. "
+            "audit_sample measures the recall of bands, and this method has none: got "
+            f"audit_sample={audit_sample}. "
             "Leave audit_sample (--audit-sample) at 0."
         )
 
@@ -305,22 +349,31 @@ class Method(ABC):
         both = bool(described.keys.featured.all())
         measured = self.measure(described, described, np.array([1]), np.array([0]))
         return PairMeasures(
-            *measure_shared(Lists(features.content[:, 0], np.arange(3)) if self.ordered else features.sets),
+            *measure_shared(
+                Lists(features.content[:, 0], np.arange(3)) if self.ordered else features.sets
+            ),
             same_text=both and bool(measured.exact[0]),
-            similarity=float(measured[SIMILARITY.name][0]) if SIMILARITY.name in measured.columns else None,
+            similarity=float(measured[SIMILARITY.name][0])
+            if SIMILARITY.name in measured.columns
+            else None,
             duplicate=both and bool(self.is_duplicate(measured)[0]),
         )
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> Explanation | SignatureExplanation:
-        """Return the computation of the fingerprint of a text, or of features; see `neardup.explain`."""
+        """Return the computation of the fingerprint of a text, or of features; see
+        `neardup.explain`.
+        """
         raise SettingError(
-            f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or MinHash (--method simhash)."
+            f"{type(self.settings).__name__} has no fingerprint to explain. Use SimHash or "
+            "MinHash (--method simhash)."
         )
 
     # Reports.
 
     def scheme_settings(self) -> JsonObject:
-        """Return the settings that change a document's features or its summary, as values for JSON."""
+        """Return the settings that change a document's features or its summary, as values for
+        JSON.
+        """
         return {name: getattr(self.settings, name) for name in sorted(self.scheme_fields)}
 
     def scheme(self) -> JsonObject:
@@ -328,8 +381,14 @@ class Method(ABC):
         return {"name": type(self.settings).__name__, "version": 1, **self.scheme_settings()}
 
     def other_settings(self, selection: SelectionSettings) -> JsonObject:
-        """Return the settings that decide which documents are compared and which of them is kept."""
-        names = [field.name for field in fields(self.settings) if field.name not in {*self.scheme_fields, "scheme"}]
+        """Return the settings that decide which documents are compared and which of them is
+        kept.
+        """
+        names = [
+            field.name
+            for field in fields(self.settings)
+            if field.name not in {*self.scheme_fields, "scheme"}
+        ]
         chosen = {name: getattr(self.settings, name) for name in names}
         return chosen | {field.name: getattr(selection, field.name) for field in fields(selection)}
 
@@ -338,11 +397,15 @@ class Method(ABC):
         return self.scheme_settings() | self.other_settings(selection)
 
     def describe_search(self, outcome: Totals) -> JsonObject:
-        """Return the parts of a report about the search for candidates: bands, samples and fingerprints."""
+        """Return the parts of a report about the search for candidates: bands, samples and
+        fingerprints.
+        """
         return {"bands": None, "samples": None, "fingerprints": None}
 
     def histogram(self, counts: Counts) -> JsonObject:
-        """Return the distribution of the near-duplicates over the measures: similarities and distances."""
+        """Return the distribution of the near-duplicates over the measures: similarities and
+        distances.
+        """
         return {"similarities": histogram(counts, self.settings.threshold), "distances": None}
 
     def warnings(self, outcome: Totals) -> list[str]:
@@ -354,7 +417,9 @@ _HISTOGRAM_BARS = 20
 
 
 def histogram(decided: Counts, threshold: float) -> dict[str, list[float]]:
-    """Return the edges and the counts of similarities from the threshold, or the least of them, to 1."""
+    """Return the edges and the counts of similarities from the threshold, or the least of them, to
+    1.
+    """
     similarity = decided.near[SIMILARITY.name]
     low = min(threshold, float(similarity.min(initial=1.0)))
     edges = np.linspace(low, 1.0, _HISTOGRAM_BARS + 1) if low < 1.0 else np.array([0.0, 1.0])
@@ -370,5 +435,7 @@ def without_version(features: JsonObject) -> JsonObject:
 def is_exact(left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Mask:
     """Return a mask of the pairs whose tokens are the same in the same order."""
     same = left.features.content[left_rows] == right.features.content[right_rows]
-    exact: Mask = same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]
+    exact: Mask = (
+        same[:, 0] & same[:, 1] & left.keys.featured[left_rows] & right.keys.featured[right_rows]
+    )
     return exact

@@ -1,4 +1,6 @@
-"""MinHash: bands of signatures or samples of shingles propose pairs, and the exact similarity of sets confirms them."""
+"""MinHash: bands of signatures or samples of shingles propose pairs, and the exact similarity of
+sets confirms them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ from neardup.features.shingles import Workspace, is_scanned, scan_of, shingle_do
 from neardup.files import JsonObject
 from neardup.fingerprints import minhash as signing
 from neardup.fingerprints.explain import SignatureExplanation, explain_signature
-from neardup.fingerprints.minhash import SCHEME_NAME, SCHEME_VERSION, WEIGHTED_SCHEME_NAME, band_keys, sign
+from neardup.fingerprints.minhash import (
+    SCHEME_NAME,
+    SCHEME_VERSION,
+    WEIGHTED_SCHEME_NAME,
+    band_keys,
+    sign,
+)
 from neardup.fingerprints.signatures import Signatures, is_empty
 from neardup.methods.base import Curve, Described, Method, is_exact, without_version
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
@@ -44,7 +52,8 @@ from neardup.verify.measured import Measured, Rule, similarity_above_chance, sim
 
 MIN_DOCUMENTS = 20  # of a run that warns of short texts
 CURVE_STEPS = 20  # from threshold 0 to 1
-CURVE_FROM = 0.2  # a search at 0.1 takes some eight times as long, and at a lower threshold compares almost all pairs
+# a search at 0.1 takes some eight times as long, and at a lower threshold compares almost all pairs
+CURVE_FROM = 0.2
 _CURVE_RECALL = 0.99  # at least, at the lowest threshold
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 _TEXT = np.uint64(0x9E3779B97F4A7C15)  # makes the hash of a text differ from that of its tags
@@ -65,9 +74,10 @@ class MinHashMethod(Method):
 
         Notes
         -----
-        On 57,401 manual pages, changelogs and chapters (300 MB), bands with a limit of 64 lose 3 of 10,014 removals,
-        and samples with a limit of 1,000 lose 911 of 14,430. 200,000 texts from one template of 80 words take 2.7 times
-        as long as unrelated texts with a limit of 64, and 30 times as long with 1,000, which removes 3 % more.
+        On 57,401 manual pages, changelogs and chapters (300 MB), bands with a limit of 64 lose 3 of
+        10,014 removals, and samples with a limit of 1,000 lose 911 of 14,430. 200,000 texts from
+        one template of 80 words take 2.7 times as long as unrelated texts with a limit of 64, and
+        30 times as long with 1,000, which removes 3 % more.
         """
         return 10_000 if self.by_samples else 64
 
@@ -83,16 +93,22 @@ class MinHashMethod(Method):
 
     @property
     def by_samples(self) -> bool:
-        """Whether samples of shingles propose pairs: bands of a signature do not find contained texts."""
+        """Whether samples of shingles propose pairs: bands of a signature do not find contained
+        texts.
+        """
         return self.settings.similarity == "containment"
 
     @cached_property
     def bands(self) -> Bands:
-        """The bands of a signature: those of the settings, or the cheapest that reach the recall."""
+        """The bands of a signature: those of the settings, or the cheapest that reach the
+        recall.
+        """
         rows = self.settings.rows_per_band
         if self.settings.num_bands is not None and rows is not None:
             return Bands(self.settings.num_bands, rows)
-        return choose_bands(self.settings.jaccard_threshold, self.settings.recall, rows_per_band=rows)
+        return choose_bands(
+            self.settings.jaccard_threshold, self.settings.recall, rows_per_band=rows
+        )
 
     @cached_property
     def samples(self) -> Samples:
@@ -122,14 +138,20 @@ class MinHashMethod(Method):
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        return (SIMILARITY, EXACT) if self.settings.min_structure is None else (SIMILARITY, STRUCTURE, EXACT)
+        return (
+            (SIMILARITY, EXACT)
+            if self.settings.min_structure is None
+            else (SIMILARITY, STRUCTURE, EXACT)
+        )
 
     @property
     def counted(self) -> Shingling | None:
         return self.settings.of_structure or (self.settings if self.settings.boost_rare else None)
 
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
-        """Return the shingles of texts; rare ones count more if the settings set `boost_rare` and `idf` is present."""
+        """Return the shingles of texts; rare ones count more if the settings set `boost_rare` and
+        `idf` is present.
+        """
         shingles = shingle_documents(texts, self.settings, workspace)
         sets, content = Lists(shingles.hashes, shingles.offsets), shingles.content
         even = even_features(sets) if self.settings.above_chance else None
@@ -140,27 +162,43 @@ class MinHashMethod(Method):
             return Features(content, sets, even)
         tags = shingle_documents(texts, self.settings.of_structure)
         # Pages are copies if both text and tags are equal.
-        return Features(content * _TEXT + tags.content, sets, _count_rare(Lists(tags.hashes, tags.offsets), self.idf))
+        return Features(
+            content * _TEXT + tags.content,
+            sets,
+            _count_rare(Lists(tags.hashes, tags.offsets), self.idf),
+        )
 
     def summarise(self, features: Features) -> Keys:
         featured = features.sets.sizes > 0
         if self.by_samples:
             return self.keys_of(np.empty((len(featured), 0), np.uint32), features)
-        return self.keys_of(sign(*features.sets, self.bands.num_hashes, self.settings.seed), features)
+        return self.keys_of(
+            sign(*features.sets, self.bands.num_hashes, self.settings.seed), features
+        )
 
     def summarise_at(self, limits: Sequence[Method], features: Features) -> list[Keys]:
-        """Return the keys of each method, from one signature that is as long as any of them needs."""
+        """Return the keys of each method, from one signature that is as long as any of them
+        needs.
+        """
         if self.by_samples:
             return super().summarise_at(limits, features)
-        num_hashes = [method.bands.num_hashes for method in limits if isinstance(method, MinHashMethod)]
+        num_hashes = [
+            method.bands.num_hashes for method in limits if isinstance(method, MinHashMethod)
+        ]
         signatures = sign(*features.sets, max(num_hashes), self.settings.seed)
         return [method.keys_of(signatures, features) for method in limits]
 
     def sketch(self, features: Features) -> Uint32s:
-        """Return signatures of `num_hashes`, or as long as the bands need; none where samples find documents."""
+        """Return signatures of `num_hashes`, or as long as the bands need; none where samples find
+        documents.
+        """
         if self.by_samples:
             return np.empty((len(features.content), 0), np.uint32)
-        return sign(*features.sets, max(self.bands.num_hashes, self.settings.num_hashes or 0), self.settings.seed)
+        return sign(
+            *features.sets,
+            max(self.bands.num_hashes, self.settings.num_hashes or 0),
+            self.settings.seed,
+        )
 
     @property
     def sketcher(self) -> MinHashSketcher:
@@ -169,18 +207,24 @@ class MinHashMethod(Method):
     def keys_of(self, sketch: Array, features: Features) -> Keys:
         featured = features.sets.sizes > 0
         if self.by_samples:
-            return Keys(np.empty((len(featured), 0), np.uint64), features.content, featured, features.sets)
+            return Keys(
+                np.empty((len(featured), 0), np.uint64), features.content, featured, features.sets
+            )
         banded = np.ascontiguousarray(sketch[:, : self.bands.num_hashes])
         return Keys(band_keys(banded, self.bands.num_bands).T, features.content, featured)
 
-    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
+    def measure(
+        self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
+    ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sets = left.features.sets, right.features.sets
         first = left.features.structure
         second = right.features.structure
         if self.settings.above_chance and first is not None and second is not None:
             even = first, second
-            similarity = similarity_above_chance(sets, even, (left_rows, right_rows), self.settings.similarity)
+            similarity = similarity_above_chance(
+                sets, even, (left_rows, right_rows), self.settings.similarity
+            )
         else:
             similarity = similarity_of_lists(*sets, left_rows, right_rows, self.settings.similarity)
         columns: dict[str, Array] = {SIMILARITY.name: np.where(exact, 1.0, similarity)}
@@ -201,7 +245,9 @@ class MinHashMethod(Method):
             return partial(hit_probability, samples=self.samples)
         return partial(candidate_probability, bands=self.bands)
 
-    def proposed_similarity(self, similarity: Floats, left_sizes: Floats, right_sizes: Floats) -> Floats:
+    def proposed_similarity(
+        self, similarity: Floats, left_sizes: Floats, right_sizes: Floats
+    ) -> Floats:
         if self.settings.similarity != "cosine":
             return similarity
         shared = similarity * np.sqrt(left_sizes * right_sizes)
@@ -210,13 +256,17 @@ class MinHashMethod(Method):
     def refuse_audit(self, audit_sample: int) -> None:
         if self.settings.similarity != "jaccard" or self.settings.min_structure is not None:
             raise SettingError(
-                f"audit_sample measures the recall of Jaccard similarity only: got audit_sample={audit_sample} with "
-                f"similarity={self.settings.similarity!r}, min_structure={self.settings.min_structure!r}. "
+                "audit_sample measures the recall of Jaccard similarity only: got "
+                f"audit_sample={audit_sample} with "
+                f"similarity={self.settings.similarity!r}, "
+                f"min_structure={self.settings.min_structure!r}. "
                 "Leave audit_sample (--audit-sample) at 0; every run estimates its recall."
             )
 
     def curve(self, lowest: float | None = None) -> Curve:
-        """Return thresholds up to 1; bands of the settings stay, others are chosen for the lowest threshold."""
+        """Return thresholds up to 1; bands of the settings stay, others are chosen for the lowest
+        threshold.
+        """
         lowest = CURVE_FROM if lowest is None else lowest
         limits = np.arange(math.floor(lowest * CURVE_STEPS + 1e-9), CURVE_STEPS + 1) / CURVE_STEPS
         settings, recall = self.settings, max(self.settings.recall, _CURVE_RECALL)
@@ -236,17 +286,23 @@ class MinHashMethod(Method):
         signatures = sign(*described.features.sets, self.bands.num_hashes, self.settings.seed)
         return found._replace(
             estimated_jaccard=float(np.mean(signatures[0] == signatures[1])) if both else 0.0,
-            candidate_probability=float(candidate_probability(found.jaccard, self.bands)) if both else 0.0,
+            candidate_probability=float(candidate_probability(found.jaccard, self.bands))
+            if both
+            else 0.0,
         )
 
     def explain(self, text: Any, idf: IdfTable | None = None) -> SignatureExplanation:
         if self.by_samples:
             raise SettingError(
-                f"Contained texts are found by samples of shingles, not by signatures: got similarity="
-                f"{self.settings.similarity!r}. Explain the text with similarity='jaccard' (--similarity jaccard)."
+                "Contained texts are found by samples of shingles, not by signatures: got "
+                "similarity="
+                f"{self.settings.similarity!r}. Explain the text with similarity='jaccard' "
+                "(--similarity jaccard)."
             )
         if idf is not None:
-            raise SettingError("idf weighs the features of SimHash: got one with MinHash. Leave idf out.")
+            raise SettingError(
+                "idf weighs the features of SimHash: got one with MinHash. Leave idf out."
+            )
         return explain_signature(text, self.settings, *self.bands)
 
     def scheme_settings(self) -> JsonObject:
@@ -256,7 +312,12 @@ class MinHashMethod(Method):
         if self.by_samples:
             return {"name": "shingles", "version": SCHEME_VERSION, **self.scheme_settings()}
         num_hashes = self.bands.num_hashes
-        return {"name": SCHEME_NAME, "version": SCHEME_VERSION, "num_hashes": num_hashes, **self.scheme_settings()}
+        return {
+            "name": SCHEME_NAME,
+            "version": SCHEME_VERSION,
+            "num_hashes": num_hashes,
+            **self.scheme_settings(),
+        }
 
     def warnings(self, outcome: Totals) -> list[str]:
         if self.settings.tokens not in PAGE_TOKENS:
@@ -266,17 +327,22 @@ class MinHashMethod(Method):
     def _warn_of_short(self, outcome: Totals) -> list[str]:
         """Return a warning if most texts are so short that one changed word makes them dissimilar.
 
-        A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, and both texts have n + ngram.
+        A changed word changes `ngram` of the shingles: of n shingles, n - ngram stay, and both
+        texts have n + ngram.
         """
         threshold, ngram, corpus = self.settings.threshold, self.settings.ngram, outcome.corpus
         featured = corpus.num_documents - corpus.tally.without_features
-        fits = int(SHORT * (1 - threshold) / (1 + threshold))  # 0 where no change of a word is to be similar
+        fits = int(
+            SHORT * (1 - threshold) / (1 + threshold)
+        )  # 0 where no change of a word is to be similar
         few = featured < MIN_DOCUMENTS or 2 * outcome.short <= featured
         if few or self.settings.similarity != "jaccard" or fits == 0 or ngram <= fits:
             return []
         return [
-            f"{outcome.short:,} of {featured:,} documents have fewer than {SHORT} shingles of {ngram} tokens. In such "
-            f"a text one changed word lowers the similarity below {threshold:g}. Set ngram={min(2, fits)} "
+            f"{outcome.short:,} of {featured:,} documents have fewer than {SHORT} shingles of "
+            f"{ngram} tokens. In such "
+            f"a text one changed word lowers the similarity below {threshold:g}. Set "
+            f"ngram={min(2, fits)} "
             f"(--ngram {min(2, fits)}), or a lower threshold."
         ]
 
@@ -295,7 +361,8 @@ class MinHashSketcher(TokenSketcher):
         if method.settings.min_structure is not None:
             raise SettingError(
                 "A signature is of one set of features, and min_structure compares two: got "
-                f"min_structure={method.settings.min_structure!r}. Leave it unset, or use dedup or find_pairs."
+                f"min_structure={method.settings.min_structure!r}. Leave it unset, or use "
+                "dedup or find_pairs."
             )
         super().__init__(method, method.settings.signature_length)
 
@@ -308,7 +375,8 @@ class MinHashSketcher(TokenSketcher):
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         if self.method.settings.boost_rare:
             raise SettingError(
-                "boost_rare counts the documents that contain a shingle of texts: got lists of tokens. Leave it unset."
+                "boost_rare counts the documents that contain a shingle of texts: got lists "
+                "of tokens. Leave it unset."
             )
         return self._scheme(WEIGHTED_SCHEME_NAME if weighted else SCHEME_NAME, GIVEN)
 
@@ -330,7 +398,9 @@ class MinHashSketcher(TokenSketcher):
         return 0
 
     def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
-        return signing.sign_strings(*view_tokens(tokens), offsets, self.method.settings.seed, out.values)
+        return signing.sign_strings(
+            *view_tokens(tokens), offsets, self.method.settings.seed, out.values
+        )
 
     def sign_weighted(self, hashed: HashedTokens, weights: Floats, out: SketchBuffers) -> None:
         distinct = distinct_features(hashed.hashes, hashed.offsets)
@@ -339,7 +409,9 @@ class MinHashSketcher(TokenSketcher):
         else:
             weights = weights[distinct.firsts]
         seed = self.method.settings.seed
-        signing.sign_weighted(distinct.hashes, weights, distinct.offsets, self.width, seed, out.values)
+        signing.sign_weighted(
+            distinct.hashes, weights, distinct.offsets, self.width, seed, out.values
+        )
 
     def accepts(self, weights: Floats) -> Mask:
         return np.equal(weights, 0) | ((weights >= _LEAST_WEIGHT) & (weights <= _MOST_WEIGHT))
@@ -351,7 +423,8 @@ def _warn_of_texts(num_without: int, num_documents: int) -> list[str]:
         return []
     have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_without:,} of {num_documents:,} {have} no HTML tags, so they were not compared. For texts use "
+        f"{num_without:,} of {num_documents:,} {have} no HTML tags, so they were not "
+        "compared. For texts use "
         "method='minhash' (--method minhash)."
     ]
 
@@ -361,4 +434,6 @@ def _count_rare(sets: Lists, idf: IdfTable | None) -> Lists:
     if idf is None:
         return sets
     features = distinct_features(*sets)
-    return Lists(*replicate_rare_features(features, idf.document_counts(features.hashes), idf.num_documents))
+    return Lists(
+        *replicate_rare_features(features, idf.document_counts(features.hashes), idf.num_documents)
+    )

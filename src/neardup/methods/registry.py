@@ -1,4 +1,6 @@
-"""The registry of methods: one line for each, and its settings as an index or a report stores them."""
+"""The registry of methods: one line for each, and its settings as an index or a report stores
+them.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,19 @@ def settings_to_json(settings: Any) -> JsonObject:
             value = IDF
         if callable(value):
             raise SettingError(
-                f"An index stores its settings, and {field.name} is a Python function: got {value!r:.80}. Use one of "
-                "the named choices, or HammingIndex or LSHIndex with fingerprints or signatures of your own."
+                f"An index stores its settings, and {field.name} is a Python function: got "
+                f"{value!r:.80}. Use one of "
+                "the named choices, or HammingIndex or LSHIndex with fingerprints or "
+                "signatures of your own."
             )
         values[field.name] = value
     return dict(json.loads(json.dumps(values)))  # tuples as lists
 
 
 def settings_or_none(settings: Any) -> JsonObject | None:
-    """Return the settings of a method as values for JSON; None if one of them is a Python function."""
+    """Return the settings of a method as values for JSON; None if one of them is a Python
+    function.
+    """
     try:
         return settings_to_json(settings)
     except SettingError:
@@ -66,14 +72,16 @@ def settings_from_json(values: Mapping[str, Any]) -> Any:
     for key, value in rest.items():
         if isinstance(value, dict) and "jieba" in value:
             words: Any = {
-                part: tuple(word) if isinstance(word, list) else word for part, word in value["jieba"].items()
+                part: tuple(word) if isinstance(word, list) else word
+                for part, word in value["jieba"].items()
             }
             rest[key] = Jieba(**words)
     try:
         return kinds[str(name)](**rest)
     except (KeyError, TypeError, InputError, SettingError) as error:
         raise StoreError(
-            f"The index was created with settings that this version does not have: {name} {error}. Use the version of "
+            f"The index was created with settings that this version does not have: {name} "
+            f"{error}. Use the version of "
             "neardup that created it."
         ) from error
 
@@ -82,7 +90,9 @@ _METHODS: dict[type, type[Method]] = {}
 
 
 def register(
-    settings: type[MethodSettings], method: type[Method], names: Mapping[str, MethodSettings] | None = None
+    settings: type[MethodSettings],
+    method: type[Method],
+    names: Mapping[str, MethodSettings] | None = None,
 ) -> None:
     """Register a method, which then works like MinHash and SimHash.
 
@@ -100,7 +110,8 @@ def register(
     for name, named in (names or {}).items():
         if name in METHODS and type(METHODS[name]) is not settings:
             raise SettingError(
-                f"The name {name!r} belongs to {type(METHODS[name]).__name__}: got it for {settings.__name__}. Use "
+                f"The name {name!r} belongs to {type(METHODS[name]).__name__}: got it for "
+                f"{settings.__name__}. Use "
                 "another name."
             )
         METHODS[name] = named
@@ -119,7 +130,10 @@ def method_of(settings: Any) -> Method:
         return settings
     if type(settings) not in _METHODS:
         known = " or ".join(sorted(settings_type.__name__ for settings_type in _METHODS))
-        raise SettingError(f"method must be {known}: got {settings!r:.80}. Use MinHash(threshold=0.8), for example.")
+        raise SettingError(
+            f"method must be {known}: got {settings!r:.80}. Use MinHash(threshold=0.8), for "
+            "example."
+        )
     return _METHODS[type(settings)](settings)
 
 

@@ -1,4 +1,6 @@
-"""SimHash: fingerprints within a Hamming distance propose pairs; the exact similarity of features confirms them."""
+"""SimHash: fingerprints within a Hamming distance propose pairs; the exact similarity of features
+confirms them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,15 @@ from neardup.fingerprints.simhash import SCHEME, num_words, to_integers
 from neardup.fingerprints.simhash_documents import describe, scheme_of, summarise_described
 from neardup.fingerprints.sketches import Scheme, require_same
 from neardup.kernels.token_arrays import TokenStrings
-from neardup.methods.base import Curve, Described, Limit, Method, histogram, is_exact, without_version
+from neardup.methods.base import (
+    Curve,
+    Described,
+    Limit,
+    Method,
+    histogram,
+    is_exact,
+    without_version,
+)
 from neardup.methods.sketcher import GIVEN, SketchBuffers, TokenSketcher
 from neardup.schemas import DISTANCE, EXACT, SIMILARITY, Measure
 from neardup.settings.constraints import constraints_of
@@ -33,17 +43,22 @@ from neardup.settings.methods import MAX_HAMMING_DISTANCE, Shingling, SimHash
 from neardup.verify.measured import Measured, Rule, hamming_distances, similarity_of_lists
 
 _MAX_TABLES = 16  # of an index; more take less time for a query, and more bytes a document
-_CHEAP_NS = 20_000  # of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
+# of a look-up: a fifth of a query. Tables that the page cache has no room for cost far more
+_CHEAP_NS = 20_000
 
 
 @dataclass(frozen=True)
 class SimHashMethod(Method):
-    """Hamming distance of fingerprints and, depending on the settings, Jaccard similarity of the features."""
+    """Hamming distance of fingerprints and, depending on the settings, Jaccard similarity of the
+    features.
+    """
 
     settings: SimHash
 
     feature_name: ClassVar[str] = "features"
-    scheme_fields: ClassVar[frozenset[str]] = frozenset(constraints_of(Shingling)).union(SimHash.sketch_options)
+    scheme_fields: ClassVar[frozenset[str]] = frozenset(constraints_of(Shingling)).union(
+        SimHash.sketch_options
+    )
 
     @property
     def confirms_sets(self) -> bool:  # type: ignore[override]
@@ -65,19 +80,30 @@ class SimHashMethod(Method):
         return DistanceLookup(self.radius, self.confirms_sets)
 
     def for_index(self, expected_documents: int) -> SimHashMethod:
-        """Return the method with the fewest tables of a cheap query, or else with the cheapest query."""
+        """Return the method with the fewest tables of a cheap query, or else with the cheapest
+        query.
+        """
         radius = self.radius
         if radius.num_blocks is not None:
             return self
         plans = plan_blocks(expected_documents, radius.bits, radius.max_distance)
-        fitting = [plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, radius.max_distance + 1)]
+        fitting = [
+            plan for plan in plans if plan.num_tables <= max(_MAX_TABLES, radius.max_distance + 1)
+        ]
         cheap = [plan for plan in fitting if plan.query_cost <= _CHEAP_NS]
-        best = min(cheap or fitting, key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables))
+        best = min(
+            cheap or fitting,
+            key=lambda plan: (plan.num_tables if cheap else plan.query_cost, plan.num_tables),
+        )
         return replace(self, settings=replace(self.settings, num_blocks=best.num_blocks))
 
     @property
     def rule(self) -> Rule:
-        return Rule("jaccard" if self.confirms_sets else "hamming", self.settings.threshold, self.settings.bits)
+        return Rule(
+            "jaccard" if self.confirms_sets else "hamming",
+            self.settings.threshold,
+            self.settings.bits,
+        )
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -89,16 +115,25 @@ class SimHashMethod(Method):
 
     @property
     def counted(self) -> Shingling | None:
-        return self.settings if self.settings.weights == "tfidf" and self.settings.idf == "corpus" else None
+        return (
+            self.settings
+            if self.settings.weights == "tfidf" and self.settings.idf == "corpus"
+            else None
+        )
 
     @property
     def weighed(self) -> Shingling | None:
-        return self.settings if self.settings.weights == "tfidf" and self.settings.idf != "lines" else None
+        return (
+            self.settings
+            if self.settings.weights == "tfidf" and self.settings.idf != "lines"
+            else None
+        )
 
     def resolve(self) -> SimHashMethod:
         """Return the method with the table that its settings name, read from its file.
 
-        The version of the table is then part of the scheme, so that a run is not resumed with another table.
+        The version of the table is then part of the scheme, so that a run is not resumed with
+        another table.
         """
         if self.settings.weights != "tfidf" or self.settings.idf in ("corpus", "lines"):
             return self
@@ -109,7 +144,9 @@ class SimHashMethod(Method):
     def describe(self, texts: pa.Array, workspace: Workspace | None = None) -> Features:
         described = describe(texts, self.settings, workspace)
         shingles = described.shingles
-        return Features(shingles.content, Lists(shingles.hashes, shingles.offsets), weighed=described)
+        return Features(
+            shingles.content, Lists(shingles.hashes, shingles.offsets), weighed=described
+        )
 
     def summarise(self, features: Features) -> Keys:
         fingerprints = summarise_described(features.weighed, self.settings, self.idf)
@@ -122,15 +159,21 @@ class SimHashMethod(Method):
         if settings.threshold != plain.threshold:
             raise self.refuse_fingerprints(name, f"threshold={settings.threshold!r}")
         unset = [*scheme_of(plain).items(), ("idf", "corpus")]
-        requested = {key: value for key, value in scheme_of(settings).items() if (key, value) not in unset}
+        requested = {
+            key: value for key, value in scheme_of(settings).items() if (key, value) not in unset
+        }
         require_same(requested, {key: scheme.get(key) for key in requested}, "the method", name)
         return self.radius._replace(bits=int(scheme["bits"]))
 
     @property
     def sketcher(self) -> SimHashSketcher:
-        return SimHashSketcher(self if self.idf is not None else replace(self, idf=resolve_idf(self.settings)))
+        return SimHashSketcher(
+            self if self.idf is not None else replace(self, idf=resolve_idf(self.settings))
+        )
 
-    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
+    def measure(
+        self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
+    ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         distance = hamming_distances(left.keys.values[left_rows], right.keys.values[right_rows])
         columns: dict[str, Array] = {DISTANCE.name: distance}
@@ -142,14 +185,19 @@ class SimHashMethod(Method):
 
     def is_duplicate(self, measured: Measured) -> Mask:
         near = super().is_duplicate(measured)
-        return near & (measured[SIMILARITY.name] >= self.settings.threshold) if self.confirms_sets else near
+        return (
+            near & (measured[SIMILARITY.name] >= self.settings.threshold)
+            if self.confirms_sets
+            else near
+        )
 
     def strength(self, measured: Measured) -> Floats:
         return measured[SIMILARITY.name] if self.confirms_sets else super().strength(measured)
 
     def refuse_audit(self, audit_sample: int) -> None:
         raise SettingError(
-            f"audit_sample measures the recall of MinHash: got audit_sample={audit_sample} with SimHash, whose search "
+            f"audit_sample measures the recall of MinHash: got audit_sample={audit_sample} "
+            "with SimHash, whose search "
             "misses no pair within max_distance. Leave audit_sample (--audit-sample) at 0."
         )
 
@@ -157,10 +205,13 @@ class SimHashMethod(Method):
         """Return the distances up to 16, or up to a quarter of the bits of a short fingerprint."""
         if lowest is not None:
             raise SettingError(
-                f"curve_from is a threshold, but the curve of SimHash has distances: got {lowest:g}. Leave curve_from "
+                "curve_from is a threshold, but the curve of SimHash has distances: got "
+                f"{lowest:g}. Leave curve_from "
                 "(--curve-from) out."
             )
-        farthest = max(self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4))
+        farthest = max(
+            self.settings.max_distance, min(MAX_HAMMING_DISTANCE, self.settings.bits // 4)
+        )
         loosest = replace(self.settings, max_distance=farthest, num_blocks=None)
         return Curve(np.arange(farthest + 1), SimHashMethod(loosest, self.idf))
 
@@ -182,13 +233,17 @@ class SimHashMethod(Method):
     def scheme_settings(self) -> JsonObject:
         scheme = scheme_of(self.settings, getattr(self.settings.idf, "version", None))
         features = without_version(scheme.pop("features", {}))
-        return features | {name: value for name, value in scheme.items() if name not in ("name", "version")}
+        return features | {
+            name: value for name, value in scheme.items() if name not in ("name", "version")
+        }
 
     def scheme(self) -> JsonObject:
         return {**SCHEME, **self.scheme_settings()}
 
     def other_settings(self, selection: Any) -> JsonObject:
-        return super().other_settings(selection) | {"confirm": "jaccard" if self.confirms_sets else "hamming"}
+        return super().other_settings(selection) | {
+            "confirm": "jaccard" if self.confirms_sets else "hamming"
+        }
 
     def describe_search(self, outcome: Totals) -> JsonObject:
         found = {
@@ -202,7 +257,11 @@ class SimHashMethod(Method):
 
     def histogram(self, counts: Counts) -> JsonObject:
         distance = counts.near[DISTANCE.name]
-        distances = np.bincount(distance, counts.repeats, self.settings.max_distance + 1).astype(np.int64).tolist()
+        distances = (
+            np.bincount(distance, counts.repeats, self.settings.max_distance + 1)
+            .astype(np.int64)
+            .tolist()
+        )
         similarities = histogram(counts, self.settings.threshold) if self.confirms_sets else None
         return {"similarities": similarities, "distances": distances}
 
@@ -225,10 +284,13 @@ class SimHashSketcher(TokenSketcher):
 
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
         settings = self.method.settings
-        by_text = settings.weights in ("given", "depth") or (settings.weights == "tfidf" and settings.idf == "lines")
+        by_text = settings.weights in ("given", "depth") or (
+            settings.weights == "tfidf" and settings.idf == "lines"
+        )
         if by_text and not (weighted and settings.weights == "given"):
             raise SettingError(
-                f"Token lists have no text to compute weights from: got weights={settings.weights!r}, "
+                "Token lists have no text to compute weights from: got "
+                f"weights={settings.weights!r}, "
                 f"idf={settings.idf!r}. Pass each token with its weight, or use weights='tf'."
             )
         return self.scheme | {"features": GIVEN} | ({"weights": "given"} if weighted else {})
@@ -239,7 +301,9 @@ class SimHashSketcher(TokenSketcher):
             self.sign_weighted(hashed, None, out)
         return damaged
 
-    def sign_weighted(self, hashed: HashedTokens, weights: Floats | None, out: SketchBuffers) -> None:
+    def sign_weighted(
+        self, hashed: HashedTokens, weights: Floats | None, out: SketchBuffers
+    ) -> None:
         tokens = TokenStrings(*flatten_strings(hashed.strings), hashed.offsets)
         described = fingerprinting.describe_tokens(tokens, weights, self.method.settings)
         summands = fingerprinting.weigh(described, self.method.idf)
@@ -259,6 +323,8 @@ def warn_of_short(num_documents: int) -> list[str]:
         return []
     have = "document has" if num_documents == 1 else "documents have"
     return [
-        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for such short texts: one "
-        "changed word flips many bits, and most near-duplicates are missed. Use MinHash for them (--method minhash)."
+        f"{num_documents:,} {have} fewer than {SHORT} features. SimHash is unreliable for "
+        "such short texts: one "
+        "changed word flips many bits, and most near-duplicates are missed. Use MinHash for "
+        "them (--method minhash)."
     ]

@@ -23,7 +23,9 @@ GIVEN = {"tokens": "given", "version": FEATURES_VERSION}
 
 
 class SketchBuffers(NamedTuple):
-    """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents without features."""
+    """The rows to fill. values : (num_rows, width); empty : bool (num_rows,), set for documents
+    without features.
+    """
 
     values: Array
     empty: Mask
@@ -51,7 +53,8 @@ class Sketcher:
     def of_tokens(self) -> TokenSketcher:
         """The same for token lists. Raises SettingError if the method signs texts only."""
         raise SettingError(
-            f"{type(self.method.settings).__name__} signs texts only: got lists of tokens. Pass texts, or use "
+            f"{type(self.method.settings).__name__} signs texts only: got lists of tokens. "
+            "Pass texts, or use "
             "MinHash(...) or SimHash(...)."
         )
 
@@ -60,7 +63,9 @@ class Sketcher:
         # From Arrow, which reuses memory: new pages would take a fifth of the time of signing sets.
         dtype = np.dtype(self.method.sketches.dtype)
         memory = pa.allocate_buffer(dtype.itemsize * num_rows * self.width)
-        return SketchBuffers(np.frombuffer(memory, dtype).reshape(num_rows, self.width), np.zeros(num_rows, np.bool_))
+        return SketchBuffers(
+            np.frombuffer(memory, dtype).reshape(num_rows, self.width), np.zeros(num_rows, np.bool_)
+        )
 
     def sign_texts(self, texts: pa.Array, out: SketchBuffers) -> int:
         """Fill the rows of texts; return the number of those with fewer than SHORT features."""
@@ -86,13 +91,17 @@ class TokenSketcher(Sketcher):
 
     @abstractmethod
     def scheme_of_tokens(self, *, weighted: bool) -> JsonObject:
-        """Return the scheme of signed token lists. Raises SettingError if the settings need texts."""
+        """Return the scheme of signed token lists. Raises SettingError if the settings need
+        texts.
+        """
 
     @abstractmethod
     def sign_tokens(self, tokens: pa.Array, offsets: Ints, out: SketchBuffers) -> int:
-        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there is none.
+        """Fill the rows of token lists; return the first list whose memory is damaged, -1 if there
+        is none.
 
-        tokens : all strings. offsets : int64 (num_rows + 1,), the tokens of row i are offsets[i] to offsets[i + 1].
+        tokens : all strings. offsets : int64 (num_rows + 1,), the tokens of row i are offsets[i] to
+        offsets[i + 1].
         """
 
     @abstractmethod

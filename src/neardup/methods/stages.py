@@ -1,6 +1,7 @@
 """The stages of a method on Arrow batches: tables of schemas.py in, tables out.
 
-An engine reads the documents and moves the rows. These functions open no file, start no thread and keep no state.
+An engine reads the documents and moves the rows. These functions open no file, start no thread and
+keep no state.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def describe_documents(batches: Batches, method: Method, read: Read) -> Iterator
         features, keys = set_apart(method, features, method.summarise(features), texts["within"])
         yield batch_of(
             schemas.DESCRIBED.insert(0, pa.field("document", texts["document"].type)),
-            *(texts[name] for name in ("document", "against", "id", "row", "ranks", "count_by", "rejected")),
+            *(
+                texts[name]
+                for name in ("document", "against", "id", "row", "ranks", "count_by", "rejected")
+            ),
             np.diff(flatten_strings(texts["text"])[1]),
             binary_rows(features.content),
             features.sets.sizes,
@@ -70,8 +74,12 @@ def describe_sets(batches: Batches, method: Method, read: Read) -> Iterator[pa.R
             binary_rows(features.content),
             binary_rows(keys.values),
             binary_lists(sets),
-            none if features.structure is None else binary_lists(distinct_lists(features.structure)),
-            texts["cells"] if "cells" in texts.schema.names else pa.nulls(len(texts), pa.list_(pa.int64())),
+            none
+            if features.structure is None
+            else binary_lists(distinct_lists(features.structure)),
+            texts["cells"]
+            if "cells" in texts.schema.names
+            else pa.nulls(len(texts), pa.list_(pa.int64())),
         )
 
 
@@ -82,7 +90,9 @@ def describe_sample(batches: Batches, method: Method, read: Read) -> Iterator[pa
         features = method.describe(texts["text"], workspace)
         features, keys = set_apart(method, features, method.summarise(features), texts["within"])
         hashes = binary_rows(features.content), binary_rows(keys.values)
-        yield batch_of(schemas.AUDITED, texts["document"], *hashes, binary_lists(method.compact(features.sets)))
+        yield batch_of(
+            schemas.AUDITED, texts["document"], *hashes, binary_lists(method.compact(features.sets))
+        )
 
 
 def audit_documents(
@@ -97,7 +107,9 @@ def audit_documents(
     for audit in audits:
         numbers = np.arange(first, first + len(audit.true))
         first += len(numbers)
-        yield batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true).filter(arrow_of(audit.true > 0))
+        yield batch_of(schemas.AUDIT_COUNTS, numbers, audit.found, audit.true).filter(
+            arrow_of(audit.true > 0)
+        )
 
 
 def _audited(rows: pa.RecordBatch) -> Audited:
@@ -108,7 +120,9 @@ def _audited(rows: pa.RecordBatch) -> Audited:
     return Audited(writable(rows_of(rows["content"])), keys, sets)
 
 
-def set_apart(method: Method, features: Features, keys: Keys, groups: pa.Array) -> tuple[Features, Keys]:
+def set_apart(
+    method: Method, features: Features, keys: Keys, groups: pa.Array
+) -> tuple[Features, Keys]:
     """Return features and keys of which those of different groups have nothing in common.
 
     groups : the value of each document, within which it is compared; nulls if all are compared.
@@ -136,8 +150,13 @@ def count_documents(batches: Batches, method: Method, read: Read) -> Iterator[pa
     assert counted is not None
     for texts in read(batches):
         shingles = shingle_documents(texts["text"], counted)
-        found, counts = np.unique(distinct_features(shingles.hashes, shingles.offsets).hashes, return_counts=True)
-        found, counts = np.append(found, np.uint64(0)), np.append(counts, texts["rejected"].null_count)
+        found, counts = np.unique(
+            distinct_features(shingles.hashes, shingles.offsets).hashes, return_counts=True
+        )
+        found, counts = (
+            np.append(found, np.uint64(0)),
+            np.append(counts, texts["rejected"].null_count),
+        )
         yield batch_of(schemas.COUNTS, found.view(np.int64), counts)
 
 
@@ -149,7 +168,9 @@ def list_entries(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
 
 
 def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.RecordBatch]:
-    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES, a pair once in some millions."""
+    """Pair the members of whole buckets, schemas.ENTRIES; return schemas.CANDIDATES, a pair once in
+    some millions.
+    """
     rows = pa.Table.from_batches(batches, schemas.ENTRIES)
     members = Members(*(rows[name].to_numpy() for name in Members._fields))
     members = members.take(np.argsort(members.position, kind="stable"))
@@ -163,13 +184,21 @@ def pair_entries(batches: Batches, method: Method, most: int) -> Iterator[pa.Rec
     last[copied] = np.searchsorted(known, members.last[copied])
     members = members._replace(position=numbers, last=last)
     # Sorts that keep the order of equal rows.
-    members = members.take(np.argsort(members.needed < 0, kind="stable")) if (members.needed < 0).any() else members
+    members = (
+        members.take(np.argsort(members.needed < 0, kind="stable"))
+        if (members.needed < 0).any()
+        else members
+    )
     members = members.take(np.argsort(members.bucket, kind="stable"))
     keys, waiting = [], 0
-    pairs = pair_members([members], most, partial(can_reach, None if method.lookup.radius else method.rule))
+    pairs = pair_members(
+        [members], most, partial(can_reach, None if method.lookup.radius else method.rule)
+    )
     for pair in itertools.chain(pairs, [None]):
         if pair is not None:
-            keys.append(pair.right.astype(np.uint64) << _HALF | pair.left.astype(np.int32).view(np.uint32))
+            keys.append(
+                pair.right.astype(np.uint64) << _HALF | pair.left.astype(np.int32).view(np.uint32)
+            )
             waiting += len(pair.left)
         if waiting >= _KEYS_AT_ONCE or (pair is None and waiting):
             found, hits = np.unique(np.concatenate(keys), return_counts=True)
@@ -194,14 +223,20 @@ def merge_pairs(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
 
 
 def earliest_candidates(batches: Batches, method: Method) -> Iterator[pa.RecordBatch]:
-    """Return each later document of pairs, schemas.CANDIDATES, with its earliest candidate, as schemas.NEAR."""
+    """Return each later document of pairs, schemas.CANDIDATES, with its earliest candidate, as
+    schemas.NEAR.
+    """
     for pairs in batches:
         is_first = arrow_of(begins_run(pairs["right"].to_numpy()))
-        yield pa.RecordBatch.from_arrays([pairs["left"], pairs["right"]], schema=schemas.NEAR).filter(is_first)
+        yield pa.RecordBatch.from_arrays(
+            [pairs["left"], pairs["right"]], schema=schemas.NEAR
+        ).filter(is_first)
 
 
 def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[pa.RecordBatch]:
-    """Return fingerprints, once for each block in which they may first agree with others, as schemas.FINGERPRINTS."""
+    """Return fingerprints, once for each block in which they may first agree with others, as
+    schemas.FINGERPRINTS.
+    """
     radius = method.lookup.radius
     assert radius is not None
     blocks = cut_blocks(0, radius.bits, num_blocks)[: radius.max_distance + 1]
@@ -209,23 +244,35 @@ def list_blocks(batches: Batches, method: Method, num_blocks: int) -> Iterator[p
         words = rows_of(batch["keys"])
         for block, mask in enumerate(blocks):
             bits = binary_rows(words & np.array(to_words(mask, radius.bits), np.uint64))
-            yield batch_of(schemas.FINGERPRINTS, np.full(len(words), block), bits, batch["leader"], batch["keys"])
+            yield batch_of(
+                schemas.FINGERPRINTS,
+                np.full(len(words), block),
+                bits,
+                batch["leader"],
+                batch["keys"],
+            )
 
 
 def join_blocks(block: int, rows: pa.Table, radius: Radius, num_blocks: int) -> pa.Table:
-    """Return the pairs within the distance, as schemas.NEAR, of fingerprints that may first agree in a block."""
+    """Return the pairs within the distance, as schemas.NEAR, of fingerprints that may first agree
+    in a block.
+    """
     first, words = rows["leader"].to_numpy(), rows_of(rows["keys"].combine_chunks())
     near = [
-        batch_of(schemas.NEAR, np.append(first[left], first[right]), np.append(first[right], first[left]))
+        batch_of(
+            schemas.NEAR, np.append(first[left], first[right]), np.append(first[right], first[left])
+        )
         for left, right, _ in join_block(words, radius.bits, radius.max_distance, num_blocks, block)
     ]
     return pa.Table.from_batches(near, schemas.NEAR)
 
 
 def measure_pairs(batches: Batches, method: Method, every: bool) -> Iterator[pa.RecordBatch]:
-    """Measure pairs; return those that are duplicates, or all if `every` is true, as schemas.confirmed_schema.
+    """Measure pairs; return those that are duplicates, or all if `every` is true, as
+    schemas.confirmed_schema.
 
-    batches : in any order, the documents of all pairs, schemas.SETS, and the pairs, schemas.CANDIDATES.
+    batches : in any order, the documents of all pairs, schemas.SETS, and the pairs,
+    schemas.CANDIDATES.
     """
     tables: dict[str, list[pa.RecordBatch]] = {"position": [], "left": []}
     for batch in batches:

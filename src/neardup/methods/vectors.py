@@ -30,9 +30,13 @@ from neardup.settings.constraints import constraints_of
 from neardup.settings.methods import Vectors
 from neardup.verify.measured import Measured
 
-_MAX_PLANES, _MAX_BANDS = int(constraints_of(Vectors)["planes"].high or 0), 512  # more were not measured
-# A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before a
-# vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20 planes of 256 numbers.
+_MAX_PLANES, _MAX_BANDS = (
+    int(constraints_of(Vectors)["planes"].high or 0),
+    512,
+)  # more were not measured
+# A band costs about as much as half a pair compared. Of 600,000 unrelated vectors, half come before
+# a vector, and a band proposes 2^-planes of them: measured 2 us a pair and 1.2 us a band of 20
+# planes of 256 numbers.
 _UNRELATED = 300_000
 _CURVE_FROM, _CURVE_STEPS = 0.5, 20
 
@@ -64,10 +68,15 @@ class VectorsMethod(Method):
         fitting = [bands for bands in choices if bands.num_bands <= _MAX_BANDS]
         if not fitting:
             raise SettingError(
-                f"recall={self.settings.recall} at threshold={self.settings.threshold} needs more than {_MAX_BANDS} "
-                f"bands of {planes} hyperplanes. Set fewer planes (--planes), or leave planes unset."
+                f"recall={self.settings.recall} at threshold={self.settings.threshold} needs "
+                f"more than {_MAX_BANDS} "
+                f"bands of {planes} hyperplanes. Set fewer planes (--planes), or leave planes "
+                "unset."
             )
-        return min(fitting, key=lambda bands: bands.num_bands * (1.0 + _UNRELATED * 0.5**bands.rows_per_band))
+        return min(
+            fitting,
+            key=lambda bands: bands.num_bands * (1.0 + _UNRELATED * 0.5**bands.rows_per_band),
+        )
 
     @property
     def lookup(self) -> BandLookup:
@@ -80,7 +89,9 @@ class VectorsMethod(Method):
         return describe_vectors(texts, self.settings.vector_length, by_direction=True)
 
     def sketch(self, features: Features) -> Uint32s:
-        """Return the sides of the hyperplanes of each band; all ones for a document without features."""
+        """Return the sides of the hyperplanes of each band; all ones for a document without
+        features.
+        """
         sides = find_sides(vectors_of(features.sets), *self.bands, self.settings.seed)
         sides[features.sets.sizes == 0] = ~np.uint32(0)
         return sides
@@ -92,7 +103,9 @@ class VectorsMethod(Method):
         keys = band_keys(np.ascontiguousarray(sketch), self.bands.num_bands)
         return Keys(keys.T, features.content, features.sets.sizes > 0)
 
-    def measure(self, left: Described, right: Described, left_rows: Integers, right_rows: Integers) -> Measured:
+    def measure(
+        self, left: Described, right: Described, left_rows: Integers, right_rows: Integers
+    ) -> Measured:
         exact = is_exact(left, right, left_rows, right_rows)
         sides = (_rows_of(left.features.sets, left_rows), _rows_of(right.features.sets, right_rows))
         cosines = np.zeros(len(exact))
@@ -106,14 +119,17 @@ class VectorsMethod(Method):
 
     def refuse_audit(self, audit_sample: int) -> None:
         raise SettingError(
-            f"audit_sample measures the recall of Jaccard similarity only: got audit_sample={audit_sample} with "
+            "audit_sample measures the recall of Jaccard similarity only: got "
+            f"audit_sample={audit_sample} with "
             "Vectors. Leave audit_sample (--audit-sample) at 0; every run estimates its recall."
         )
 
     def curve(self, lowest: float | None = None) -> Curve:
         """Return thresholds up to 1, with bands for the lowest one."""
         lowest = _CURVE_FROM if lowest is None else lowest
-        limits = np.arange(math.floor(lowest * _CURVE_STEPS + 1e-9), _CURVE_STEPS + 1) / _CURVE_STEPS
+        limits = (
+            np.arange(math.floor(lowest * _CURVE_STEPS + 1e-9), _CURVE_STEPS + 1) / _CURVE_STEPS
+        )
         return Curve(limits, VectorsMethod(replace(self.settings, threshold=float(limits[0]))))
 
     def scheme_settings(self) -> JsonObject:
@@ -127,7 +143,9 @@ class VectorsMethod(Method):
 
 
 def _rows_of(features: Lists, rows: Integers) -> tuple[Float32s, Ints]:
-    """Return the vectors of all documents with features, and the row of each document there, -1 if it has none."""
+    """Return the vectors of all documents with features, and the row of each document there, -1 if
+    it has none.
+    """
     length = int(features.sizes.max(initial=0))
     sizes, starts = features.sizes[rows], features.offsets[rows]
     vectors = read_only(features.hashes).view(np.float32).reshape(-1, max(1, 2 * length))

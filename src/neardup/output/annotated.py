@@ -1,4 +1,6 @@
-"""Write all documents with columns added: the kept document of each, the similarity, the cluster, the duplicates."""
+"""Write all documents with columns added: the kept document of each, the similarity, the cluster,
+the duplicates.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Annotations:
     removals : of the run, in input order. measures : of the method.
     """
 
-    def __init__(self, removals: Removals, locations: DocumentLocations, measures: Measures) -> None:
+    def __init__(
+        self, removals: Removals, locations: DocumentLocations, measures: Measures
+    ) -> None:
         self.removals, self.locations = removals, locations
         self.measures = [measure for measure in measures if measure is not EXACT]
         self._removers = np.sort(removals.kept)
@@ -45,21 +49,29 @@ class Annotations:
         cluster[place >= 0] = part.clusters
         columns = [self.locations.ids(part.kept).take(of_removed)]
         columns += [column.take(of_removed) for column in part.measured.arrow(self.measures)]
-        first, last = (np.searchsorted(self._removers, np.arange(start, stop), side) for side in ("left", "right"))
+        first, last = (
+            np.searchsorted(self._removers, np.arange(start, stop), side)
+            for side in ("left", "right")
+        )
         duplicates = pa.array(last - first, mask=place >= 0)
-        return pa.RecordBatch.from_arrays([*columns, arrow_of(cluster), duplicates], schema=self.schema)
+        return pa.RecordBatch.from_arrays(
+            [*columns, arrow_of(cluster), duplicates], schema=self.schema
+        )
 
 
 def write_annotated(
     tasks: list[Task], annotations: Annotations, first: int, directory: Path, progress: Progress
 ) -> None:
-    """Write the documents of the inputs with the columns; JSON lines stay JSON lines, all else becomes Parquet.
+    """Write the documents of the inputs with the columns; JSON lines stay JSON lines, all else
+    becomes Parquet.
 
     Parameters
     ----------
     tasks : the inputs without an earlier collection; their documents are numbered from `first`.
     """
-    shared: dict[str, Sink] = {}  # documents that are files are the rows of one table for each format
+    shared: dict[
+        str, Sink
+    ] = {}  # documents that are files are the rows of one table for each format
     with ExitStack() as stack:
         for task in tasks:
             own: Sink | None = None
@@ -94,7 +106,9 @@ def _open(task: Task, rows: pa.RecordBatch | RawLines, directory: Path) -> Sink:
     return make(str(directory / name))
 
 
-def _annotated(batch: DocumentBatch, task: Task, added: pa.RecordBatch) -> pa.RecordBatch | RawLines:
+def _annotated(
+    batch: DocumentBatch, task: Task, added: pa.RecordBatch
+) -> pa.RecordBatch | RawLines:
     if isinstance(batch.payload, RawLines) and task.part.format == "jsonl":
         return _with_keys(batch.payload, added)
     rows = as_rows(batch, task)
@@ -103,15 +117,23 @@ def _annotated(batch: DocumentBatch, task: Task, added: pa.RecordBatch) -> pa.Re
 
 
 def _with_keys(lines: RawLines, added: pa.RecordBatch) -> RawLines:
-    """Return JSON objects, a line each, with keys added before the closing brace; the rest byte for byte."""
+    """Return JSON objects, a line each, with keys added before the closing brace; the rest byte for
+    byte.
+    """
     text = arrow_of_bytes(lines.data, lines.offsets).view(pa.large_string())
     text = pc.ascii_rtrim(text, characters=" \t\r\n").view(pa.large_binary())
     nothing = pa.scalar("", pa.large_string())
     pieces = [pc.binary_slice(text, 0, -1)]
     for name, column in zip(added.schema.names, added.columns, strict=True):
-        values = _quoted(column) if pa.types.is_string(column.type) else column.cast(pa.large_string())
+        values = (
+            _quoted(column) if pa.types.is_string(column.type) else column.cast(pa.large_string())
+        )
         prefix = pa.scalar(f', "{name}": ', pa.large_string())
-        pieces.append(pc.binary_join_element_wise(prefix, values.fill_null("null"), nothing).view(pa.large_binary()))
+        pieces.append(
+            pc.binary_join_element_wise(prefix, values.fill_null("null"), nothing).view(
+                pa.large_binary()
+            )
+        )
     ending = pa.scalar(b"}\n", pa.large_binary())
     joined = pc.binary_join_element_wise(*pieces, ending, pa.scalar(b"", pa.large_binary()))
     _, offsets, data = joined.buffers()
@@ -122,7 +144,10 @@ def _quoted(texts: pa.Array) -> pa.Array:
     """Return texts as strings of JSON; null stays null."""
     texts = texts.cast(pa.large_string())
     if pc.any(pc.match_substring_regex(texts, r'["\\\x00-\x1f]')).as_py():
-        quoted = [None if text is None else json.dumps(text, ensure_ascii=False) for text in texts.to_pylist()]
+        quoted = [
+            None if text is None else json.dumps(text, ensure_ascii=False)
+            for text in texts.to_pylist()
+        ]
         return pa.array(quoted, pa.large_string())
     mark = pa.scalar('"', pa.large_string())
     return pc.binary_join_element_wise(mark, texts, mark, pa.scalar("", pa.large_string()))

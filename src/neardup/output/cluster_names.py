@@ -19,7 +19,8 @@ from neardup.report.wording import shortened_in_the_middle, visible
 from neardup.settings.methods import PAGE_TOKENS, Shingling
 from neardup.verify.alignment import mark_passages
 
-MAX_NAMED = 1000  # clusters; a name takes some milliseconds, because its members are read and compared again
+# clusters; a name takes some milliseconds, because its members are read and compared again
+MAX_NAMED = 1000
 _OTHERS = 2  # members whose common part with the first is the name
 _MAX_CHARACTERS, _MAX_LINES, _MAX_ELEMENTS = 500, 300, 5000  # of a document
 _MAX_NAME, _MAX_ID = 80, 40
@@ -37,9 +38,10 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
 
     Notes
     -----
-    The name of a cluster of pages, compared by structure, is a path of the outline that some of them share, through
-    elements that few other clusters have. The name of a cluster of texts is the start of the longest passage that the
-    beginnings of some of them share, or of the first text if they share none.
+    The name of a cluster of pages, compared by structure, is a path of the outline that some of
+    them share, through elements that few other clusters have. The name of a cluster of texts is the
+    start of the longest passage that the beginnings of some of them share, or of the first text if
+    they share none.
     """
     num_named = min(clusters.num_clusters, MAX_NAMED)
     others, offsets = pick_others(clusters, 0, num_named, _OTHERS)
@@ -57,12 +59,16 @@ def name_clusters(clusters: Clusters, shingling: Shingling, read_texts: ReadText
         names = outline_names([[outlines[document] for document in cluster] for cluster in members])
     else:
         texts = {document: _opening(text, shingling) for document, text in read_texts(wanted)}
-        names = [passage_name([texts[document] for document in cluster], shingling) for cluster in members]
+        names = [
+            passage_name([texts[document] for document in cluster], shingling)
+            for cluster in members
+        ]
     return [" ".join(visible(" ".join(name.split())).split()) for name in names]
 
 
 def distinct_names(names: Sequence[str], first_ids: Sequence[str]) -> list[str]:
-    """Return the names of clusters; one that several have is followed by the id of its first document.
+    """Return the names of clusters; one that several have is followed by the id of its first
+    document.
 
     Parameters
     ----------
@@ -70,7 +76,9 @@ def distinct_names(names: Sequence[str], first_ids: Sequence[str]) -> list[str]:
     """
     repeats = Counter(names)
     return [
-        name if repeats[name] == 1 else f"{name} ({visible(shortened_in_the_middle(first, _MAX_ID))})".strip()
+        name
+        if repeats[name] == 1
+        else f"{name} ({visible(shortened_in_the_middle(first, _MAX_ID))})".strip()
         for name, first in zip(names, first_ids, strict=True)
     ]
 
@@ -89,12 +97,17 @@ def outline_names(clusters: Sequence[Sequence[Sequence[Line]]]) -> list[str]:
 
     names = []
     for (first, *_), positions in zip(clusters, shared, strict=True):
-        names.append(outline_name(first, positions, rarity) or outline_name(first, set(range(len(first))), rarity))
+        names.append(
+            outline_name(first, positions, rarity)
+            or outline_name(first, set(range(len(first))), rarity)
+        )
     return names
 
 
 def passage_name(texts: Sequence[str], method: Shingling) -> str:
-    """Return the first words of the longest passage of the first text that all others share, else its first words."""
+    """Return the first words of the longest passage of the first text that all others share, else
+    its first words.
+    """
     first, *others = texts
     spans = token_spans(first, method)
     shared = bytearray(b"\x01") * len(first)

@@ -41,7 +41,9 @@ def cluster_batches(
 
 
 def _measured(removals: Removals, documents: Positions, measures: Measures) -> Measured:
-    """Return the measures of consecutive documents against the kept document of their cluster (or themselves)."""
+    """Return the measures of consecutive documents against the kept document of their cluster (or
+    themselves).
+    """
     low, high = np.searchsorted(removals.documents, [documents[0], documents[-1] + 1])
     rows = removals.documents[low:high] - documents[0]
     near = removals.measured.take(slice(low, high))
@@ -54,7 +56,9 @@ def _measured(removals: Removals, documents: Positions, measures: Measures) -> M
 def cluster_summary_batches(
     clusters: Clusters, names: Sequence[str], locations: DocumentLocations
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each cluster of two documents or more, the largest first; see schemas.cluster_summary_schema."""
+    """Yield a row for each cluster of two documents or more, the largest first; see
+    schemas.cluster_summary_schema.
+    """
     for start in range(0, clusters.num_clusters, _ROWS):
         stop = min(start + _ROWS, clusters.num_clusters)
         firsts = clusters.members[clusters.offsets[start:stop]].astype(np.uint32)
@@ -72,13 +76,20 @@ def cluster_summary_batches(
         yield pa.RecordBatch.from_arrays(columns, schema=cluster_summary_schema())
 
 
-def first_rows(clusters: Clusters, names: Sequence[str], locations: DocumentLocations, most: int) -> list[JsonObject]:
-    """Return the rows of the largest clusters as Python values, with the locations of the documents that they name.
+def first_rows(
+    clusters: Clusters, names: Sequence[str], locations: DocumentLocations, most: int
+) -> list[JsonObject]:
+    """Return the rows of the largest clusters as Python values, with the locations of the documents
+    that they name.
 
     Each has a list `places`: the file and the row of the kept document and of each example.
     """
     largest = clusters._replace(num_clusters=min(clusters.num_clusters, most))
-    rows = [row for batch in cluster_summary_batches(largest, names, locations) for row in batch.to_pylist()]
+    rows = [
+        row
+        for batch in cluster_summary_batches(largest, names, locations)
+        for row in batch.to_pylist()
+    ]
     others, offsets = pick_others(clusters, 0, largest.num_clusters, MAX_EXAMPLES)
     for row, start, stop in zip(rows, offsets[:-1], offsets[1:], strict=True):
         first = clusters.members[clusters.offsets[row["cluster"]]]

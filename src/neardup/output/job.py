@@ -1,4 +1,6 @@
-"""A job closes a run: the one place that knows in which order an output is written, published and cleared."""
+"""A job closes a run: the one place that knows in which order an output is written, published and
+cleared.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ Result = TypeVar("Result", covariant=True)
 
 
 class Table(NamedTuple):
-    """A table of a product, which becomes `name`.parquet. batches : yields it, each time it is called."""
+    """A table of a product, which becomes `name`.parquet. batches : yields it, each time it is
+    called.
+    """
 
     name: str
     schema: pa.Schema
@@ -39,9 +43,11 @@ class Table(NamedTuple):
 
 
 class Product(ABC, Generic[Result]):
-    """What a command delivers: tables, documents, a report and its page, and the result for the caller.
+    """What a command delivers: tables, documents, a report and its page, and the result for the
+    caller.
 
-    A job calls the methods in this order. Without an output folder, it calls `report` and `result` alone.
+    A job calls the methods in this order. Without an output folder, it calls `report` and `result`
+    alone.
     """
 
     num_documents: int = 0
@@ -54,7 +60,9 @@ class Product(ABC, Generic[Result]):
         return ()
 
     def write_documents(self, folder: Path, progress: Progress, beside: Executor) -> None:
-        """Write the documents of the output folder, if the product has any. beside : a thread for other work."""
+        """Write the documents of the output folder, if the product has any. beside : a thread for
+        other work.
+        """
 
     @abstractmethod
     def report(self) -> Report:
@@ -62,7 +70,9 @@ class Product(ABC, Generic[Result]):
 
     @abstractmethod
     def pages(self, report: JsonObject, output: Output) -> dict[str, str]:
-        """Return the pages of the report, by the names of their files. output : the folder as it will be."""
+        """Return the pages of the report, by the names of their files. output : the folder as it
+        will be.
+        """
 
     @abstractmethod
     def result(self, report: JsonObject, output: Output) -> Result:
@@ -73,7 +83,9 @@ class Committing(Protocol):
     """What a job asks of an engine."""
 
     def commit(self, report: JsonObject, folder: OutputDirectory | None) -> None:
-        """Change what the run is to change besides its output, which is complete; report : of the output after that."""
+        """Change what the run is to change besides its output, which is complete; report : of the
+        output after that.
+        """
 
 
 @dataclass
@@ -119,7 +131,10 @@ class Job:
 
     def _write(self, product: Product[Any], folder: OutputDirectory) -> None:
         """Write all but the report."""
-        with self.stages.stage("write", product.num_documents or None) as progress, ThreadPoolExecutor(1) as beside:
+        with (
+            self.stages.stage("write", product.num_documents or None) as progress,
+            ThreadPoolExecutor(1) as beside,
+        ):
             listed = beside.submit(_write_tables, product.tables(), folder.result)
             if not product.writes_tables_beside:  # both at once would take more memory
                 listed.result()
@@ -146,7 +161,8 @@ def open_job(
 
     Parameters
     ----------
-    output : the folder to write, or its address; None to write nothing. inputs : what the run reads, as it was named.
+    output : the folder to write, or its address; None to write nothing. inputs : what the run
+        reads, as it was named.
     overwrite, scratch : as in `dedup`.
 
     Raises
@@ -158,7 +174,10 @@ def open_job(
     """
     refuse_missing(scratch)
     if run.resume and output is None:
-        raise SettingError("resume continues the run of an output folder: got resume=True without output. Pass output.")
+        raise SettingError(
+            "resume continues the run of an output folder: got resume=True without output. "
+            "Pass output."
+        )
     folder = None
     if output is not None:
         folder = OutputDirectory(output, overwrite=overwrite, resume=run.resume, scratch=scratch)

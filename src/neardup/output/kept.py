@@ -31,18 +31,26 @@ def refuse_cuts(task: Task) -> None:
     """Raise OutputError if parts of the texts of an input cannot be cut."""
     if task.columns.more_text:
         raise OutputError(
-            f"Parts of a text cannot be cut where it is of several columns: got {', '.join(task.columns.texts)} of "
+            "Parts of a text cannot be cut where it is of several columns: got "
+            f"{', '.join(task.columns.texts)} of "
             f"{task.part.name}. Name one text column (--text-column)."
         )
     if has_pages(task) or task.part.format == "notebook":
-        kind = "web pages, whose text is that of their HTML" if has_pages(task) else "notebooks, whose text is in cells"
+        kind = (
+            "web pages, whose text is that of their HTML"
+            if has_pages(task)
+            else "notebooks, whose text is in cells"
+        )
         raise OutputError(
             f"Parts of a text cannot be cut from {task.part.name}: its documents are {kind}. "
             "Pass output and write='removed' (--write removed), or read a table of their texts."
         )
 
 
-_TRIED = ("parquet", "table")  # written as Parquet, which lacks some types and codecs; other formats have no limits
+_TRIED = (
+    "parquet",
+    "table",
+)  # written as Parquet, which lacks some types and codecs; other formats have no limits
 
 
 def try_sinks(tasks: Iterable[Task]) -> None:
@@ -58,22 +66,26 @@ def try_sinks(tasks: Iterable[Task]) -> None:
             make_sink(os.devnull).discard()
         except pa.ArrowException as error:
             raise OutputError(
-                f"The rows of {task.part.name} cannot be written: {reason_of(error)}. Convert the column or the file "
+                f"The rows of {task.part.name} cannot be written: {reason_of(error)}. Convert "
+                "the column or the file "
                 "first, or pass write='removed' (--write removed), which copies no rows."
             ) from error
 
 
 def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[DocumentBatch, Mask]:
-    """Return a batch without what is cut from its texts and its payload, and which of its documents stay.
+    """Return a batch without what is cut from its texts and its payload, and which of its documents
+    stay.
 
     Parameters
     ----------
-    batch : of the task, with its payload. edits : of its documents; one that loses all of its text does not stay.
+    batch : of the task, with its payload. edits : of its documents; one that loses all of its text
+        does not stay.
 
     Raises
     ------
     OutputError
-        If the text of a document that has cuts is of several columns, or is not in its file as such.
+        If the text of a document that has cuts is of several columns, or is not in its file as
+        such.
     ValueError
         If a cut is no range of characters of its document.
     """
@@ -92,9 +104,9 @@ def apply_edits(task: Task, batch: DocumentBatch, edits: Edits) -> tuple[Documen
 class KeptWriter(AbstractContextManager["KeptWriter"]):
     """Writes the kept documents of one input: `write` for each batch in order, then `close`.
 
-    The file has the `relative_name`, format, compression, schema and layout of the part; lines and pages are copied
-    byte for byte. It has a temporary name until it is complete. As a context manager, the writer closes the file, or
-    discards it after an exception.
+    The file has the `relative_name`, format, compression, schema and layout of the part; lines and
+    pages are copied byte for byte. It has a temporary name until it is complete. As a context
+    manager, the writer closes the file, or discards it after an exception.
 
     Parameters
     ----------
@@ -125,7 +137,10 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
         self._selected = InOrder[Payload](lambda selected: self._open().write(selected), _SHARE)
         self._selected.encoders = self._encoders = encoders
         if not overwrite and os.path.exists(self.path):
-            raise OutputError(f"The output file {self.path} already exists. Use another folder, or delete the file.")
+            raise OutputError(
+                f"The output file {self.path} already exists. Use another folder, or delete "
+                "the file."
+            )
         try:
             self._make_sink = part.make_sink()
         except _DAMAGE:  # such a part yields no document; reading it reports the damage
@@ -140,7 +155,9 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             self.discard()
 
     def write(self, payload: Payload, keep_mask: np.ndarray, num_bytes: int = 0) -> None:
-        """Write the rows of a batch's payload, of a size in memory, where `keep_mask` (bool (num_rows,)) is true."""
+        """Write the rows of a batch's payload, of a size in memory, where `keep_mask` (bool
+        (num_rows,)) is true.
+        """
         if not keep_mask.any() and not (isinstance(payload, Pages) and payload.metadata_records):
             return
         try:
@@ -151,7 +168,9 @@ class KeptWriter(AbstractContextManager["KeptWriter"]):
             raise self._file.cannot_write(error) from error
 
     def close(self) -> None:
-        """Finish the file and rename it. If each document is a file, a removed document leaves no file."""
+        """Finish the file and rename it. If each document is a file, a removed document leaves no
+        file.
+        """
         if self._sink is None:
             return
         try:

@@ -32,7 +32,10 @@ def passages_table(found: Passages, locations: DocumentLocations) -> Table:
 def _batches(found: Passages, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(found.documents), _ROWS):
         these = slice(start, start + _ROWS)
-        columns = [arrow_of(column[these]) for column in (found.first, found.last, found.starts, found.ends)]
+        columns = [
+            arrow_of(column[these])
+            for column in (found.first, found.last, found.starts, found.ends)
+        ]
         kept = found.kept[these]
         is_kept = arrow_of(found.is_kept[these])
         sources = [*locations.columns(kept), locations.roles(kept)]
@@ -48,8 +51,12 @@ def _batches(found: Passages, locations: DocumentLocations) -> Iterator[pa.Recor
         locations.release()
 
 
-def examples_of(found: Passages, pieces: Pieces, locations: DocumentLocations) -> list[tuple[Example, int]]:
-    """Return the passages to show, with their lengths: one of each kept place, those of most text in all first."""
+def examples_of(
+    found: Passages, pieces: Pieces, locations: DocumentLocations
+) -> list[tuple[Example, int]]:
+    """Return the passages to show, with their lengths: one of each kept place, those of most text
+    in all first.
+    """
     rows = np.flatnonzero(~found.is_bridge)
     weight = (found.occurrences * (found.last - found.first))[rows]
     copy = np.where(found.is_kept, found.kept, -found.occurrences)[rows]
@@ -62,7 +69,8 @@ def examples_of(found: Passages, pieces: Pieces, locations: DocumentLocations) -
     for row, removed, kept in zip(chosen.tolist(), *places, strict=True):
         piece, start, stop, kept_piece, kept_start = found.places[row].tolist()
         texts = [
-            _around(pieces, owner, at, at + stop - start) for owner, at in ((piece, start), (kept_piece, kept_start))
+            _around(pieces, owner, at, at + stop - start)
+            for owner, at in ((piece, start), (kept_piece, kept_start))
         ]
         is_long = stop - start > _LONGEST
         if not found.is_kept[row]:
@@ -79,7 +87,9 @@ def _around(pieces: Pieces, piece: int, start: int, stop: int) -> tuple[str, Pas
     begin, end = int(pieces.starts[piece]), int(pieces.starts[piece + 1])
     parts = (
         pieces.text[max(begin, start - _AROUND) : start],
-        pieces.text[start : min(stop, start + _LONGEST, end)],  # a unit of equal words may be shorter
+        pieces.text[
+            start : min(stop, start + _LONGEST, end)
+        ],  # a unit of equal words may be shorter
         pieces.text[stop : min(end, stop + _AROUND)],
     )
     before, passage, after = (part.tobytes().decode(errors="ignore") for part in parts)

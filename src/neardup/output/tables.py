@@ -1,4 +1,6 @@
-"""Build the tables of removed documents, pairs and kept rows, with their ids and locations, and write one to a file."""
+"""Build the tables of removed documents, pairs and kept rows, with their ids and locations, and
+write one to a file.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ def json_line(row: JsonObject) -> str:
 
 
 def _json_value(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return (
+        value.hex()
+        if isinstance(value, bytes)
+        else value.isoformat()
+        if hasattr(value, "isoformat")
+        else str(value)
+    )
 
 
 class _JsonLines(AbstractContextManager["_JsonLines"]):
@@ -53,7 +61,10 @@ class _JsonLines(AbstractContextManager["_JsonLines"]):
 @contextmanager
 def parquet_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     """Open a Parquet file for rows, as neardup writes its own tables."""
-    with arrow_file(path, "wb") as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with (
+        arrow_file(path, "wb") as file,
+        pq.ParquetWriter(file, schema, compression="zstd") as writer,
+    ):
         yield writer
 
 
@@ -79,30 +90,37 @@ def check_output(output: AnyPath, suffixes: tuple[str, ...], *, overwrite: bool)
     Raises
     ------
     OutputError
-        If it is no path, the file exists without `overwrite`, its suffix is not one of `suffixes`, or its folder cannot
-        be written to.
+        If it is no path, the file exists without `overwrite`, its suffix is not one of `suffixes`,
+        or its folder cannot be written to.
     """
     refuse_address(output, "file")
     path = Path(output)
     if path.suffix.lower() not in suffixes:
         raise OutputError(
-            f"The output {path} must end in {'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
+            f"The output {path} must end in "
+            f"{'one of ' * (len(suffixes) > 1)}{', '.join(suffixes)}: got "
             f"{repr(path.suffix) if path.suffix else 'a name without a suffix'}. Use "
             f"{path.stem.strip('-.') or 'out'}{suffixes[0]}, for example."
         )
     try:
         if not check_flag("overwrite", overwrite) and _is_there(path):
-            raise OutputError(f"The output {path} already exists. Use another file, or pass --overwrite.")
+            raise OutputError(
+                f"The output {path} already exists. Use another file, or pass --overwrite."
+            )
         _refuse_obstacle(path)
     except NeardupError:
         raise
     except OSError as error:
-        raise OutputError(f"The output {path} cannot be written: {reason_of(error)}. {advice_on(error)}") from error
+        raise OutputError(
+            f"The output {path} cannot be written: {reason_of(error)}. {advice_on(error)}"
+        ) from error
     return path
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether there is a file or folder. Raises OSError if there cannot be: a name is too long, say."""
+    """Return whether there is a file or folder. Raises OSError if there cannot be: a name is too
+    long, say.
+    """
     try:
         path.stat()
     except FileNotFoundError:
@@ -111,7 +129,9 @@ def _is_there(path: Path) -> bool:
 
 
 def _refuse_obstacle(path: Path) -> None:
-    """Raise the OSError that writing a file would meet, as far as it can be known without writing."""
+    """Raise the OSError that writing a file would meet, as far as it can be known without
+    writing.
+    """
     number = None
     if path.is_dir():
         number = errno.EISDIR
@@ -123,7 +143,8 @@ def _refuse_obstacle(path: Path) -> None:
 
 
 class TableFile:
-    """A file of rows that appears only when it is complete; its suffix sets the format. Raises as `check_output` does.
+    """A file of rows that appears only when it is complete; its suffix sets the format. Raises as
+    `check_output` does.
 
     Attributes
     ----------
@@ -141,7 +162,10 @@ class TableFile:
 
     def write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write all rows, then move the file into place."""
-        with AtomicFile(self.path) as partial, _WRITERS[self.path.suffix.lower()](partial, schema) as writer:
+        with (
+            AtomicFile(self.path) as partial,
+            _WRITERS[self.path.suffix.lower()](partial, schema) as writer,
+        ):
             for batch in batches:
                 writer.write(batch)
                 self.num_rows += batch.num_rows
@@ -151,7 +175,9 @@ _ROWS, _MASK_ROWS = 65_536, 1 << 20
 
 
 def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
-    """Return all columns of a batch with its payload; for formats of lines, the columns that were read."""
+    """Return all columns of a batch with its payload; for formats of lines, the columns that were
+    read.
+    """
     if isinstance(batch.payload, pa.RecordBatch):
         return batch.payload
     if isinstance(batch.payload, Pages):
@@ -162,7 +188,9 @@ def as_rows(batch: DocumentBatch, task: Task) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def removed_batches(removals: Removals, locations: DocumentLocations, measures: Measures) -> Iterator[pa.RecordBatch]:
+def removed_batches(
+    removals: Removals, locations: DocumentLocations, measures: Measures
+) -> Iterator[pa.RecordBatch]:
     """Yield the table of removed documents, in input order; see schemas.removed_schema."""
     for start in range(0, len(removals.documents), _ROWS):
         part = removals.take(slice(start, start + _ROWS))
@@ -177,8 +205,12 @@ def removed_batches(removals: Removals, locations: DocumentLocations, measures: 
         locations.release()
 
 
-def pair_batches(pairs: Pairs, ids: Callable[[Positions], pa.Array], measures: Measures) -> Iterator[pa.RecordBatch]:
-    """Yield the table of duplicate pairs, left before right, by left and then by right; see schemas.pairs_schema."""
+def pair_batches(
+    pairs: Pairs, ids: Callable[[Positions], pa.Array], measures: Measures
+) -> Iterator[pa.RecordBatch]:
+    """Yield the table of duplicate pairs, left before right, by left and then by right; see
+    schemas.pairs_schema.
+    """
     first, second = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     order = np.lexsort((second, first))
     for start in range(0, len(order), _ROWS):
@@ -187,11 +219,17 @@ def pair_batches(pairs: Pairs, ids: Callable[[Positions], pa.Array], measures: M
         yield pa.RecordBatch.from_arrays(columns, schema=pairs_schema(measures))
 
 
-def row_masks(tasks: list[Task], outcome: Outcome, locations: DocumentLocations) -> Iterator[tuple[str, Mask]]:
-    """Yield for each input its name, and for each of its rows whether it is kept; a rejected row is not."""
+def row_masks(
+    tasks: list[Task], outcome: Outcome, locations: DocumentLocations
+) -> Iterator[tuple[str, Mask]]:
+    """Yield for each input its name, and for each of its rows whether it is kept; a rejected row is
+    not.
+    """
     corpus, kept = outcome.corpus, outcome.edits.kept
     start = 0
-    for task, end, rejected in zip(tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True):
+    for task, end, rejected in zip(
+        tasks, corpus.part_ends.tolist(), corpus.part_rejected.tolist(), strict=True
+    ):
         documents = np.arange(start, end, dtype=np.uint32)
         start = end
         if task.against:
@@ -203,7 +241,9 @@ def row_masks(tasks: list[Task], outcome: Outcome, locations: DocumentLocations)
         yield task.part.name, mask
 
 
-def mask_batches(tasks: list[Task], outcome: Outcome, locations: DocumentLocations) -> Iterator[pa.RecordBatch]:
+def mask_batches(
+    tasks: list[Task], outcome: Outcome, locations: DocumentLocations
+) -> Iterator[pa.RecordBatch]:
     """Yield the table of all rows of the inputs; see schemas.mask_schema."""
     for name, mask in row_masks(tasks, outcome, locations):
         for start in range(0, len(mask), _MASK_ROWS):

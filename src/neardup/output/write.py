@@ -1,4 +1,6 @@
-"""Write the result of a run: kept documents in their format, removed.parquet, rejected.jsonl and the reports."""
+"""Write the result of a run: kept documents in their format, removed.parquet, rejected.jsonl and
+the reports.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ _MAX_FILES, _FEW, _LARGE = 16, 16, 4 << 20
 class Shown(NamedTuple):
     """The removals that the report shows, in input order.
 
-    families, near_families : int64 by removal, the documents that the same kept document removed, and those of them
-    that are no copies.
+    families, near_families : int64 by removal, the documents that the same kept document removed,
+    and those of them that are no copies.
     """
 
     removals: Removals
@@ -53,19 +55,28 @@ class Shown(NamedTuple):
 def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLES) -> Shown:
     """Pick the removals to show: all of them, or `limit`.
 
-    Of more, a third are those nearest to the threshold, where errors are likeliest. One each is of the kept documents
-    that removed most documents and most near-duplicates. The others are evenly spaced by similarity.
+    Of more, a third are those nearest to the threshold, where errors are likeliest. One each is of
+    the kept documents that removed most documents and most near-duplicates. The others are evenly
+    spaced by similarity.
 
     Parameters
     ----------
-    nearness : float64, increasing with the similarity of each removed document to its kept document.
+    nearness : float64, increasing with the similarity of each removed document to its kept
+        document.
     """
     picked = np.lexsort((removals.documents, nearness))
     _, family, sizes = np.unique(removals.kept, return_inverse=True, return_counts=True)
     near_sizes = np.bincount(family[~removals.measured.exact], minlength=len(sizes))
     if len(picked) > limit:
-        largest = [int(np.argmax(family == np.argmax(counts))) for counts in (sizes, near_sizes) if counts.any()]
-        near, spaced = picked[: limit // 3], np.linspace(limit // 3, len(picked) - 1, limit - limit // 3 - len(largest))
+        largest = [
+            int(np.argmax(family == np.argmax(counts)))
+            for counts in (sizes, near_sizes)
+            if counts.any()
+        ]
+        near, spaced = (
+            picked[: limit // 3],
+            np.linspace(limit // 3, len(picked) - 1, limit - limit // 3 - len(largest)),
+        )
         picked = np.union1d(np.concatenate([near, picked[spaced.astype(np.int64)]]), largest)
     rows = np.sort(picked)
     chosen = removals.take(rows)
@@ -74,9 +85,15 @@ def pick_examples(removals: Removals, nearness: Floats, limit: int = MAX_EXAMPLE
 
 
 def write_kept(
-    tasks: list[Task], outcome: Edited, directory: Path, shown: Shown | None, progress: Progress, threads: int
+    tasks: list[Task],
+    outcome: Edited,
+    directory: Path,
+    shown: Shown | None,
+    progress: Progress,
+    threads: int,
 ) -> None:
-    """Read the new documents again and write the kept ones; collect the texts of the examples, unless they are there.
+    """Read the new documents again and write the kept ones; collect the texts of the examples,
+    unless they are there.
 
     Several files are written at once; the first error in their order ends all.
 
@@ -89,8 +106,12 @@ def write_kept(
     if shown is not None and shown.texts:
         shown = None
     if shown is not None:
-        shown.texts.update(read_texts(tasks[:num_against], ends[:num_against], shown.documents, threads))
-    parts = [_Part(task, first) for task, first in zip(tasks, [0, *ends.tolist()], strict=False)][num_against:]
+        shown.texts.update(
+            read_texts(tasks[:num_against], ends[:num_against], shown.documents, threads)
+        )
+    parts = [_Part(task, first) for task, first in zip(tasks, [0, *ends.tolist()], strict=False)][
+        num_against:
+    ]
     groups = list(group_small(parts, _Part.num_bytes, _LARGE))
     # Many small files, such as pages, take time in Python, which more threads would only share.
     files = max(1, min(threads, _MAX_FILES, sum(len(group) <= _FEW for group in groups)))
@@ -98,7 +119,9 @@ def write_kept(
 
         def write(group: list[_Part]) -> Iterator[tuple[int, int]]:
             with encoders or nullcontext():
-                yield from _write_parts(group, outcome, directory, shown, encoders, threads // files)
+                yield from _write_parts(
+                    group, outcome, directory, shown, encoders, threads // files
+                )
 
         streams = [partial(write, group) for group in groups]
         with closing(chain_ahead(streams, files, bytes_of=lambda _: 0)) as written:
@@ -117,9 +140,16 @@ class _Part(NamedTuple):
 
 
 def _write_parts(
-    parts: list[_Part], outcome: Edited, directory: Path, shown: Shown | None, encoders: Encoders | None, threads: int
+    parts: list[_Part],
+    outcome: Edited,
+    directory: Path,
+    shown: Shown | None,
+    encoders: Encoders | None,
+    threads: int,
 ) -> Iterator[tuple[int, int]]:
-    """Write the kept documents of inputs; yield how many documents and bytes of text each batch has."""
+    """Write the kept documents of inputs; yield how many documents and bytes of text each batch
+    has.
+    """
     for part in parts:
         part.task.refuse_changed()
     readers = threads if len(parts) == 1 else min(threads, 2)
@@ -140,7 +170,9 @@ def _write_parts(
                 yield len(kept), batch.text_bytes
 
 
-def read_texts(tasks: list[Task], part_ends: Ints, documents: Positions, threads: int = 1) -> Iterator[tuple[int, str]]:
+def read_texts(
+    tasks: list[Task], part_ends: Ints, documents: Positions, threads: int = 1
+) -> Iterator[tuple[int, str]]:
     """Read some documents again; yield each number with its text. Requires: `documents` sorted.
 
     threads : stretches of a large file that are read at once.
@@ -157,7 +189,9 @@ def read_texts(tasks: list[Task], part_ends: Ints, documents: Positions, threads
         first = stop
 
 
-def texts_of(task: Task, first: int, stop: int, documents: Positions, threads: int) -> Iterator[tuple[int, str]]:
+def texts_of(
+    task: Task, first: int, stop: int, documents: Positions, threads: int
+) -> Iterator[tuple[int, str]]:
     """Yield the documents of a part, whose numbers are [first, stop), with their texts."""
     low, high = np.searchsorted(documents, [first, stop])
     for batch in task.read(threads=threads) if low < high else ():
@@ -175,20 +209,30 @@ def _texts_in(batch: DocumentBatch, start: int, documents: Positions) -> Iterato
 
 
 def examples(shown: Shown, locations: DocumentLocations, method: Method) -> list[Example]:
-    """Return the removed documents to show, each with its kept document and their shared passages."""
+    """Return the removed documents to show, each with its kept document and their shared
+    passages.
+    """
     removals, measured = shown.removals, shown.removals.measured
     places, kept_places = locations.places(removals.documents), locations.places(removals.kept)
     is_text = method.settings.vector_length is None
-    texts = {document: text if is_text else shortened(text) for document, text in shown.texts.items()}
+    texts = {
+        document: text if is_text else shortened(text) for document, text in shown.texts.items()
+    }
     marker = Marker(texts, method.settings.shingling)
     result = []
     has_similarity = SIMILARITY in method.measures
     for i, (place, kept_place) in enumerate(zip(places, kept_places, strict=True)):
         pair = marker.mark(int(removals.documents[i]), int(removals.kept[i]))
-        similarity = float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
+        similarity = (
+            float(measured[SIMILARITY.name][i]) if SIMILARITY.name in measured.columns else 0.0
+        )
         distance = None if has_similarity else int(measured[DISTANCE.name][i])
         families = int(shown.families[i]), int(shown.near_families[i])
-        result.append(Example(place, kept_place, pair, similarity, bool(measured.exact[i]), distance, *families))
+        result.append(
+            Example(
+                place, kept_place, pair, similarity, bool(measured.exact[i]), distance, *families
+            )
+        )
     return result
 
 
@@ -209,12 +253,18 @@ def write_rejected(scratch_directory: Path, path: Path) -> None:
 
 
 def report_bytes(report: JsonObject) -> bytes:
-    """Return the contents of report.json. A file name that is not UTF-8 becomes an escape of JSON."""
-    return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
+    """Return the contents of report.json. A file name that is not UTF-8 becomes an escape of
+    JSON.
+    """
+    return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(
+        errors="backslashreplace"
+    )
 
 
 def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
-    """Read the kept documents of new inputs again, with all their columns. Raises InputError if one has changed."""
+    """Read the kept documents of new inputs again, with all their columns. Raises InputError if one
+    has changed.
+    """
     tables = []
     first = 0
     for task in tasks:
@@ -222,7 +272,9 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         for batch in task.read(with_payload=True):
             start, first = first, first + len(batch.rows)
             edited, kept = apply_edits(task, batch, edits.between(start, first))
-            tables.append(pa.Table.from_batches([filter_rows(as_rows(edited, task), arrow_of(kept))]))
+            tables.append(
+                pa.Table.from_batches([filter_rows(as_rows(edited, task), arrow_of(kept))])
+            )
     if not tables:
         types = [task.part.column_types() or {task.columns.text: pa.string()} for task in tasks]
         tables = [pa.schema(list(names.items())).empty_table() for names in types]
@@ -232,7 +284,8 @@ def kept_table(tasks: list[Task], edits: Edits) -> pa.Table:
         return pa.concat_tables(tables, promote_options="none" if is_same else "permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise ColumnError(
-            f"The kept rows of these inputs have columns that cannot be in one table: {error}. Read them from the "
+            "The kept rows of these inputs have columns that cannot be in one table: "
+            f"{error}. Read them from the "
             "files of an output folder (output), or give the columns the same types."
         ) from error
 

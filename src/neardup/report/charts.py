@@ -1,9 +1,9 @@
 """Draw the report's charts as SVG text.
 
-Every function is pure and returns one `<svg>` element; equal numbers give equal text. Colours are presentation
-attributes, so that a chart needs no style sheet (a notebook has none). Charts also have classes, so that a page can
-restyle them: a style sheet overrides presentation attributes, and a strict Content-Security-Policy forbids only
-`style="..."`.
+Every function is pure and returns one `<svg>` element; equal numbers give equal text. Colours are
+presentation attributes, so that a chart needs no style sheet (a notebook has none). Charts also
+have classes, so that a page can restyle them: a style sheet overrides presentation attributes, and
+a strict Content-Security-Policy forbids only `style="..."`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _MAX_LABEL = 24  # characters of a bar's label; its title shows all of it
 
 
 class Bar(NamedTuple):
-    """One line of a bar list: its label, its length, the text after the bar, the text shown on hover, its colour."""
+    """One line of a bar list: its label, its length, the text after the bar, the text shown on
+    hover, its colour.
+    """
 
     label: str
     value: float
@@ -37,7 +39,9 @@ class Bar(NamedTuple):
     fill: str = "kept"
 
 
-def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str) -> str:
+def histogram(
+    edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_label: str, name: str
+) -> str:
     """Return a histogram with one bar per bin, or an empty string if all counts are zero.
 
     Parameters
@@ -52,7 +56,9 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
     ValueError if there is not one edge more than there are counts.
     """
     if counts and len(edges) != len(counts) + 1:
-        raise ValueError(f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more.")
+        raise ValueError(
+            f"{len(counts)} counts need {len(counts) + 1} edges: got {len(edges)}. Pass one more."
+        )
     if not any(counts):
         return ""
     low, high = edges[0], edges[-1]
@@ -64,18 +70,31 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, x_label: str, y_
         gap = min(1.5, step / 8)
         x = _LEFT + index * step
         bar = _rect(x + gap / 2, _BOTTOM - height, step - gap, height, "near")
-        parts.append(_hover(x, step, say("charts.bar", low=edges[index], high=edges[index + 1], count=count), bar))
+        parts.append(
+            _hover(
+                x,
+                step,
+                say("charts.bar", low=edges[index], high=edges[index + 1], count=count),
+                bar,
+            )
+        )
     if high > low:
-        parts += [_x_tick((tick - low) / (high - low), f"{tick:g}") for tick in _ticks(low, high, 5)]
+        parts += [
+            _x_tick((tick - low) / (high - low), f"{tick:g}") for tick in _ticks(low, high, 5)
+        ]
     else:
         parts.append(_x_tick(0.5, f"{low:g}"))
     return _svg(name, _HEIGHT, [*parts, *_frame(x_label, y_label)])
 
 
 def s_curve(
-    num_bands: int, rows_per_band: int, threshold: float | None, agreement: Callable[[float], Any] = float
+    num_bands: int,
+    rows_per_band: int,
+    threshold: float | None,
+    agreement: Callable[[float], Any] = float,
 ) -> str:
-    """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if there is one.
+    """Return the curve of 1-(1-s^r)^b over the similarity s, with a mark at the threshold, if there
+    is one.
 
     agreement : the probability that two documents of a similarity agree in a row.
     """
@@ -97,11 +116,14 @@ def s_curve(
         parts += [
             f'<polygon class="area" points="{_number(x)},{_BOTTOM} {inside} {_RIGHT},{_BOTTOM}"'
             f' fill="{_FILLS["kept"]}" fill-opacity="0.16"/>',
-            f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" stroke="currentColor"'
-            f' stroke-dasharray="4 3"/>{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, found, "end")}',
+            f'<line x1="{_number(x)}" x2="{_number(x)}" y1="{_TOP - 10}" y2="{_BOTTOM}" '
+            'stroke="currentColor"'
+            ' stroke-dasharray="4 '
+            f'3"/>{_text(min(max(x + 40, 370), _RIGHT), _TOP - 15, found, "end")}',
         ]
     parts.append(
-        f'<polyline class="curve" points="{points(grid)}" fill="none" stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
+        f'<polyline class="curve" points="{points(grid)}" fill="none" '
+        f'stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
     )
     for index in range(20):
         similarity = index / 20 + 0.025
@@ -127,7 +149,10 @@ def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
         across = [_across((value - limits[0]) / span) for value in limits]
         chosen = _across((report["at_threshold"][limit] - limits[0]) / span)
         parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
-        parts += [_x_tick((tick - limits[0]) / span, f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
+        parts += [
+            _x_tick((tick - limits[0]) / span, f"{tick:g}")
+            for tick in _ticks(limits[0], limits[-1], 9)
+        ]
         if chosen >= _LEFT:
             parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
         for number, (measure, css_class, label) in enumerate(_SCORES):
@@ -145,7 +170,9 @@ def score_chart(reports: Sequence[tuple[str, ReportValues]]) -> str:
             ]
         parts += _frame(limit.replace("_", " "), name)
         groups.append(f'<g transform="translate(0,{index * _HEIGHT})">{"".join(parts)}</g>')
-    return _svg("Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups)
+    return _svg(
+        "Precision, recall and F1 over the threshold or distance", _HEIGHT * len(groups), groups
+    )
 
 
 def save_drawing(drawing: str, path: Path) -> None:
@@ -169,10 +196,11 @@ def standalone(drawing: str) -> Drawing:
 
 
 def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
-    """Return one horizontal bar per row, with its label before and `shown` after it; an empty string for no rows.
+    """Return one horizontal bar per row, with its label before and `shown` after it; an empty
+    string for no rows.
 
-    Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller mentions next to
-    the chart.
+    Lengths are proportional to the values, or to log(1 + value) if `logarithmic`, which the caller
+    mentions next to the chart.
     """
     if not rows:
         return ""
@@ -202,9 +230,12 @@ def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: 
     for kind, key in parts:
         if counts[key]:
             share = counts[key] / total * 1000
-            # A part too thin to see is still there: a hair of it is drawn, at the cost of its neighbour.
+            # A part too thin to see is still there: a hair of it is drawn, at the cost of its
+            # neighbour.
             bar = _rect(min(start, 998), 0, max(share - 2, 2.0), 10, kind)
-            drawn += f"<g><title>{escape(f'{counts[key]:,} ' + say(f'shares.{key}'))}</title>{bar}</g>"
+            drawn += (
+                f"<g><title>{escape(f'{counts[key]:,} ' + say(f'shares.{key}'))}</title>{bar}</g>"
+            )
             start += share
     return _strip("chart share", 1000, name, drawn) if drawn else ""
 
@@ -215,7 +246,9 @@ def size_bar(size: int, largest: int) -> str:
 
 
 def distance_chart(report: ReportValues) -> str:
-    """Return the bars of the Hamming distances in a report, or an empty string if there are none."""
+    """Return the bars of the Hamming distances in a report, or an empty string if there are
+    none.
+    """
     distances = report.get("distances") or ()
     rows = []
     for distance, count in enumerate(distances):
@@ -241,15 +274,18 @@ def sweep_chart(report: ReportValues) -> str:
     rows = []
     for row in report["thresholds"]:
         title = say("charts.swept_at", **row)
-        rows.append(Bar(f"{row['threshold']:g}", row["removed"], f"{row['removed']:,}", title, "near"))
+        rows.append(
+            Bar(f"{row['threshold']:g}", row["removed"], f"{row['removed']:,}", title, "near")
+        )
     return bars(rows, name=say("charts.swept"))
 
 
 def pairs_chart(report: ReportValues) -> str:
-    """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty string.
+    """Return two bars: the compared pairs that reach the threshold, and those below it; or an empty
+    string.
 
-    Copies are found without a comparison. The run does not keep the similarity of the pairs below: it stops to
-    compare two documents once they cannot reach the threshold.
+    Copies are found without a comparison. The run does not keep the similarity of the pairs below:
+    it stops to compare two documents once they cannot reach the threshold.
     """
     counts = report.get("counts") or {}
     near = (counts.get("confirmed") or 0) - (counts.get("confirmed_exact") or 0)
@@ -257,7 +293,13 @@ def pairs_chart(report: ReportValues) -> str:
     if below <= 0 or near < 0:
         return ""
     rows = [
-        Bar(say("words.near_duplicates"), near, f"{near:,}", say("charts.reached", near=near), "near"),
+        Bar(
+            say("words.near_duplicates"),
+            near,
+            f"{near:,}",
+            say("charts.reached", near=near),
+            "near",
+        ),
         Bar(say("charts.below"), below, f"{below:,}", say("charts.missed", below=below), "exact"),
     ]
     return bars(rows, name=say("charts.pairs"))
@@ -266,7 +308,12 @@ def pairs_chart(report: ReportValues) -> str:
 def cluster_chart(report: ReportValues) -> str:
     """Return the bars of the cluster sizes in a report, or an empty string if it has none."""
     rows = [
-        Bar(sizes, count, f"{count:,}", say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents))
+        Bar(
+            sizes,
+            count,
+            f"{count:,}",
+            say("charts.clusters_of", clusters=count, sizes=sizes, documents=documents),
+        )
         for sizes, count, documents in size_classes(report.get("cluster_sizes") or ())
     ]
     return bars(rows, name=say("charts.clusters"), logarithmic=True)
@@ -285,7 +332,9 @@ def time_chart(report: ReportValues) -> str:
 
 
 def size_classes(cluster_sizes: Iterable[Sequence[int]]) -> list[tuple[str, int, int]]:
-    """Return (sizes, clusters, documents) from (size, clusters); sizes of 5 and more are grouped by powers of two."""
+    """Return (sizes, clusters, documents) from (size, clusters); sizes of 5 and more are grouped by
+    powers of two.
+    """
     groups: dict[tuple[int, int], list[int]] = {}
     for size, count in cluster_sizes:
         power = (size - 1).bit_length()
@@ -316,7 +365,9 @@ def _strip(css_class: str, width: int, name: str, inner: str) -> str:
 
 
 def _frame(x_label: str, y_label: str) -> list[str]:
-    """Return the base line and both axis titles; the vertical title is horizontal, above its axis."""
+    """Return the base line and both axis titles; the vertical title is horizontal, above its
+    axis.
+    """
     return [
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="currentColor"/>',
         _text(_RIGHT, _HEIGHT - 5, f"{x_label} →", "end"),
@@ -335,7 +386,8 @@ def _up(share: float) -> float:
 def _y_tick(share: float, label: str) -> str:
     y = _up(share)
     return (
-        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_number(y)}" y2="{_number(y)}" stroke="currentColor"'
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_number(y)}" y2="{_number(y)}" '
+        'stroke="currentColor"'
         f' stroke-opacity="0.14"/>{_text(_LEFT - 7, y + 4.5, label, "end")}'
     )
 
@@ -345,8 +397,10 @@ def _x_tick(share: float, label: str) -> str:
 
 
 def _hover(x: float, width: float, title: str, inner: str) -> str:
-    """Return a strip of the height of the plot that shows `title` on hover, so that short bars are easy to hit."""
-    return f"<g><title>{escape(title)}</title>{_rect(x, _TOP, width, _BOTTOM - _TOP, 'strip')}{inner}</g>"
+    """Return a strip of the height of the plot that shows `title` on hover, so that short bars are
+    easy to hit.
+    """
+    return f"<g><title>{escape(title)}</title>{_rect(x, _TOP, width, _BOTTOM - _TOP, 'strip')}{inner}</g>"  # noqa: E501
 
 
 def _rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
@@ -366,8 +420,14 @@ def _number(value: float) -> str:
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `most` of them."""
+    """Return the multiples of 1, 2 or 5 times a power of ten in [low, high], about `most` of
+    them.
+    """
     power = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= (high - low) * (1 - 1e-9))
+    step = next(
+        factor * power
+        for factor in (1, 2, 5, 10)
+        if factor * power * most >= (high - low) * (1 - 1e-9)
+    )
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]

@@ -47,7 +47,11 @@ def _between(report: ReportValues) -> str:
         (document_id(row["items_of"]), document_id(row["found_in"]), f"{row['items']:,}")
         for row in report["between"][:_MAX_ROWS]
     ]
-    titles = say("contamination.items_of"), say("contamination.found_in"), say("counts.items").lower()
+    titles = (
+        say("contamination.items_of"),
+        say("contamination.found_in"),
+        say("counts.items").lower(),
+    )
     return table(say("titles.between"), titles, rows, numbers=(2,))
 
 

@@ -25,7 +25,14 @@ from neardup.formats.reading import Task
 from neardup.methods.base import Method
 from neardup.methods.registry import settings_or_none
 from neardup.progress import Stages
-from neardup.report.record import NO_FACTS, ClusterReport, DedupReport, EngineFacts, Part, SearchCounts
+from neardup.report.record import (
+    NO_FACTS,
+    ClusterReport,
+    DedupReport,
+    EngineFacts,
+    Part,
+    SearchCounts,
+)
 from neardup.report.rows import ReportValues
 from neardup.report.wording import plural, shortened, visible
 from neardup.settings.constraints import Options
@@ -40,18 +47,23 @@ def warn_if_incomplete(report: ReportValues, on_error: str) -> None:
         return
     level, frame = 1, sys._getframe()
     # A job that ends is a context manager.
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("neardup.", "contextlib")):
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(
+        ("neardup.", "contextlib")
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
 
 
 def refuse_incomplete(losses: Losses, on_error: str) -> None:
-    """Raise InputError before an index is updated by a run that could not read all of its inputs."""
+    """Raise InputError before an index is updated by a run that could not read all of its
+    inputs.
+    """
     incomplete = _incomplete(losses)
     if incomplete is None or on_error == "skip":
         return
     raise InputError(
-        f"The index is not updated, and no output is written: {incomplete['message']} Then continue with "
+        f"The index is not updated, and no output is written: {incomplete['message']} Then "
+        "continue with "
         "resume=True (--resume)."
     )
 
@@ -66,13 +78,16 @@ def removed_by_input(outcome: Totals) -> list[int]:
     removed, _, documents, _ = outcome.counts.by_inputs.T
     ends = outcome.corpus.part_ends
     with_keeper = np.bincount(removed, documents, len(ends)).astype(np.int64)
-    without_keeper = np.bincount(np.searchsorted(ends, outcome.others, "right"), minlength=len(ends))
+    without_keeper = np.bincount(
+        np.searchsorted(ends, outcome.others, "right"), minlength=len(ends)
+    )
     counts: list[int] = (with_keeper + without_keeper).tolist()
     return counts
 
 
 def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> JsonObject:
-    """Return the documents and removals of each value of a column, the most removals first, as values for JSON.
+    """Return the documents and removals of each value of a column, the most removals first, as
+    values for JSON.
 
     Parameters
     ----------
@@ -89,18 +104,24 @@ def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> JsonObject
 def describe_values(
     column: str, hashes: Words, documents: Integers, removed: Integers, names: ValueNames
 ) -> JsonObject:
-    """Return the counts of values, the most removals first, then the most documents, then by the hash of the value.
+    """Return the counts of values, the most removals first, then the most documents, then by the
+    hash of the value.
 
     names : of all hashes.
     """
     order = np.lexsort((hashes, -documents, -removed))[:_MAX_VALUES]
-    shown = zip(names.find(hashes[order]), documents[order].tolist(), removed[order].tolist(), strict=True)
+    shown = zip(
+        names.find(hashes[order]), documents[order].tolist(), removed[order].tolist(), strict=True
+    )
     rows = [{"value": value, "documents": number, "removed": gone} for value, number, gone in shown]
     return {"column": column, "num_values": len(hashes), "values": rows}
 
 
-def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: ReportValues | None) -> list[str]:
-    """Return a warning for the inputs, or values of the column, of which more than 90 % of the documents were removed.
+def warn_of_losses(
+    tasks: Sequence[Task], outcome: Totals, by_value: ReportValues | None
+) -> list[str]:
+    """Return a warning for the inputs, or values of the column, of which more than 90 % of the
+    documents were removed.
 
     Files of one document each count by their folder.
     """
@@ -114,7 +135,10 @@ def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: ReportValue
             counts[name] = before[0] + size, before[1] + removed
     if by_value is not None:
         column = by_value["column"]
-        counts = {f"{column}={row['value']}": (row["documents"], row["removed"]) for row in by_value["values"]}
+        counts = {
+            f"{column}={row['value']}": (row["documents"], row["removed"])
+            for row in by_value["values"]
+        }
     lost = [
         f"{removed:,} of the {size:,} documents of {name}"
         for name, (size, removed) in counts.items()
@@ -124,7 +148,8 @@ def warn_of_losses(tasks: Sequence[Task], outcome: Totals, by_value: ReportValue
         return []
     shown = "; ".join(lost[:3]) + (f"; and {len(lost) - 3:,} more" if len(lost) > 3 else "")
     return [
-        f"Nearly all documents of a source were removed: {shown}. Read some of them in report.html. If texts of "
+        f"Nearly all documents of a source were removed: {shown}. Read some of them in "
+        "report.html. If texts of "
         "different sources are not to be compared, set within (--within COLUMN)."
     ]
 
@@ -137,8 +162,8 @@ _LARGEST = 10  # clusters that it lists
 class Findings(NamedTuple):
     """The findings of a search, from which a report is made once the output is written.
 
-    warnings : of the inputs. engine : the facts that only the engine knows. rule : the facts of the rule that decided.
-    options : of the call.
+    warnings : of the inputs. engine : the facts that only the engine knows. rule : the facts of the
+    rule that decided. options : of the call.
     """
 
     tasks: list[Task]
@@ -155,16 +180,24 @@ class Findings(NamedTuple):
     def bound(self) -> dict[str, int]:
         """The limit of a bucket, and the number of documents for which it hid others."""
         own, chosen = self.method.max_bucket_size, self.selection.max_bucket_size
-        return {"max_bucket_size": own if chosen is None else chosen, "documents": self.outcome.num_bucket_overflows}
+        return {
+            "max_bucket_size": own if chosen is None else chosen,
+            "documents": self.outcome.num_bucket_overflows,
+        }
 
 
 def dedup_report(
-    found: Findings, *, by_value: JsonObject | None, write: str, lang: str, passages: JsonObject | None = None
+    found: Findings,
+    *,
+    by_value: JsonObject | None,
+    write: str,
+    lang: str,
+    passages: JsonObject | None = None,
 ) -> DedupReport:
     """Return the report of `dedup`.
 
-    by_value : the removals for each value of a column, if counted. passages : the settings and counts of the passages
-    that were cut from kept documents, if any were looked for.
+    by_value : the removals for each value of a column, if counted. passages : the settings and
+    counts of the passages that were cut from kept documents, if any were looked for.
     """
     losses = warn_of_losses(found.tasks, found.outcome, by_value)
     return DedupReport(
@@ -180,7 +213,9 @@ def dedup_report(
     )
 
 
-def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[JsonObject], lang: str) -> ClusterReport:
+def cluster_report(
+    found: Findings, clusters: Clusters, rows: Sequence[JsonObject], lang: str
+) -> ClusterReport:
     """Return the report of `cluster`; rows : the largest clusters.
 
     Known documents, which come first, are counted in no cluster but as its first document.
@@ -203,12 +238,17 @@ def cluster_report(found: Findings, clusters: Clusters, rows: Sequence[JsonObjec
         against=counts.against or None,
     )
     return ClusterReport(
-        **search_fields(found, counts), largest_clusters=list(rows[:_LARGEST]), lang=lang, engine=found.engine.engine
+        **search_fields(found, counts),
+        largest_clusters=list(rows[:_LARGEST]),
+        lang=lang,
+        engine=found.engine.engine,
     )
 
 
 def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonObject:
-    """Return the fields of a `SearchReport`; counts : instead of those of kept and removed documents."""
+    """Return the fields of a `SearchReport`; counts : instead of those of kept and removed
+    documents.
+    """
     tasks, method, outcome = found.tasks, found.method, found.outcome
     num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
     return {
@@ -235,14 +275,17 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
 
 
 def describe_losses(losses: Losses, num_documents: int) -> Part:
-    """Return the parts of a report about files and rows that could not be read; None for each if there are none.
+    """Return the parts of a report about files and rows that could not be read; None for each if
+    there are none.
 
     num_documents : of the run, read.
     """
     return Part(
         incomplete=_incomplete(losses),
         unreadable=_unreadable(losses, num_documents),
-        excluded={"rows": losses.excluded, "too_long": losses.too_long} if losses.excluded else None,
+        excluded={"rows": losses.excluded, "too_long": losses.too_long}
+        if losses.excluded
+        else None,
     )
 
 
@@ -252,8 +295,10 @@ def _incomplete(losses: Losses) -> JsonObject | None:
     lost = [f"{name}: {_shortened(reason)}" for name, reason in islice(losses.unread.items(), 3)]
     more = f"; and {losses.unread_files - 3:,} more" if losses.unread_files > 3 else ""
     message = (
-        f"{plural(losses.unread_files, 'file')} could not be read completely: {'; '.join(lost)}{more}. What could be "
-        "read is in the result. Make the files readable and run again, or accept this with on_error='skip' "
+        f"{plural(losses.unread_files, 'file')} could not be read completely: "
+        f"{'; '.join(lost)}{more}. What could be "
+        "read is in the result. Make the files readable and run again, or accept this with "
+        "on_error='skip' "
         "(--on-error skip)."
     )
     return {"files": losses.unread_files, "names": list(losses.unread), "message": message}
@@ -263,8 +308,10 @@ def _unreadable(losses: Losses, num_documents: int) -> JsonObject | None:
     if not losses.unreadable:
         return None
     message = (
-        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could not be read, such as "
-        f"{_shortened(losses.first)}. Convert the file, name its format with in_format (--in-format), or accept this "
+        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could "
+        "not be read, such as "
+        f"{_shortened(losses.first)}. Convert the file, name its format with in_format "
+        "(--in-format), or accept this "
         "with on_error='skip' (--on-error skip)."
     )
     return {"rows": losses.unreadable, "message": message}
@@ -275,7 +322,9 @@ def _shortened(reason: str) -> str:
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process so far, in bytes; None if the system does not report it."""
+    """Return the peak memory of this process so far, in bytes; None if the system does not report
+    it.
+    """
     try:  # on Linux, ru_maxrss also counts the memory of the parent at the fork
         with open("/proc/self/status", "rb") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"VmHWM:"))
@@ -298,7 +347,9 @@ def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[A
         "rejected": corpus.part_rejected.tolist(),
         **columns,
     }
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     return Part(inputs=rows[:MAX_INPUTS], num_inputs=len(tasks))
 
 
@@ -324,16 +375,26 @@ def roles_of(tasks: Sequence[Task]) -> list[str]:
 
 
 def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[JsonObject]:
-    """Return the number of documents of each input that documents of each input removed, the largest first."""
+    """Return the number of documents of each input that documents of each input removed, the
+    largest first.
+    """
     cells = outcome.counts.by_inputs
     return [
-        {"removed_from": tasks[removed].part.name, "kept_in": tasks[kept].part.name, "documents": count}
-        for removed, kept, count, _ in cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]].tolist()
+        {
+            "removed_from": tasks[removed].part.name,
+            "kept_in": tasks[kept].part.name,
+            "documents": count,
+        }
+        for removed, kept, count, _ in cells[
+            np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]
+        ].tolist()
     ]
 
 
 def _columns(tasks: list[Task]) -> JsonObject:
-    """Return the columns that were read of the documents that may be removed; a list of several that are joined."""
+    """Return the columns that were read of the documents that may be removed; a list of several
+    that are joined.
+    """
     columns = next((task.columns for task in tasks if not task.against), None)
     if columns is None:
         return {"text": None, "id": None}
@@ -376,9 +437,22 @@ def _audit(recall: Recall | None, documents: int) -> JsonObject | None:
     if not documents:
         return None
     if recall is None:
-        return {"documents": documents, "pairs": 0, "found": 0, "recall": None, "low": None, "high": None}
+        return {
+            "documents": documents,
+            "pairs": 0,
+            "found": 0,
+            "recall": None,
+            "low": None,
+            "high": None,
+        }
     counts = {"pairs": recall.num_pairs, "found": round(recall.estimated * recall.num_pairs)}
-    return {"documents": documents, **counts, "recall": recall.estimated, "low": recall.low, "high": recall.high}
+    return {
+        "documents": documents,
+        **counts,
+        "recall": recall.estimated,
+        "low": recall.low,
+        "high": recall.high,
+    }
 
 
 def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
@@ -388,13 +462,20 @@ def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
     shares, were = ("shares", "was") if documents == 1 else ("share", "were")
     return [
         f"{plural(documents, 'document')} {shares} a bucket with more than "
-        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first {max_bucket_size:,}. "
+        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the "
+        f"first {max_bucket_size:,}. "
         "Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]
 
 
 def fingerprint_pairs_report(
-    scheme: Scheme, counts: Mapping[str, Count], radius: Radius, num_pairs: int, stages: Stages, *, options: Options
+    scheme: Scheme,
+    counts: Mapping[str, Count],
+    radius: Radius,
+    num_pairs: int,
+    stages: Stages,
+    *,
+    options: Options,
 ) -> JsonObject:
     """Return the report of a search for pairs of fingerprints. options : of the call."""
     count = sum(each.fingerprints for each in counts.values())
@@ -419,7 +500,8 @@ def fingerprint_pairs_report(
 def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> Part:
     """Return the part of a report about time and memory.
 
-    count : documents of a run that read `text_bytes` of text, or fingerprints of one that read no text.
+    count : documents of a run that read `text_bytes` of text, or fingerprints of one that read no
+    text.
     """
     seconds = sum(stages.seconds.values())
     rates: JsonObject = {"fingerprints_per_second": round(count / max(seconds, 1e-9))}
@@ -430,7 +512,9 @@ def describe_cost(stages: Stages, count: int, text_bytes: int | None = None) -> 
             "documents_per_second": round(count / max(seconds, 1e-9)),
         }
     return Part(
-        timings=[{"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()],
+        timings=[
+            {"stage": name, "seconds": round(value, 4)} for name, value in stages.seconds.items()
+        ],
         seconds=round(seconds, 4),
         compile_seconds=round(stages.compile_seconds, 4),
         **rates,

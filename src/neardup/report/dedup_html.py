@@ -6,15 +6,31 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from neardup.report import charts
-from neardup.report.items import Example, hint, marked_text, pair_list, removed_list, similarity_shown
+from neardup.report.items import (
+    Example,
+    hint,
+    marked_text,
+    pair_list,
+    removed_list,
+    similarity_shown,
+)
 from neardup.report.page import render_page
 from neardup.report.rows import ReportValues, headline, part_of, scores
 from neardup.report.sections import sections
-from neardup.report.wording import document_id, escape_text, percent, say, speaking, what_copies_share
+from neardup.report.wording import (
+    document_id,
+    escape_text,
+    percent,
+    say,
+    speaking,
+    what_copies_share,
+)
 
 
 class Errors(NamedTuple):
-    """Examples of both kinds of errors, most similar first. num_wrong, num_missed : all errors, shown or not."""
+    """Examples of both kinds of errors, most similar first. num_wrong, num_missed : all errors,
+    shown or not.
+    """
 
     wrong: list[Example]
     missed: list[Example]
@@ -34,7 +50,11 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
     limit = next(iter(score))
     precision, recall, f1 = scores(score)
     with speaking(language):
-        known = say("errors.label", name=escape_text(truth["label"])) if "label" in truth else say("errors.judged")
+        known = (
+            say("errors.label", name=escape_text(truth["label"]))
+            if "label" in truth
+            else say("errors.judged")
+        )
         found = say(
             "errors.scores",
             limit=say(f"errors.{limit}"),
@@ -46,8 +66,12 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
             best=scores(best)[2],
             best_value=best[limit],
         )
-        wrong = say("errors.wrong_means", known=known) + _listed(errors.wrong, errors.num_wrong, "wrong")
-        missed = say("errors.missed_means", known=known) + _listed(errors.missed, errors.num_missed, "missed")
+        wrong = say("errors.wrong_means", known=known) + _listed(
+            errors.wrong, errors.num_wrong, "wrong"
+        )
+        missed = say("errors.missed_means", known=known) + _listed(
+            errors.missed, errors.num_missed, "missed"
+        )
         both = say("errors.headline", wrong=errors.num_wrong, missed=errors.num_missed)
         return render_page(report, both, found, [("wrong", wrong), ("missed", missed)])
 
@@ -68,14 +92,16 @@ Passages = Sequence[tuple[int, int, bool]]
 
 
 def cards(examples: Sequence[Example]) -> str:
-    """Return up to three cards, in HTML: the largest family, the most near-duplicates of one text, the closest call.
+    """Return up to three cards, in HTML: the largest family, the most near-duplicates of one text,
+    the closest call.
 
     Parameters
     ----------
     examples : the removals in the list of the page, numbered from 1.
     """
     return "".join(
-        _html(say(title), sentence, number, examples[number - 1]) for title, sentence, number in _picked(examples)
+        _html(say(title), sentence, number, examples[number - 1])
+        for title, sentence, number in _picked(examples)
     )
 
 
@@ -99,8 +125,13 @@ def _picked(examples: Sequence[Example]) -> Iterator[tuple[str, str, int]]:
         yield "cards.most_near", sentence, number
     if near:
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
-        removed, kept = document_id(closest.removed[0], _MAX_ID), document_id(closest.kept[0], _MAX_ID)
-        sentence = say("cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept)
+        removed, kept = (
+            document_id(closest.removed[0], _MAX_ID),
+            document_id(closest.kept[0], _MAX_ID),
+        )
+        sentence = say(
+            "cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept
+        )
         yield "cards.closest_call", sentence, number
 
 
@@ -108,7 +139,9 @@ def _html(title: str, sentence: str, number: int, example: Example) -> str:
     pair = example.pair
     first = _first_difference(pair.left, pair.left_passages)
     second = _first_difference(pair.right, pair.right_passages)
-    if first is None or second is None:  # one text has all of the other: both are shown at the same place
+    if (
+        first is None or second is None
+    ):  # one text has all of the other: both are shown at the same place
         first = second = first or second or 0
     removed = _excerpt(pair.left, pair.left_passages, first, "del")
     kept = _excerpt(pair.right, pair.right_passages, second, "ins")
@@ -116,12 +149,15 @@ def _html(title: str, sentence: str, number: int, example: Example) -> str:
         kept = hint("pair.same")
     return (
         f'<article><h3>{title}</h3><p>{sentence}</p><div class="removed">{removed}</div>'
-        f'<div class="kept">{kept}</div><p><a href="#removed-{number}">{say("cards.read_both")}</a></p></article>'
+        f'<div class="kept">{kept}</div><p><a '
+        f'href="#removed-{number}">{say("cards.read_both")}</a></p></article>'
     )
 
 
 def _first_difference(text: str, passages: Passages) -> int | None:
-    return next((start for start, end, shared in passages if not shared and text[start:end].strip()), None)
+    return next(
+        (start for start, end, shared in passages if not shared and text[start:end].strip()), None
+    )
 
 
 def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
@@ -168,5 +204,7 @@ def _terms(report: ReportValues) -> dict[str, str]:
     terms = {say("removed.copy_term"): say("removed.copy_means", copies=copies)}
     if groups:
         column = escape_text(groups["column"])
-        terms[say("groups.term")] = say("groups.means", column=column, share=percent(groups["share"]))
+        terms[say("groups.term")] = say(
+            "groups.means", column=column, share=percent(groups["share"])
+        )
     return terms

@@ -1,4 +1,6 @@
-"""Write removed documents as HTML, each next to the document that removed it, with the passages they share."""
+"""Write removed documents as HTML, each next to the document that removed it, with the passages
+they share.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Marker:
         for document, text in zip((left, right), texts, strict=True):
             if document not in self._spans:
                 self._spans[document] = token_spans(text, self._settings)
-        marked = mark_passages(texts[0], self._spans[left], texts[1], self._spans[right], self._settings.ngram)
+        marked = mark_passages(
+            texts[0], self._spans[left], texts[1], self._spans[right], self._settings.ngram
+        )
         truncated = any(len(self._texts[document]) > _CHARACTERS for document in (left, right))
         return MarkedPair(texts[0], texts[1], *marked, truncated)
 
@@ -61,7 +65,9 @@ def _outlines(left: str, right: str) -> MarkedPair:
 
 
 def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage]]:
-    """Return the lines of one page as a text, and the part of each behind its indentation as a passage."""
+    """Return the lines of one page as a text, and the part of each behind its indentation as a
+    passage.
+    """
     text, passages = "", []
     for line, shared in lines:
         if line is not None:
@@ -81,9 +87,10 @@ _MAX_LABEL = 160  # characters of an id in the list; the opened item shows all o
 class Example(NamedTuple):
     """A removed document, and the kept document that removed it.
 
-    removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown instead of the
-    similarity if it decided alone; else None. family, family_near : the documents that the same kept document removed,
-    and those of them that are no copies; of a hit, family is the number of documents that have its words.
+    removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown
+    instead of the similarity if it decided alone; else None. family, family_near : the documents
+    that the same kept document removed, and those of them that are no copies; of a hit, family is
+    the number of documents that have its words.
     """
 
     removed: Place
@@ -97,23 +104,31 @@ class Example(NamedTuple):
 
 
 def removed_list(examples: Sequence[Example], removed: int) -> str:
-    """Return the list of removed documents as HTML; `removed` is the number of all, shown or not."""
+    """Return the list of removed documents as HTML; `removed` is the number of all, shown or
+    not.
+    """
     if not examples:
         none = say("removed.no_examples")
         return f"<p>{none if removed else say('removed.none')}</p>"
     items, sides = "", (say("counts.removed"), say("counts.kept"))
     for number, example in enumerate(examples, 1):
-        items += _item(f"removed-{number}", example, say("pair.near"), _opening(example.pair.left), sides)
+        items += _item(
+            f"removed-{number}", example, say("pair.near"), _opening(example.pair.left), sides
+        )
     total = max(removed, len(examples))
     legend = say("removed.shown", shown=len(examples), total=total)
     return f'<p class="legend">{legend}</p><ol id="removed-list" class="pairs">\n{items}</ol>'
 
 
 def pair_list(examples: Sequence[Example], kind: str) -> str:
-    """Return pairs of texts as items of a list, in HTML; kind : of errors, wrong or missed, which begins their ids."""
+    """Return pairs of texts as items of a list, in HTML; kind : of errors, wrong or missed, which
+    begins their ids.
+    """
     items, sides = "", (say("errors.first"), say("errors.second"))
     for number, example in enumerate(examples, 1):
-        items += _item(f"{kind}-{number}", example, say(f"errors.{kind}"), _beside(example.kept[0]), sides)
+        items += _item(
+            f"{kind}-{number}", example, say(f"errors.{kind}"), _beside(example.kept[0]), sides
+        )
     return items
 
 
@@ -127,13 +142,17 @@ def hit_list(examples: Sequence[Example]) -> str:
 
 
 def passage_list(examples: Sequence[tuple[Example, int]]) -> str:
-    """Return passages, each with its length and the copy that stays, as items of a list, in HTML."""
+    """Return passages, each with its length and the copy that stays, as items of a list, in
+    HTML.
+    """
     items, sides = "", (say("passages.cut"), say("passages.kept"))
     for number, (example, length) in enumerate(examples, 1):
         start, end, _ = example.pair.left_passages[0]
         opening = _opening(example.pair.left[start:end])
         characters = say("passages.length", length=length)
-        items += _item(f"passage-{number}", example, characters, opening, sides, f"{example.family:,}")
+        items += _item(
+            f"passage-{number}", example, characters, opening, sides, f"{example.family:,}"
+        )
     return items
 
 
@@ -146,12 +165,17 @@ def _beside(text: str) -> str:
 
 
 def _item(
-    anchor: str, example: Example, near: str, beside: str, sides: tuple[str, str], figure: str | None = None
+    anchor: str,
+    example: Example,
+    near: str,
+    beside: str,
+    sides: tuple[str, str],
+    figure: str | None = None,
 ) -> str:
     """Return an item.
 
-    near : the word for a pair that is no copy. beside : what the summary shows beside the first id, in HTML.
-    sides : the titles of the two texts. figure : what is shown instead of the similarity.
+    near : the word for a pair that is no copy. beside : what the summary shows beside the first id,
+    in HTML. sides : the titles of the two texts. figure : what is shown instead of the similarity.
     """
     css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
     pair = example.pair
@@ -162,7 +186,8 @@ def _item(
         kept = hint("pair.same")
     stays = _document("kept", sides[1], example.kept, kept) if pair.right or example.kept[0] else ""
     return (
-        f'<li id="{anchor}" data-kind="{css_class}" data-similarity="{float(example.similarity)!r}">'
+        f'<li id="{anchor}" data-kind="{css_class}" '
+        f'data-similarity="{float(example.similarity)!r}">'
         f'<details><summary><span class="similarity">{figure or similarity_shown(example)}</span> '
         f'<span class="kind {css_class}">{word}</span> '
         f'{document_id(example.removed[0], _MAX_LABEL)} {beside}</summary>{note}<div class="texts">'
@@ -177,18 +202,27 @@ def hint(key: str) -> str:
 
 
 def similarity_shown(example: Example) -> str:
-    """Return the similarity to three digits, truncated, so that only 1 shows as 1.000; or the distance that decided."""
+    """Return the similarity to three digits, truncated, so that only 1 shows as 1.000; or the
+    distance that decided.
+    """
     if example.distance is not None:
         return say("words.bits", bits=example.distance)
-    return str(Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN))
+    return str(
+        Decimal(repr(float(example.similarity))).quantize(Decimal("0.001"), rounding=ROUND_DOWN)
+    )
 
 
 def _document(side: str, title: str, place: Place, body: str) -> str:
-    return f'<div class="{side}"><h3>{title} {document_id(place[0])}</h3>{location(*place)}{body}</div>'
+    return (
+        f'<div class="{side}"><h3>{title} '
+        f"{document_id(place[0])}</h3>{location(*place)}{body}</div>"
+    )
 
 
 def location(document: str, file: str, row: int) -> str:
-    """Return the file and row of a document, as HTML; nothing of a document that is a file, whose id is its path."""
+    """Return the file and row of a document, as HTML; nothing of a document that is a file, whose
+    id is its path.
+    """
     if document == file:
         return ""
     return f'<span class="place"><bdi>{escape_text(file, lines=False)}</bdi>:{row}</span>'

@@ -1,8 +1,9 @@
 """Write a self-contained HTML page: its frame, sections, tables and figures.
 
-The page needs no network: style and script are inline, and its Content-Security-Policy allows only these two, by hash.
-Corpus text is untrusted: it enters the page only through `escape_text`, which also shows the characters that would hide
-or reorder the text around them. Equal reports give equal pages.
+The page needs no network: style and script are inline, and its Content-Security-Policy allows only
+these two, by hash. Corpus text is untrusted: it enters the page only through `escape_text`, which
+also shows the characters that would hide or reorder the text around them. Equal reports give equal
+pages.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Section = tuple[str, str]
 """Anchor and body; its title is of the sentences. A section with an empty body is left out."""
 
 
-def render_page(report: ReportValues, headline: str, share: str, sections: Sequence[Section], script: str = "") -> str:
+def render_page(
+    report: ReportValues, headline: str, share: str, sections: Sequence[Section], script: str = ""
+) -> str:
     """Return the report of a run as one HTML page.
 
     Parameters
@@ -48,7 +51,9 @@ def render_page(report: ReportValues, headline: str, share: str, sections: Seque
         description=escape_text(headline),
         title=escape_text(re.split(r" ?[(（]", headline)[0]),
         skip=say("page.skip"),
-        program=escape_text(f"neardup {report.get('version', '')} · {report.get('command', 'report')}"),
+        program=escape_text(
+            f"neardup {report.get('version', '')} · {report.get('command', 'report')}"
+        ),
         headline=re.sub(r"[(（].*[)）]$", r'<span class="detail">\g<0></span>', numbers),
         share=share,
         warnings=_warnings(report),
@@ -75,17 +80,23 @@ def render_fragment(
         label = f"{'– ' if row.depth else ''}{row.label}"
         remark = escape_text(row.explanation, lines=False)
         lines += (
-            f'<tr><th scope="row" style="{figure}">{label}</th><td style="{figure}">{escape_text(row.value)}</td>'
+            f'<tr><th scope="row" style="{figure}">{label}</th><td '
+            f'style="{figure}">{escape_text(row.value)}</td>'
             f'<td style="{cell};opacity:.75">{remark}</td></tr>'
         )
-    rows_table = f'<table aria-label="Result" style="border-collapse:collapse;margin:0;font:inherit">{lines}</table>'
+    rows_table = (
+        '<table aria-label="Result" '
+        f'style="border-collapse:collapse;margin:0;font:inherit">{lines}</table>'
+    )
     figures = "".join(
         f'<figure style="flex:1 1 260px;max-width:360px;margin:0">{title}{chart}</figure>'
         for title, chart in drawings
         if chart
     )
     flow = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 32px"
-    warned = "".join(f"<p>⚠ {escape_text(for_page(warning))}</p>" for warning in report.get("warnings") or ())
+    warned = "".join(
+        f"<p>⚠ {escape_text(for_page(warning))}</p>" for warning in report.get("warnings") or ()
+    )
     return (
         '<div class="neardup-report" style="font:14px/1.45 system-ui,sans-serif;max-width:60em">'
         f'<p style="font-size:1.15em;margin:0 0 8px"><b>{escape_text(headline)}</b></p>{warned}'
@@ -99,29 +110,55 @@ def _section(anchor: str, title: str, body: str) -> str:
 
 
 def _warnings(report: ReportValues) -> str:
-    items = "".join(f"<li>{escape_text(for_page(warning))}</li>" for warning in report.get("warnings") or ())
-    return f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>' if items else ""
+    items = "".join(
+        f"<li>{escape_text(for_page(warning))}</li>" for warning in report.get("warnings") or ()
+    )
+    return (
+        f'<div class="warnings"><h2>{say("page.warnings")}</h2><ul>{items}</ul></div>'
+        if items
+        else ""
+    )
 
 
 def figure(title: str, chart: str, numbers: str = "") -> str:
-    """Return a chart with its title, and its numbers as a table; an empty string without a chart."""
+    """Return a chart with its title, and its numbers as a table; an empty string without a
+    chart.
+    """
     details = folded(say("page.as_table"), numbers)
     return f"<figure><figcaption>{title}</figcaption>{chart}{details}</figure>" if chart else ""
 
 
 def folded(summary: str, numbers: str) -> str:
     """Return a table that opens on demand; an empty string without a table."""
-    return f'<details class="numbers"><summary>{summary}</summary>{numbers}</details>' if numbers else ""
+    return (
+        f'<details class="numbers"><summary>{summary}</summary>{numbers}</details>'
+        if numbers
+        else ""
+    )
 
 
-def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
-    """Return a table of HTML cells; the first column has the row headers. An empty string for no rows."""
+def table(
+    caption: str,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Sequence[int] = (),
+) -> str:
+    """Return a table of HTML cells; the first column has the row headers. An empty string for no
+    rows.
+    """
     attributes = [' class="n"' if column in numbers else "" for column in range(len(titles))]
     columns = list(zip(titles, attributes, strict=True))
-    head = "".join(f'<th scope="col"{attribute}>{title}</th>' if title else "<td></td>" for title, attribute in columns)
+    head = "".join(
+        f'<th scope="col"{attribute}>{title}</th>' if title else "<td></td>"
+        for title, attribute in columns
+    )
     body = ""
     for first, *rest in rows:
-        cells = "".join(f"<td{attribute}>{cell}</td>" for cell, attribute in zip(rest, attributes[1:], strict=True))
+        cells = "".join(
+            f"<td{attribute}>{cell}</td>"
+            for cell, attribute in zip(rest, attributes[1:], strict=True)
+        )
         body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
     head = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead>"
     return f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
@@ -129,16 +166,24 @@ def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *,
 
 def first_rows(caption: str, rows: pa.Table, most: int = 10) -> str:
     """Return the first rows of an Arrow table for a notebook, with a sentence about the others."""
-    cells = [[escape_text(value, lines=False) for value in row.values()] for row in rows.slice(0, most).to_pylist()]
+    cells = [
+        [escape_text(value, lines=False) for value in row.values()]
+        for row in rows.slice(0, most).to_pylist()
+    ]
     others = f"<p>… {rows.num_rows - most:,} more</p>" if rows.num_rows > most else ""
-    return table(escape_text(caption), [escape_text(name) for name in rows.column_names], cells) + others
+    return (
+        table(escape_text(caption), [escape_text(name) for name in rows.column_names], cells)
+        + others
+    )
 
 
 def _hash(text: str) -> str:
-    """Return the source expression with which a Content-Security-Policy allows only this inline text."""
+    """Return the source expression with which a Content-Security-Policy allows only this inline
+    text.
+    """
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def definitions(terms: Mapping[str, str]) -> str:
     """Return terms and their meanings, in HTML."""
-    return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"
+    return f"<dl>{''.join(f'<div><dt>{term}</dt><dd>{text}</dd></div>' for term, text in terms.items())}</dl>"  # noqa: E501

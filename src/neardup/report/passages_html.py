@@ -40,12 +40,27 @@ def _passages(report: ReportValues, examples: Sequence[tuple[Example, int]]) -> 
 
 def _rule(settings: ReportValues) -> str:
     ends = say(f"cut_at.{settings['cut_at']}")
-    share = say("passages.and_share", share=percent(settings["min_share"])) if settings["min_share"] else ""
+    share = (
+        say("passages.and_share", share=percent(settings["min_share"]))
+        if settings["min_share"]
+        else ""
+    )
     if settings.get("unit") is not None:
         equal = say("passages.equal_words" if settings["normalise"] else "passages.equal_text")
-        cut = say("passages.units_none" if settings["keep"] == "none" else "passages.units_first", and_share=share)
+        cut = say(
+            "passages.units_none" if settings["keep"] == "none" else "passages.units_first",
+            and_share=share,
+        )
         unit = say(f"units.{settings['unit']}")
-        return say("passages.rule_units", unit=unit, min_length=settings["min_length"], equal=equal, cut=cut)
+        return say(
+            "passages.rule_units",
+            unit=unit,
+            min_length=settings["min_length"],
+            equal=equal,
+            cut=cut,
+        )
     if settings["keep"] == "none":
-        return say("passages.rule_none", min_length=settings["min_length"], and_share=share, ends=ends)
+        return say(
+            "passages.rule_none", min_length=settings["min_length"], and_share=share, ends=ends
+        )
     return say("passages.rule", min_length=settings["min_length"], ends=ends)

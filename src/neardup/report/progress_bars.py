@@ -59,7 +59,9 @@ class StageBars:
     def __init__(self, console: Console) -> None:
         unicode = console.encoding.lower().startswith("utf")
         self._progress = Progress(
-            SpinnerColumn("dots" if unicode else "line", finished_text="[green]✓" if unicode else "+"),
+            SpinnerColumn(
+                "dots" if unicode else "line", finished_text="[green]✓" if unicode else "+"
+            ),
             "{task.description:<7}",
             BarColumn(bar_width=min(max(18, console.width - _BESIDE), 60)),
             _Counts(),
@@ -79,11 +81,20 @@ class StageBars:
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Add the bar of a stage."""
-        fields: dict[str, Any] = {"documents": 0, "num_bytes": 0, "seconds": None, "compiled": compile_seconds()}
-        self._task = self._progress.add_task(stage_label(stage), total=total_documents or None, **fields)
+        fields: dict[str, Any] = {
+            "documents": 0,
+            "num_bytes": 0,
+            "seconds": None,
+            "compiled": compile_seconds(),
+        }
+        self._task = self._progress.add_task(
+            stage_label(stage), total=total_documents or None, **fields
+        )
 
     def advance(self, documents: int, num_bytes: int) -> None:
-        """Move the bar of the stage; only `end` fills it, as a stage may pass over its documents twice."""
+        """Move the bar of the stage; only `end` fills it, as a stage may pass over its documents
+        twice.
+        """
         task = self._progress.tasks[self._task]
         done = task.fields["documents"] + documents
         num_bytes += task.fields["num_bytes"]

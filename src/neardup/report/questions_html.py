@@ -16,7 +16,8 @@ Question = tuple[ReportValues, MarkedPair]
 
 
 def render_questions(report: ReportValues, questions: Sequence[Question], known: int) -> str:
-    """Return the pairs as one HTML page. Its script adds the choices and the button that saves them.
+    """Return the pairs as one HTML page. Its script adds the choices and the button that saves
+    them.
 
     Parameters
     ----------
@@ -25,13 +26,20 @@ def render_questions(report: ReportValues, questions: Sequence[Question], known:
     known : the number of answers that there are already.
     """
     examples = [
-        Example((row["left_id"],) * 2 + (0,), (row["right_id"],) * 2 + (0,), pair, row["similarity"], exact=False)
+        Example(
+            (row["left_id"],) * 2 + (0,),
+            (row["right_id"],) * 2 + (0,),
+            pair,
+            row["similarity"],
+            exact=False,
+        )
         for row, pair in questions
     ]
     rows = escape(json.dumps([row for row, _ in questions]))
     body = (
-        f'<p class="legend">{say("questions.means")}</p><noscript><p>{say("questions.script")}</p></noscript>'
-        f'<ol id="asked-list" class="pairs" data-known="{known}" data-rows="{rows}">{pair_list(examples, "asked")}</ol>'
+        f'<p class="legend">{say("questions.means")}</p><noscript><p>{say("questions.script")}</p></noscript>'  # noqa: E501
+        f'<ol id="asked-list" class="pairs" data-known="{known}" '
+        f'data-rows="{rows}">{pair_list(examples, "asked")}</ol>'
     )
     headline = say("questions.headline", pairs=len(questions))
     return render_page(report, headline, "", [("questions", body)], script="questions.js")

@@ -1,4 +1,6 @@
-"""The reports of the commands as records: each is complete when it is made, and nobody changes it afterwards."""
+"""The reports of the commands as records: each is complete when it is made, and nobody changes it
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Record:
     """A JSON object with the fields of the record as its keys, in their order."""
 
     def to_dict(self) -> JsonObject:
-        """Return the values for JSON. Keys that may be missing are of fields with None as their default."""
+        """Return the values for JSON. Keys that may be missing are of fields with None as their
+        default.
+        """
         values: JsonObject = {}
         for one in fields(self):
             value = getattr(self, one.name)
@@ -35,8 +39,9 @@ class Record:
 class EngineFacts(NamedTuple):
     """The facts that only an engine knows.
 
-    engine : its name, and the number of its rounds. against, repeated : the documents of an index, and the documents of
-    the run that it had before. updated : whether it is updated after the output is complete.
+    engine : its name, and the number of its rounds. against, repeated : the documents of an index,
+    and the documents of the run that it had before. updated : whether it is updated after the
+    output is complete.
     """
 
     engine: JsonObject | None = None
@@ -79,14 +84,18 @@ class SearchCounts(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Record):
-    """The report of a command. options : of the call; None for a command without a file of options."""
+    """The report of a command. options : of the call; None for a command without a file of
+    options.
+    """
 
     version: str = __version__
     command: str
     options: Options | None = None
 
     def before_update(self) -> Report:
-        """Return the report of an output that is complete, before the run changes anything besides it."""
+        """Return the report of an output that is complete, before the run changes anything besides
+        it.
+        """
         return self
 
 
@@ -94,8 +103,8 @@ class Report(Record):
 class SearchReport(Report):
     """The report of a search for near-duplicates.
 
-    losses : files and rows that could not be read. search, histogram : the parts that the method describes. bound : the
-    limit of a bucket, and the number of documents for which it hid others.
+    losses : files and rows that could not be read. search, histogram : the parts that the method
+    describes. bound : the limit of a bucket, and the number of documents for which it hid others.
     """
 
     scheme: JsonObject
@@ -142,7 +151,17 @@ class DedupReport(SearchReport):
 
 
 _DECIDED = (
-    *("options", "settings", "method", "inputs", "removed_by_inputs", "counts", "histogram", "cluster_sizes", "bound"),
+    *(
+        "options",
+        "settings",
+        "method",
+        "inputs",
+        "removed_by_inputs",
+        "counts",
+        "histogram",
+        "cluster_sizes",
+        "bound",
+    ),
     *("removed_bytes", "warnings", "by_value", "rule"),
 )
 """The fields that depend on the decision; the others are of the search."""
@@ -184,7 +203,9 @@ class EvaluationReport(SearchReport):
 
 @dataclass(frozen=True, kw_only=True)
 class PassagesReport(Report):
-    """The report of `remove_passages`. rejected : the rows of rejected.jsonl; None if another report has them."""
+    """The report of `remove_passages`. rejected : the rows of rejected.jsonl; None if another
+    report has them.
+    """
 
     command: str = "passages"
     settings: JsonObject

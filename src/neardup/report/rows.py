@@ -52,8 +52,8 @@ class Table(NamedTuple):
 class _Look(NamedTuple):
     """How a count is shown.
 
-    kind, depth, is_detail : as of a Row. whole : the count that its share is taken of. is_rare : left
-    out if it is 0.
+    kind, depth, is_detail : as of a Row. whole : the count that its share is taken of. is_rare :
+    left out if it is 0.
     """
 
     kind: str = ""
@@ -121,7 +121,9 @@ def part_of(report: ReportValues, name: str) -> ReportValues:
 
 def command_of(report: ReportValues) -> str:
     """Return the command of a report, or the one that has its counts."""
-    return report.get("command") or ("cluster" if "clusters" in part_of(report, "counts") else "dedup")
+    return report.get("command") or (
+        "cluster" if "clusters" in part_of(report, "counts") else "dedup"
+    )
 
 
 def headline(report: ReportValues) -> str:
@@ -170,7 +172,9 @@ def removal_rows(report: ReportValues) -> list[Row]:
     for name, row in losses[:_MAX_SOURCES]:
         share = percent(row["removed"] / row["documents"])
         remark = say("remarks.of_source", share=share, documents=row["documents"], name=name)
-        rows.append(Row("" if rows else say("counts.by_source"), f"{row['removed']:,}", remark=remark))
+        rows.append(
+            Row("" if rows else say("counts.by_source"), f"{row['removed']:,}", remark=remark)
+        )
     return rows
 
 
@@ -193,7 +197,9 @@ def search_rows(report: ReportValues) -> list[Row]:
         hidden = say("remarks.hidden") if facts["bucket_overflows"] else ""
         key = "measured" if measured else "no_duplicate"
         remark = say(f"recall.{key}", **audit, interval=_interval(audit), hidden=hidden)
-        rows.append(Row(say("counts.audit"), percent(audit["recall"]) if measured else "-", remark=remark))
+        rows.append(
+            Row(say("counts.audit"), percent(audit["recall"]) if measured else "-", remark=remark)
+        )
     return [*rows, *_count_rows(report, _SEARCH)]
 
 
@@ -211,7 +217,11 @@ def _recall(report: ReportValues, facts: ReportValues) -> Row:
         reason = "none_missed"
     elif "updated" in report or facts.get("removed_near"):
         reason = "on_index"
-    return Row(say("counts.recall"), value, remark=say(f"recall.{reason}", **facts, interval=_interval(estimate)))
+    return Row(
+        say("counts.recall"),
+        value,
+        remark=say(f"recall.{reason}", **facts, interval=_interval(estimate)),
+    )
 
 
 def _interval(values: ReportValues) -> str:
@@ -224,10 +234,14 @@ def cost_rows(report: ReportValues) -> list[Row]:
     """Return the time and memory of a run."""
     rows = []
     if report.get("seconds") is not None:
-        rows.append(Row(say("counts.seconds"), duration(report["seconds"]), remark=_longest_stages(report)))
+        rows.append(
+            Row(say("counts.seconds"), duration(report["seconds"]), remark=_longest_stages(report))
+        )
     compiling = report.get("compile_seconds") or 0
     if compiling >= _MIN_COMPILING:
-        rows.append(Row(say("counts.compiling"), duration(round(compiling, 1)), remark=say("remarks.once")))
+        rows.append(
+            Row(say("counts.compiling"), duration(round(compiling, 1)), remark=say("remarks.once"))
+        )
     if report.get("fingerprints_per_second") is not None:
         rate = f"{report['fingerprints_per_second']:,}"
         rows.append(Row(say("counts.speed"), rate, remark=say("remarks.fingerprint_rate")))
@@ -249,22 +263,32 @@ def _longest_stages(report: ReportValues) -> str:
         for timing in timings
         if timing in longest and timing["seconds"] >= _MIN_STAGE
     ]
-    return say("words.comma").join(f"{say(f'stages.{stage}', stage)} {time}" for stage, time in shown)
+    return say("words.comma").join(
+        f"{say(f'stages.{stage}', stage)} {time}" for stage, time in shown
+    )
 
 
 def benchmark_table(report: ReportValues) -> Table:
     """Return the counts of the items of each benchmark, the most contaminated first."""
     counts = ("items", "contaminated", "boilerplate", "short", "clean")
-    titles = [say("contamination.benchmark"), *(say(f"counts.{name}").lower() for name in counts), say("words.share")]
+    titles = [
+        say("contamination.benchmark"),
+        *(say(f"counts.{name}").lower() for name in counts),
+        say("words.share"),
+    ]
     rows = [
-        (row["benchmark"], *(f"{row[name]:,}" for name in counts), percent(row["rate"])) for row in report["benchmarks"]
+        (row["benchmark"], *(f"{row[name]:,}" for name in counts), percent(row["rate"]))
+        for row in report["benchmarks"]
     ]
     return Table(titles, rows)
 
 
 def scores(score: ReportValues) -> list[str]:
     """Return precision, recall and F1 of an evaluation as percentages; a dash for None."""
-    return ["-" if score[name] is None else percent(score[name]) for name in ("precision", "recall", "f1")]
+    return [
+        "-" if score[name] is None else percent(score[name])
+        for name in ("precision", "recall", "f1")
+    ]
 
 
 def is_confirmed(report: ReportValues) -> bool:
@@ -287,7 +311,9 @@ def limits_of(report: ReportValues) -> str:
     parts = []
     near = report.get("fingerprints")
     if near:
-        distance = settings.get("max_distance", near["max_distance"])  # of a later limit, not of the search
+        distance = settings.get(
+            "max_distance", near["max_distance"]
+        )  # of a later limit, not of the search
         parts = [say("remarks.near", **{**near, "max_distance": distance})]
         limits = {"jaccard": settings.get("threshold")} if is_confirmed(report) else {}
     for name, limit in limits.items():
@@ -316,7 +342,9 @@ def _count_rows(report: ReportValues, keys: Sequence[str]) -> Iterator[Row]:
 
 
 def _facts(report: ReportValues) -> JsonObject:
-    """Return the counts of a report by name, and the words that its sentences are filled in with."""
+    """Return the counts of a report by name, and the words that its sentences are filled in
+    with.
+    """
     counts = {**part_of(part_of(report, "passages"), "counts"), **part_of(report, "counts")}
     groups = {f"group_{name}": value for name, value in part_of(report, "groups").items()}
     unreadable = part_of(report, "unreadable").get("rows", 0)
@@ -359,15 +387,21 @@ def _words(report: ReportValues, counts: ReportValues) -> dict[str, str]:
         "copies": what_copies_share({**scheme, **settings}, scheme.get("tokens")) if scheme else "",
         "limits": limits_of(report),
         "fate": say(f"without_features.{fate}", ""),
-        "each": say(f"remarks.{each}", num_hashes=scheme.get("num_hashes"), bits=scheme.get("bits")),
-        "exactness": say("remarks.all_pairs", **settings) if is_of_fingerprints else say("remarks.exactly"),
+        "each": say(
+            f"remarks.{each}", num_hashes=scheme.get("num_hashes"), bits=scheme.get("bits")
+        ),
+        "exactness": say("remarks.all_pairs", **settings)
+        if is_of_fingerprints
+        else say("remarks.exactly"),
         "and_dropped": say("headline.and_dropped", **counts) if counts.get("dropped") else "",
         "share": percent(counts.get("characters", 0) / (counts.get("characters_read") or 1)),
     }
 
 
 def _sizes(report: ReportValues) -> dict[str, str]:
-    """Return the sizes of the documents read, removed and of the earlier collection; empty for an unknown one."""
+    """Return the sizes of the documents read, removed and of the earlier collection; empty for an
+    unknown one.
+    """
     kind = say("words.vectors" if are_vectors(report) else "words.text")
     read_bytes = report.get("bytes") or 0
     source_bytes = report.get("source_bytes", read_bytes)
@@ -375,6 +409,10 @@ def _sizes(report: ReportValues) -> dict[str, str]:
     earlier_bytes = read_bytes - source_bytes
     return {
         "source_size": say("remarks.size", size=memory(source_bytes), kind=kind),
-        "removed_size": say("remarks.size", size=memory(removed_bytes), kind=kind) if removed_bytes else "",
-        "and_earlier_size": say("remarks.and_size", size=memory(earlier_bytes), kind=kind) if earlier_bytes else "",
+        "removed_size": say("remarks.size", size=memory(removed_bytes), kind=kind)
+        if removed_bytes
+        else "",
+        "and_earlier_size": say("remarks.and_size", size=memory(earlier_bytes), kind=kind)
+        if earlier_bytes
+        else "",
     }

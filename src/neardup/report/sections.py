@@ -59,7 +59,12 @@ def _rows_table(caption: str, rows: Sequence[Row]) -> str:
     for row in rows:
         css_class = f"{row.kind} sub" if row.depth else row.kind
         label = f'<span class="{css_class}">{row.label}</span>'
-        lines.append((label, *(escape_text(text, lines=False) for text in (row.value, row.share, row.remark))))
+        lines.append(
+            (
+                label,
+                *(escape_text(text, lines=False) for text in (row.value, row.share, row.remark)),
+            )
+        )
     share = "share" if any(row.share for row in rows) else ""
     return table(caption, words("", "value", share, ""), lines, numbers=(1, 2))
 
@@ -73,15 +78,22 @@ def notebook(report: ReportValues) -> str:
         ("Clusters by size (logarithmic)", charts.cluster_chart(report)),
     )
     largest = "".join(
-        f"<li>{row['size']:,}: <bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
+        (
+            f"<li>{row['size']:,}: "
+            f"<bdi>{escape_text(row['name'] or row['first_id'], lines=False)}</bdi></li>"
+        )
         for row in report.get("largest_clusters") or ()
     )
-    fragment = render_fragment(report, headline(report), [row for row in rows if not row.is_detail], drawings)
+    fragment = render_fragment(
+        report, headline(report), [row for row in rows if not row.is_detail], drawings
+    )
     return f"{fragment}<ol>{largest}</ol>" if largest else fragment
 
 
 def _terms(report: ReportValues, page: str) -> dict[str, str]:
-    """Return the rule of a page and its measure, each as a term with its meaning under the settings."""
+    """Return the rule of a page and its measure, each as a term with its meaning under the
+    settings.
+    """
     settings = part_of(report, "settings")
     connected = settings.get("linkage") == "connected"
     limits = limits_of(report)
@@ -94,29 +106,41 @@ def _terms(report: ReportValues, page: str) -> dict[str, str]:
 
 
 def _figures(report: ReportValues, other: str) -> str:
-    """Return the charts of similarities, distances and cluster sizes, each with its numbers as a table."""
+    """Return the charts of similarities, distances and cluster sizes, each with its numbers as a
+    table.
+    """
     similarities = report.get("similarities") or {}
     edges, counts = similarities.get("edges") or [], similarities.get("counts") or []
     limits = zip(edges, edges[1:], counts, strict=False)
-    bins = [(f"{low:.4g} {say('words.to')} {high:.4g}", f"{count:,}") for low, high, count in limits]
+    bins = [
+        (f"{low:.4g} {say('words.to')} {high:.4g}", f"{count:,}") for low, high, count in limits
+    ]
     classes = charts.size_classes(report.get("cluster_sizes") or ())
     sizes = [(size, f"{clusters:,}", f"{documents:,}") for size, clusters, documents in classes]
-    by_similarity = table(say("found.by_similarity"), words("similarity", "documents"), bins, numbers=(1,))
+    by_similarity = table(
+        say("found.by_similarity"), words("similarity", "documents"), bins, numbers=(1,)
+    )
     titles = words("documents_each", "clusters", "documents_in_all")
     by_size = table(say("found.by_size"), titles, sizes, numbers=(1, 2))
-    figures = figure(say("found.similarities", other=other), charts.similarity_chart(report), by_similarity)
+    figures = figure(
+        say("found.similarities", other=other), charts.similarity_chart(report), by_similarity
+    )
     figures += figure(say("found.distances", other=other), charts.distance_chart(report))
     figures += figure(say("found.clusters"), charts.cluster_chart(report), by_size)
     if not figures:
         return f"<p>{say('found.none')}</p>"
-    return f'<div class="pair">{figures}{figure(say("found.pairs"), charts.pairs_chart(report))}</div>'
+    return (
+        f'<div class="pair">{figures}{figure(say("found.pairs"), charts.pairs_chart(report))}</div>'
+    )
 
 
 def recall(report: ReportValues) -> str:
     """Return the explanation of the recall: its guarantee, or its estimate and audit."""
     near, bands = part_of(report, "fingerprints"), part_of(report, "bands")
     if near:
-        guarantee = say("recall.guarantee", distance=near["max_distance"], short=near.get("short", 0))
+        guarantee = say(
+            "recall.guarantee", distance=near["max_distance"], short=near.get("short", 0)
+        )
         return f'<div class="prose">{guarantee}</div>'
     text = say("recall.estimate") if report.get("recall") else ""
     text += say("recall.audit") if report.get("audit") else ""
@@ -126,13 +150,20 @@ def recall(report: ReportValues) -> str:
     settings = part_of(report, "settings")
     kind = "vectors" if are_vectors(report) else settings.get("similarity")
     is_other = kind in _AGREEMENTS
-    title = say("recall.curve", b=b, r=r, base="p" if is_other else "s") + (say(f"recall.{kind}") if is_other else "")
+    title = say("recall.curve", b=b, r=r, base="p" if is_other else "s") + (
+        say(f"recall.{kind}") if is_other else ""
+    )
     chart = charts.s_curve(b, r, settings.get("threshold"), _AGREEMENTS.get(kind, float))
     return f'<div class="pair">{figure(title, chart)}<div class="prose">{text}</div></div>'
 
 
-_AGREEMENTS: dict[str | None, Callable[[float], Any]] = {"cosine": lambda s: s / (2.0 - s), "vectors": same_side}
-"""The probability that two documents of a similarity agree in a row of a band, where it is another number."""
+_AGREEMENTS: dict[str | None, Callable[[float], Any]] = {
+    "cosine": lambda s: s / (2.0 - s),
+    "vectors": same_side,
+}
+"""The probability that two documents of a similarity agree in a row of a band, where it is another
+number.
+"""
 
 
 def _measure(report: ReportValues) -> str:
@@ -145,7 +176,9 @@ def _measure(report: ReportValues) -> str:
     elif settings.get("similarity") == "cosine":
         measure = say("measure.cosine")
     else:
-        measure = say("measure.named", named=setting(settings.get("similarity", say("measure.in_settings"))))
+        measure = say(
+            "measure.named", named=setting(settings.get("similarity", say("measure.in_settings")))
+        )
     if settings.get("boost_rare"):
         measure += say("measure.rare")
     if settings.get("above_chance"):
@@ -183,8 +216,14 @@ def inputs_table(report: ReportValues) -> str:
         for entry in inputs[:_MAX_INPUTS]
     ]
     titles = words("name", "format", *roles, *counts)
-    shown = table(say("titles.inputs"), titles, rows, numbers=range(len(titles) - len(counts), len(titles)))
-    return shown + _more("inputs.more", len(inputs) - len(rows)) + _values_table(report.get("by_value"))
+    shown = table(
+        say("titles.inputs"), titles, rows, numbers=range(len(titles) - len(counts), len(titles))
+    )
+    return (
+        shown
+        + _more("inputs.more", len(inputs) - len(rows))
+        + _values_table(report.get("by_value"))
+    )
 
 
 def _more(key: str, left: int) -> str:
@@ -212,7 +251,9 @@ def _values_table(by_value: ReportValues | None) -> str:
 
 
 def across_table(report: ReportValues) -> str:
-    """Return a table of how many documents of each input were removed by documents of each; empty for one input."""
+    """Return a table of how many documents of each input were removed by documents of each; empty
+    for one input.
+    """
     cells = report.get("removed_by_inputs") or []
     across = {(cell["removed_from"], cell["kept_in"]): cell["documents"] for cell in cells}
     removed = list(dict.fromkeys(cell["removed_from"] for cell in cells))[:_MAX_ACROSS]
@@ -221,7 +262,10 @@ def across_table(report: ReportValues) -> str:
         return ""
     names = {name: document_id(name, _MAX_INPUT_NAME) for name in (*removed, *kept)}
     rows = [
-        (names[name], *(f"{across[name, other]:,}" if (name, other) in across else "" for other in kept))
+        (
+            names[name],
+            *(f"{across[name, other]:,}" if (name, other) in across else "" for other in kept),
+        )
         for name in removed
     ]
     titles = "", *(names[name] for name in kept)
@@ -233,9 +277,13 @@ def settings_tables(report: ReportValues) -> str:
     """Return the tables of the settings and of the scheme."""
     scheme = {**(report.get("scheme") or {}), **(report.get("bands") or {})}
     tables = ""
-    for key, values in (("settings.run", report.get("settings") or {}), ("settings.scheme", scheme)):
+    for key, values in (
+        ("settings.run", report.get("settings") or {}),
+        ("settings.scheme", scheme),
+    ):
         rows = [
-            (f"<code>{escape_text(name)}</code>", f"<code>{setting(value)}</code>") for name, value in values.items()
+            (f"<code>{escape_text(name)}</code>", f"<code>{setting(value)}</code>")
+            for name, value in values.items()
         ]
         tables += table(say(key), words("name", "value"), rows)
     return f'<div class="pair">{tables}</div>' if tables else ""

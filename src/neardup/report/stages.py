@@ -11,7 +11,8 @@ from neardup.report.progress_lines import StageLines
 
 @contextmanager
 def open_stages(progress: bool | Progress) -> Iterator[Stages]:
-    """Open the stages of a run that reports to `progress`; True draws bars on stderr, or lines if it is no terminal.
+    """Open the stages of a run that reports to `progress`; True draws bars on stderr, or lines if
+    it is no terminal.
 
     Raises
     ------

@@ -21,19 +21,21 @@ from neardup.settings.methods import CODE_TOKENS, PAGE_TOKENS
 _LANGUAGES = ("en", "zh")
 _LANGUAGE = ContextVar("language", default="en")
 
-# Control characters except tab and line feed, line separators, the byte order mark, lone surrogates, and the
-# bidirectional overrides that would reorder the text around them. Joiners and directional marks stay: scripts need
-# them.
+# Control characters except tab and line feed, line separators, the byte order mark, lone
+# surrogates, and the bidirectional overrides that would reorder the text around them. Joiners and
+# directional marks stay: scripts need them.
 _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
     "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
     "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
 ).split()
-_HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+_HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"  # noqa: E501
 
 
 @contextmanager
 def speaking(language: str | None) -> Iterator[None]:
-    """Set the language of the sentences that are written inside: en, or zh; None leaves it as it is."""
+    """Set the language of the sentences that are written inside: en, or zh; None leaves it as it
+    is.
+    """
     before = _LANGUAGE.set(language or _LANGUAGE.get())
     try:
         yield
@@ -42,7 +44,9 @@ def speaking(language: str | None) -> Iterator[None]:
 
 
 def speak(language: str | None) -> None:
-    """Set the language of the sentences from here on, within `speaking`; None leaves it as it is."""
+    """Set the language of the sentences from here on, within `speaking`; None leaves it as it
+    is.
+    """
     _LANGUAGE.set(language or _LANGUAGE.get())
 
 
@@ -54,14 +58,25 @@ def _table(name: str) -> dict[str, Any]:
 
 @cache
 def sentences() -> dict[str, dict[str, str]]:
-    """Return the sentences of `sentences.toml` in each language, by table and name: "headline.nothing"."""
+    """Return the sentences of `sentences.toml` in each language, by table and name:
+    "headline.nothing".
+    """
     tables = _table("sentences.toml")
-    rows = [(f"{table}.{name}", both) for table, entries in tables.items() for name, both in entries.items()]
-    return {language: {key: both[column] for key, both in rows} for column, language in enumerate(_LANGUAGES)}
+    rows = [
+        (f"{table}.{name}", both)
+        for table, entries in tables.items()
+        for name, both in entries.items()
+    ]
+    return {
+        language: {key: both[column] for key, both in rows}
+        for column, language in enumerate(_LANGUAGES)
+    }
 
 
 class _Sentence(string.Formatter):
-    """Fills in a sentence; {read:document} is a count with its noun, {read:-document} the noun alone."""
+    """Fills in a sentence; {read:document} is a count with its noun, {read:-document} the noun
+    alone.
+    """
 
     def format_field(self, value: Any, spec: str) -> str:
         if spec[:1] == "-":
@@ -81,10 +96,11 @@ def say(key: str, default: str | None = None, /, **values: Any) -> str:
 
 
 def for_terminal(message: str) -> str:
-    """Return a message of the library as the command line prints it: with options, in the language of the page.
+    """Return a message of the library as the command line prints it: with options, in the language
+    of the page.
 
-    "Pass id_column=None (--id-column NAME)" becomes "Pass --id-column NAME". A sentence that errors.toml does not have
-    stays English.
+    "Pass id_column=None (--id-column NAME)" becomes "Pass --id-column NAME". A sentence that
+    errors.toml does not have stays English.
     """
     return translated(re.sub(_PARAMETER, _option_of, message))
 
@@ -99,7 +115,11 @@ _PARAMETER = r"(?P<parameter>(?P<name>\w+)(=[^ ()]+|\([^()]*\))?) \((\w+, )?(?P<
 
 def _option_of(found: re.Match[str]) -> str:
     named = found["option"].startswith("--" + found["name"].replace("_", "-"))
-    return found["option"] if named or found["parameter"] != found["name"] else f"{found['name']} ({found['option']})"
+    return (
+        found["option"]
+        if named or found["parameter"] != found["name"]
+        else f"{found['name']} ({found['option']})"
+    )
 
 
 # Of fields, by the beginning of their names. Names that the user chose are never translated.
@@ -109,7 +129,9 @@ _CHOSEN = ("path", "name", "id", "columns", "input", "example", "method")
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], str]]:
-    """Return the English sentences of errors.toml and tables.toml as patterns, with their translations."""
+    """Return the English sentences of errors.toml and tables.toml as patterns, with their
+    translations.
+    """
     patterns = []
     for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
         parts, known = re.split(r"{(\w+)}", english), set[str]()
@@ -123,14 +145,18 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
 
 
 def translated(message: str) -> str:
-    """Return an English message in the language of the page, and the parts that fill it in, if tables have them."""
+    """Return an English message in the language of the page, and the parts that fill it in, if
+    tables have them.
+    """
     if _LANGUAGE.get() == "en":
         return message
     for pattern, chinese in _patterns():
         found = pattern.fullmatch(message)
         if found is not None:
             parts = found.groupdict().items()
-            return chinese.format(**{name: part if name in _CHOSEN else translated(part) for name, part in parts})
+            return chinese.format(
+                **{name: part if name in _CHOSEN else translated(part) for name, part in parts}
+            )
     return message
 
 
@@ -148,7 +174,9 @@ def what_copies_share(settings: Options, tokens: object) -> str:
     case = say("copies.case") if settings.get("case_fold", True) else ""
     if tokens == "letters":
         return say("copies.letters", case=case)
-    text = say("copies.words", case=case) if tokens is not None else say("copies.content")  # a method without tokens
+    text = (
+        say("copies.words", case=case) if tokens is not None else say("copies.content")
+    )  # a method without tokens
     if tokens in ("chars", "whitespace"):
         text = say("copies.text")
     return text if settings.get("min_structure") is None else text + say("copies.in_tags")
@@ -233,20 +261,28 @@ def setting(value: object) -> str:
     """Return a setting as readable HTML."""
     if value is None or isinstance(value, bool):
         return say({True: "words.yes", False: "words.no", None: "words.not_set"}[value])
-    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    written = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    )
     return escape_text(written)
 
 
 def document_id(name: str, most: int | None = None) -> str:
-    """Return the name of a document or input as HTML, cut in its middle to at most `most` characters."""
+    """Return the name of a document or input as HTML, cut in its middle to at most `most`
+    characters.
+    """
     shown = name if most is None else shortened_in_the_middle(name, most)
     return f'<bdi class="id">{escape_text(shown, lines=False)}</bdi>'
 
 
 def escape_text(text: object, *, lines: bool = True) -> str:
-    """Return text for HTML with hidden characters shown; and tabs and line ends too, unless `lines` is set."""
+    """Return text for HTML with hidden characters shown; and tabs and line ends too, unless `lines`
+    is set.
+    """
     plain, escaped, position = str(text), "", 0
     for run in re.finditer(_HIDDEN if lines else rf"{_HIDDEN}|[\t\n]", plain):
-        escaped += f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'
+        escaped += (
+            f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'
+        )
         position = run.end()
     return escaped + escape(plain[position:])

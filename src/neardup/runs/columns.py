@@ -25,10 +25,29 @@ VECTOR_NAMES = ("vector", "embedding", "embeddings")
 ID_NAMES = ("id", "doc_id", "document_id", "_id", "url", "编号")
 """The recognised names of an id column; the first that exists is used."""
 
-QUESTION_NAMES = ("question", "problem", "prompt", "query", "instruction", "input", "text", "content", "sentence")
+QUESTION_NAMES = (
+    "question",
+    "problem",
+    "prompt",
+    "query",
+    "instruction",
+    "input",
+    "text",
+    "content",
+    "sentence",
+)
 """The recognised names of the first column of an item; the first that exists is used."""
 
-ANSWER_NAMES = ("choices", "options", "answer", "answers", "solution", "target", "output", "canonical_solution")
+ANSWER_NAMES = (
+    "choices",
+    "options",
+    "answer",
+    "answers",
+    "solution",
+    "target",
+    "output",
+    "canonical_solution",
+)
 """The recognised names of further columns; all that exist are used."""
 
 FILE_COLUMN = "file"
@@ -47,18 +66,22 @@ def choose_columns(
 
     Parameters
     ----------
-    parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are ignored. Pages beside
-        tables need not have the text column: theirs is the HTML.
-    text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every part has.
-    id_column : or several, whose values are joined. Default: the path where each document is a file, the first of
-        `ID_NAMES` that every part has, or None.
-    rank_columns, value_columns : columns of numbers or dates; of values that group documents; never guessed.
-    vector_length : as of `Columns`; the column of vectors is the first of `VECTOR_NAMES` by default.
+    parts : the inputs. Plain text has no columns, empty and damaged parts show none; both are
+        ignored. Pages beside tables need not have the text column: theirs is the HTML.
+    text_column : or several, whose texts are joined. Default: the first of `TEXT_NAMES` that every
+        part has.
+    id_column : or several, whose values are joined. Default: the path where each document is a
+        file, the first of `ID_NAMES` that every part has, or None.
+    rank_columns, value_columns : columns of numbers or dates; of values that group documents; never
+        guessed.
+    vector_length : as of `Columns`; the column of vectors is the first of `VECTOR_NAMES` by
+        default.
 
     Raises
     ------
     ColumnError
-        If a named column is missing in a part or has an unfit type, or no single text column can be guessed.
+        If a named column is missing in a part or has an unfit type, or no single text column can be
+        guessed.
     """
     if vector_length is not None:
         _refuse_without_vectors(parts)
@@ -70,24 +93,41 @@ def choose_columns(
     ranks, values = tuple(rank_columns), tuple(value_columns)
     if not types:  # plain text has no columns, empty parts need none
         if all(part.column_types() is None for part in parts):
-            for role, names in (("id", [] if has_paths else ids), ("rank", ranks), ("value", values)):
+            for role, names in (
+                ("id", [] if has_paths else ids),
+                ("rank", ranks),
+                ("value", values),
+            ):
                 for column in names:
                     _refuse_plain(parts, column, role)
         text, *more = check_columns(text_column or names_of(vector_length)[0])
-        return Columns(text, next(iter(ids), None), ranks, values, tuple(more), vector_length, tuple(ids[1:]))
+        return Columns(
+            text, next(iter(ids), None), ranks, values, tuple(more), vector_length, tuple(ids[1:])
+        )
     # The text of pages is in a fixed column; the text column is that of the other inputs.
     pages = {part.name for part in parts if part.is_pages}
     others = {name: shown for name, shown in types.items() if name not in pages} or types
     guessed = _guess(others, names_of(vector_length)) if text_column is None else None
     if text_column is None and guessed is None:
         raise _no_text_column(others, names_of(vector_length))
-    fit = (is_text, "text", "of strings") if vector_length is None else (is_vector, "a vector", "of lists of numbers")
-    texts = [_fitting(others, name, *fit) for name in (check_columns(text_column) if guessed is None else [guessed])]
+    fit = (
+        (is_text, "text", "of strings")
+        if vector_length is None
+        else (is_vector, "a vector", "of lists of numbers")
+    )
+    texts = [
+        _fitting(others, name, *fit)
+        for name in (check_columns(text_column) if guessed is None else [guessed])
+    ]
     if vector_length is not None and len(texts) > 1:
         raise ColumnError(f"A vector is in one column: got {listed(texts)}. Name one of them.")
     if not ids:
         named = _guess(types, ID_NAMES)
-        ids = [named] if named and all(is_identifier(columns[named]) for columns in types.values()) else []
+        ids = (
+            [named]
+            if named and all(is_identifier(columns[named]) for columns in types.values())
+            else []
+        )
     for column in () if id_column is None else ids:
         _fitting(types, column, is_identifier, "the id", "of strings or numbers")
     if ranks or values:
@@ -105,8 +145,8 @@ def choose_columns(
 def _types_of(parts: Sequence[Part], *, with_keys: bool = False) -> dict[str, ColumnTypes]:
     """Return the columns of the parts that show some, by the name of the part.
 
-    Of parts that are alike only the first is listed: a hundred thousand small files have few kinds of columns, and
-    each check below asks every one that is listed.
+    Of parts that are alike only the first is listed: a hundred thousand small files have few kinds
+    of columns, and each check below asks every one that is listed.
 
     with_keys : whether the keys of the folders of a part are columns, too.
     """
@@ -138,26 +178,32 @@ def choose_label(parts: Sequence[Part], label: str) -> str:
     ColumnError
         If it is missing in a part, or its type cannot be a label.
     """
-    _refuse_plain(parts, label, "label", "Use JSON lines, CSV or Parquet, or pass judged pairs (--pairs).")
+    _refuse_plain(
+        parts, label, "label", "Use JSON lines, CSV or Parquet, or pass judged pairs (--pairs)."
+    )
     advice = "Name the column of labels (label, --label)."
-    return _fitting(_types_of(parts), label, is_identifier, "a label", "of strings or numbers", advice)
+    return _fitting(
+        _types_of(parts), label, is_identifier, "a label", "of strings or numbers", advice
+    )
 
 
 def choose_item_columns(
     parts: Sequence[Part], item_columns: ColumnNames, benchmark_column: str | None
 ) -> tuple[dict[str, float], list[str]]:
-    """Return the columns of items with their weights, and those of them that are strings in all parts.
+    """Return the columns of items with their weights, and those of them that are strings in all
+    parts.
 
     Parameters
     ----------
-    item_columns : names, also separated by commas, with a weight that is not 1 as in "answer:0.5". Default: the first
-        of `QUESTION_NAMES`, and those of `ANSWER_NAMES` that every part has.
+    item_columns : names, also separated by commas, with a weight that is not 1 as in "answer:0.5".
+        Default: the first of `QUESTION_NAMES`, and those of `ANSWER_NAMES` that every part has.
     benchmark_column : a column that every part must have.
 
     Raises
     ------
     ColumnError
-        If a column is missing or weighs nothing, none is recognised, or no column of an item is of strings.
+        If a column is missing or weighs nothing, none is recognised, or no column of an item is of
+        strings.
     """
     types, advice = _types_of(parts), "Name columns of the items (item_columns, --item-columns)."
     _refuse_bare(parts)
@@ -169,12 +215,15 @@ def choose_item_columns(
         names = [name for one in check_columns(item_columns) for name in one.split(",")]
     else:
         names = (
-            [_guess(types, QUESTION_NAMES), *(_guess(types, (name,)) for name in ANSWER_NAMES)] if types else ["text"]
+            [_guess(types, QUESTION_NAMES), *(_guess(types, (name,)) for name in ANSWER_NAMES)]
+            if types
+            else ["text"]
         )
     if names[0] is None:
         part, columns = next(iter(types.items()))
         raise ColumnError(
-            f"No column of items in {part}: it has {listed(columns)}. Looked for {', '.join(QUESTION_NAMES)}. {advice}"
+            f"No column of items in {part}: it has {listed(columns)}. Looked for "
+            f"{', '.join(QUESTION_NAMES)}. {advice}"
         )
     chosen = {}
     for name in filter(None, names):
@@ -182,10 +231,18 @@ def choose_item_columns(
         column = _named(types, weighted[1] if weighted else name, advice)
         chosen[column] = float(weighted[2]) if weighted else 1.0
         if chosen[column] == 0:
-            raise ColumnError(f"The weight of a column must be more than 0: got {name!r}. Leave the column out.")
-    texts = [name for name in chosen if types and all(is_text(columns[name]) for columns in types.values())]
+            raise ColumnError(
+                f"The weight of a column must be more than 0: got {name!r}. Leave the column out."
+            )
+    texts = [
+        name
+        for name in chosen
+        if types and all(is_text(columns[name]) for columns in types.values())
+    ]
     if types and not texts:
-        raise ColumnError(f"An item needs a column of strings: got {listed(list(chosen))}. {advice}")
+        raise ColumnError(
+            f"An item needs a column of strings: got {listed(list(chosen))}. {advice}"
+        )
     return chosen, texts
 
 
@@ -195,7 +252,9 @@ def _named(types: dict[str, ColumnTypes], column: str, advice: str = "Name one o
     for part, columns in types.items():
         if column not in columns:
             close = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
-            hint = _other_separator(columns) or (f" Did you mean '{close[0]}'?" if close else f" {advice}")
+            hint = _other_separator(columns) or (
+                f" Did you mean '{close[0]}'?" if close else f" {advice}"
+            )
             raise ColumnError(f"No column '{column}' in {part}: it has {listed(columns)}.{hint}")
     return column
 
@@ -213,7 +272,9 @@ def _guess(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> str | None:
             return name if name in matches else matches[0]
         if matches:
             part = next(iter(types))
-            raise ColumnError(f"Which column is '{name}'? {part} has {listed(matches)}. Name the one to use.")
+            raise ColumnError(
+                f"Which column is '{name}'? {part} has {listed(matches)}. Name the one to use."
+            )
     return None
 
 
@@ -225,22 +286,39 @@ def _no_text_column(types: dict[str, ColumnTypes], names: tuple[str, ...]) -> Co
     for other_part, other in types.items():
         if set(other) != set(columns):
             return ColumnError(
-                f"No column of {kind} that all inputs have: {part} has {listed(columns)}; {other_part} has "
-                f"{listed(other)}. Looked for {known}. Name the {column} ({option}), or run such inputs "
+                f"No column of {kind} that all inputs have: {part} has {listed(columns)}; "
+                f"{other_part} has "
+                f"{listed(other)}. Looked for {known}. Name the {column} ({option}), or run "
+                "such inputs "
                 "separately."
             )
-    advice = _other_separator(columns) or _missing_header(columns) or f" Name the {column} (text_column, {option})."
+    advice = (
+        _other_separator(columns)
+        or _missing_header(columns)
+        or f" Name the {column} (text_column, {option})."
+    )
     if names is not VECTOR_NAMES and _guess(types, VECTOR_NAMES):
         advice += " To compare vectors, use method='vectors' (--method vectors)."
-    return ColumnError(f"No column of {kind} in {part}: it has {listed(columns)}. Looked for {known}.{advice}")
+    return ColumnError(
+        f"No column of {kind} in {part}: it has {listed(columns)}. Looked for {known}.{advice}"
+    )
 
 
 def _other_separator(columns: Mapping[str, object]) -> str:
-    """Return advice if the only column seems to be a header of several, with another separator; else nothing."""
-    marks = [mark for mark in ";|\t," if any(mark in name for name in columns)] if len(columns) == 1 else []
+    """Return advice if the only column seems to be a header of several, with another separator;
+    else nothing.
+    """
+    marks = (
+        [mark for mark in ";|\t," if any(mark in name for name in columns)]
+        if len(columns) == 1
+        else []
+    )
     if not marks:
         return ""
-    return f" Its columns seem to be separated by {marks[0]!r}: use commas in .csv files, tabs in .tsv files."
+    return (
+        f" Its columns seem to be separated by {marks[0]!r}: use commas in .csv files, tabs in "
+        ".tsv files."
+    )
 
 
 def _missing_header(columns: Mapping[str, object]) -> str:
@@ -258,22 +336,31 @@ def _fitting(
     needed: str,
     advice: str = "Name one of these.",
 ) -> str:
-    """Return the name of a column. Raises ColumnError if a part has none of the name and of a type that fits."""
+    """Return the name of a column. Raises ColumnError if a part has none of the name and of a type
+    that fits.
+    """
     for part, columns in types.items():
         if not fits(columns[_named(types, column, advice)]):
             able = [name for name, kind in columns.items() if fits(kind)]
             choice = f"Columns {needed}: {listed(able)}" if able else f"It has no column {needed}"
             kind = re.sub(r"(large_)?list<\w+: null>", "lists without values", str(columns[column]))
-            raise ColumnError(f"Column '{column}' in {part} holds {kind}, which cannot be {role}. {choice}.")
+            raise ColumnError(
+                f"Column '{column}' in {part} holds {kind}, which cannot be {role}. {choice}."
+            )
     return column
 
 
 def _refuse_plain(
-    parts: Sequence[Part], column: str, role: str, advice: str = "Run it separately, or leave the column out."
+    parts: Sequence[Part],
+    column: str,
+    role: str,
+    advice: str = "Run it separately, or leave the column out.",
 ) -> None:
     plain = next((part.name for part in parts if part.column_types() is None), None)
     if plain is not None:
-        raise ColumnError(f"No {role} column '{column}': {plain} is plain text, which has no columns. {advice}")
+        raise ColumnError(
+            f"No {role} column '{column}': {plain} is plain text, which has no columns. {advice}"
+        )
 
 
 def _refuse_bare(parts: Sequence[Part]) -> None:
@@ -281,15 +368,19 @@ def _refuse_bare(parts: Sequence[Part]) -> None:
     bare = next((part.name for part in parts if part.column_types() == {} and part.is_bare()), None)
     if bare is not None:
         raise ColumnError(
-            f"{bare} is a table without columns. Pass one with a column of texts (text_column, --text-column)."
+            f"{bare} is a table without columns. Pass one with a column of texts "
+            "(text_column, --text-column)."
         )
 
 
 def _refuse_without_vectors(parts: Sequence[Part]) -> None:
-    other = next((part.name for part in parts if part.is_pages or part.column_types() is None), None)
+    other = next(
+        (part.name for part in parts if part.is_pages or part.column_types() is None), None
+    )
     if other is not None:
         raise ColumnError(
-            f"No column of vectors in {other}, which is text or a page. Write vectors as JSON lines, Parquet or Arrow."
+            f"No column of vectors in {other}, which is text or a page. Write vectors as JSON "
+            "lines, Parquet or Arrow."
         )
 
 

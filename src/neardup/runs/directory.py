@@ -1,4 +1,6 @@
-"""The output folder: written under a temporary name and renamed when it is complete, or copied to remote storage."""
+"""The output folder: written under a temporary name and renamed when it is complete, or copied to
+remote storage.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from neardup.settings.constraints import check_path
 _LAST, _REPORTS = "report.json", ("report.html", "report.json")
 _MARK = "incomplete.txt"
 _NOTE = (
-    b"neardup is writing this folder, or was interrupted. The output is complete once report.json is here. A run with "
+    b"neardup is writing this folder, or was interrupted. The output is complete once "
+    b"report.json is here. A run with "
     b"--resume copies the rest; any other run with this output replaces it.\n"
 )
 _PIECE_BYTES, _DELETED_AT_ONCE = 8 << 20, 16
@@ -40,7 +43,8 @@ _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")  # Arrow would write an empty object fo
 class RemoteFolder:
     """A folder at an address such as s3://bucket/folder; it is complete once it has report.json.
 
-    address : without the options of the client. options : these, with the question mark before them, or empty.
+    address : without the options of the client. options : these, with the question mark before
+    them, or empty.
 
     Raises
     ------
@@ -51,25 +55,33 @@ class RemoteFolder:
     """
 
     def __init__(self, address: str) -> None:
-        folder, question, options = address.partition("?")  # of the client: s3://bucket/out?region=eu-west-1
+        folder, question, options = address.partition(
+            "?"
+        )  # of the client: s3://bucket/out?region=eu-west-1
         self.address, self.options = folder.rstrip("/"), question + options
         self._resumed = False
         with self._reaching():
             self._filesystem, self._path = resolve(self.address, self.options)
 
     def refuse_existing(self) -> None:
-        """Raise OutputError if there is anything at the address but what a run has left that did not complete."""
+        """Raise OutputError if there is anything at the address but what a run has left that did
+        not complete.
+        """
         names = self._names()
         if not names or (_MARK in names and _LAST not in names):
             return
-        incomplete = "" if _LAST in names else " It has no report.json, so it is not a complete output."
+        incomplete = (
+            "" if _LAST in names else " It has no report.json, so it is not a complete output."
+        )
         raise OutputError(
-            f"The output {self.address} already exists, and remote storage is never overwritten: got "
+            f"The output {self.address} already exists, and remote storage is never "
+            "overwritten: got "
             f"{names[0]}.{incomplete} Use another address, or delete what is there."
         )
 
     def begin(self, *, resume: bool) -> None:
-        """Mark the folder as incomplete, so that a run without access fails at once. Raises OutputError.
+        """Mark the folder as incomplete, so that a run without access fails at once. Raises
+        OutputError.
 
         resume : keep what the interrupted run has copied, instead of deleting it.
         """
@@ -82,7 +94,8 @@ class RemoteFolder:
                 stream.write(_NOTE)
 
     def copy(self, folder: Path, again: str = "Run it again.") -> None:
-        """Copy the files of a folder that are not there yet, report.json last; with it, the folder is complete.
+        """Copy the files of a folder that are not there yet, report.json last; with it, the folder
+        is complete.
 
         again : what to do after an error. The files that were copied stay.
 
@@ -91,9 +104,15 @@ class RemoteFolder:
         OutputError
             If a file could not be written, or has not its size afterwards.
         """
-        files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        files = {
+            path.relative_to(folder).as_posix(): path
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
         reports = {name: files.pop(name) for name in _REPORTS if name in files}
-        whole = files.keys() - self._missing(files) if self._resumed else set()  # they are the same in every attempt
+        whole = (
+            files.keys() - self._missing(files) if self._resumed else set()
+        )  # they are the same in every attempt
         try:
             for group in (files, reports):
                 for name in (name for name in group if name not in whole):
@@ -104,8 +123,10 @@ class RemoteFolder:
                     raise OSError(f"{lost[0]} is missing, or has another size than was written")
         except Exception as error:
             raise OutputError(
-                f"The output {self.address} is not complete: {len(whole)} of {len(files) + len(reports)} files were "
-                f"written, report.json was not: {error}. Check the network, the quota and the access rights. {again}"
+                f"The output {self.address} is not complete: {len(whole)} of "
+                f"{len(files) + len(reports)} files were "
+                f"written, report.json was not: {error}. Check the network, the quota and the "
+                f"access rights. {again}"
             ) from error
         if _LAST in reports:
             with suppress(Exception):  # report.json counts
@@ -117,43 +138,63 @@ class RemoteFolder:
             file.write(data)
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of each file inside by its name relative to the folder, in bytes. Raises OutputError."""
+        """Return the size of each file inside by its name relative to the folder, in bytes. Raises
+        OutputError.
+        """
         with self._reaching():
             inside = pafs.FileSelector(self._path, allow_not_found=True, recursive=True)
             found = [info for info in self._filesystem.get_file_info(inside) if info.is_file]
         return {posixpath.relpath(info.path, self._path): info.size for info in found}
 
     def delete(self) -> None:
-        """Delete the folder and all that is inside, as far as the storage allows; nothing is raised."""
+        """Delete the folder and all that is inside, as far as the storage allows; nothing is
+        raised.
+        """
         with suppress(Exception):
             self._filesystem.delete_dir(self._path)
 
     def delete_if_empty(self) -> None:
-        """Delete the folder if no run has copied anything to it, as far as the storage allows; nothing is raised."""
+        """Delete the folder if no run has copied anything to it, as far as the storage allows;
+        nothing is raised.
+        """
         with suppress(Exception):
             if self._names() == [_MARK]:
                 self._filesystem.delete_dir(self._path)
 
     def _names(self) -> list[str]:
-        """Return the names at the address, without folders: of the files inside, or of the file itself."""
+        """Return the names at the address, without folders: of the files inside, or of the file
+        itself.
+        """
         with self._reaching():
             info = self._filesystem.get_file_info(self._path)
             if info.type == pafs.FileType.NotFound:
                 return []
             if info.type == pafs.FileType.File:
                 return [self.address]
-            infos = self._filesystem.get_file_info(pafs.FileSelector(self._path, allow_not_found=True))
+            infos = self._filesystem.get_file_info(
+                pafs.FileSelector(self._path, allow_not_found=True)
+            )
         return sorted(posixpath.basename(info.path.rstrip("/")) for info in infos)
 
     def _missing(self, files: dict[str, Path]) -> list[str]:
         """Return the names of the files that are not there, or with another size."""
         with self._reaching():
-            infos = self._filesystem.get_file_info([posixpath.join(self._path, name) for name in files])
-        return [name for name, info in zip(files, infos, strict=True) if info.size != files[name].stat().st_size]
+            infos = self._filesystem.get_file_info(
+                [posixpath.join(self._path, name) for name in files]
+            )
+        return [
+            name
+            for name, info in zip(files, infos, strict=True)
+            if info.size != files[name].stat().st_size
+        ]
 
     def _write(self, file: Path, name: str) -> None:
-        """Write a file; unlike `pyarrow.fs.copy_files`, which ignores what fails as it closes the file (26.0.1)."""
-        target = self._filesystem.open_output_stream(self._make(name), compression=None)  # else by its suffix
+        """Write a file; unlike `pyarrow.fs.copy_files`, which ignores what fails as it closes the
+        file (26.0.1).
+        """
+        target = self._filesystem.open_output_stream(
+            self._make(name), compression=None
+        )  # else by its suffix
         with open(file, "rb") as source, target:
             shutil.copyfileobj(source, target, _PIECE_BYTES)
 
@@ -173,13 +214,16 @@ class RemoteFolder:
             raise
         except Exception as error:
             raise OutputError(
-                f"The output {self.address} cannot be written: {error}. Check the address, the network and the access "
+                f"The output {self.address} cannot be written: {error}. Check the address, "
+                "the network and the access "
                 "rights, or use a local folder."
             ) from error
 
 
 class Places(NamedTuple):
-    """The folders that a run writes to before its output: `partial`, with the result; `scratch`, for scratch files."""
+    """The folders that a run writes to before its output: `partial`, with the result; `scratch`,
+    for scratch files.
+    """
 
     partial: Path
     scratch: Path
@@ -188,17 +232,22 @@ class Places(NamedTuple):
 def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
     """Return the temporary folders of an output: next to it, or for an address in `scratch`.
 
-    scratch : a folder that several runs may share. Default: next to the output; for an address, that of the system.
+    scratch : a folder that several runs may share. Default: next to the output; for an address,
+    that of the system.
     """
     name = name_of(output)
     remote = is_address(name)
     path = Path(urlsplit(name).path or "out") if remote else Path(local_path(name))
-    digest = hashlib.blake2b(os.fsencode(name if remote else path.absolute()), digest_size=8).hexdigest()
+    digest = hashlib.blake2b(
+        os.fsencode(name if remote else path.absolute()), digest_size=8
+    ).hexdigest()
     if remote:
         partial = Path(scratch or tempfile.gettempdir()) / f"neardup-{path.name}-{digest}.partial"
         return Places(partial, partial / "scratch")
     if path.name in ("", ".."):
-        raise OutputError(f"An output is a folder that can be replaced: got {name!r}. Name a new folder.")
+        raise OutputError(
+            f"An output is a folder that can be replaced: got {name!r}. Name a new folder."
+        )
     partial = path.with_name(path.name + ".partial")
     if scratch is None:
         return Places(partial, partial / "scratch")
@@ -206,7 +255,9 @@ def places_of(output: AnyPath, scratch: AnyPath | None = None) -> Places:
 
 
 def name_of(output: AnyPath) -> str:
-    """Return the path or the address of an output. Raises OutputError if it is neither a str nor a path, or empty."""
+    """Return the path or the address of an output. Raises OutputError if it is neither a str nor a
+    path, or empty.
+    """
     return check_path("An output", output, OutputError)
 
 
@@ -224,19 +275,33 @@ def refuse_address(path: AnyPath, what: str) -> None:
     name = name_of(path)
     if _ADDRESS.match(name):
         raise OutputError(
-            f"The output must be a local {what}: got {name}. Copy the output to the storage after the run."
+            f"The output must be a local {what}: got {name}. Copy the output to the storage "
+            "after the run."
         )
 
 
 def refuse_stdout(path: AnyPath) -> None:
     """Raise OutputError if the output is a hyphen, of which a folder would be made."""
     if name_of(path) == "-":
-        raise OutputError("The output '-' is no folder: only neardup dedup writes to standard output. Name a folder.")
+        raise OutputError(
+            "The output '-' is no folder: only neardup dedup writes to standard output. Name "
+            "a folder."
+        )
 
 
 _LOCK = "lock"
 _LEFT = (_LOCK, "result", "scratch", "old", "attempts")  # what a run leaves in its temporary folder
-_TABLES = ("removed", "mask", "ids", "passages", "clusters", "cluster_summary", "hits", "items", "boilerplate")
+_TABLES = (
+    "removed",
+    "mask",
+    "ids",
+    "passages",
+    "clusters",
+    "cluster_summary",
+    "hits",
+    "items",
+    "boilerplate",
+)
 _OUTPUTS = {"kept", "annotated", "rejected.jsonl", "report.json", "report.html", "passages.html"}
 _OUTPUTS |= {f"{name}.parquet" for name in _TABLES}
 _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -244,8 +309,11 @@ _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 def _is_of_output(name: str) -> bool:
     """Return whether a run writes a file of this name, or the system of the user does."""
-    # A run that was killed while it wrote a file anew leaves `.report.json.0123456789abcdef.partial`.
-    written = name[1:].rsplit(".", 2)[0] if name.startswith(".") and name.endswith(".partial") else name
+    # A run that was killed while it wrote a file anew leaves
+    # `.report.json.0123456789abcdef.partial`.
+    written = (
+        name[1:].rsplit(".", 2)[0] if name.startswith(".") and name.endswith(".partial") else name
+    )
     is_table = written.removesuffix(".parquet") in table_names() and written.endswith(".parquet")
     return is_table or written in _OUTPUTS or name in _OF_SYSTEMS or name.startswith((".nfs", "._"))
 
@@ -253,15 +321,17 @@ def _is_of_output(name: str) -> bool:
 class OutputDirectory:
     """A folder that appears only when it is complete.
 
-    All files are written to `DIR.partial`, next to DIR: results to `result`, scratch files to `scratch`. The scratch
-    files of an interrupted run remain, so that it can be resumed. If DIR is an address of remote storage, they are
-    written to a local folder, and the results are copied at the end. The folder is locked for this run, until it ends
-    in any way.
+    All files are written to `DIR.partial`, next to DIR: results to `result`, scratch files to
+    `scratch`. The scratch files of an interrupted run remain, so that it can be resumed. If DIR is
+    an address of remote storage, they are written to a local folder, and the results are copied at
+    the end. The folder is locked for this run, until it ends in any way.
 
     path : the folder; an address as str. remote : the folder on remote storage, else None.
     """
 
-    def __init__(self, path: AnyPath, overwrite: bool, resume: bool, scratch: AnyPath | None = None) -> None:
+    def __init__(
+        self, path: AnyPath, overwrite: bool, resume: bool, scratch: AnyPath | None = None
+    ) -> None:
         refuse_stdout(path)
         self.remote = RemoteFolder(name_of(path)) if is_address(path) else None
         self.path = Path(local_path(name_of(path))) if self.remote is None else self.remote.address
@@ -284,7 +354,9 @@ class OutputDirectory:
             ) from error
 
     def _lock(self) -> Callable[[], object]:
-        """Make the temporary folder and lock it; return how to unlock it. Raises OutputError if another run has it."""
+        """Make the temporary folder and lock it; return how to unlock it. Raises OutputError if
+        another run has it.
+        """
         if self.remote is None:
             self.partial.mkdir(parents=True, exist_ok=True)
         else:  # a temporary folder may be shared with other users
@@ -295,8 +367,10 @@ class OutputDirectory:
             return weakref.finalize(self, os.close, lock_file(self.partial / _LOCK))
         except BlockingIOError as error:
             raise OutputError(
-                f"The output {self.path} is being written by another run, in process {error.strerror}. Wait until it "
-                f"ends, or use another folder. If it has ended, on a machine that was lost, delete {self.partial}."
+                f"The output {self.path} is being written by another run, in process "
+                f"{error.strerror}. Wait until it "
+                "ends, or use another folder. If it has ended, on a machine that was lost, "
+                f"delete {self.partial}."
             ) from error
         except (ImportError, OSError):  # neither Windows nor every shared file system has locks
             return lambda: None
@@ -305,7 +379,8 @@ class OutputDirectory:
         """Raise OutputError if the temporary folder has anything but what a run leaves there."""
         if self.partial.is_symlink():
             raise OutputError(
-                f"The folder {self.partial} is used while the output is written: it is a link. Use another output, or "
+                f"The folder {self.partial} is used while the output is written: it is a "
+                "link. Use another output, or "
                 "delete the link."
             )
         if not self.partial.exists():
@@ -313,7 +388,8 @@ class OutputDirectory:
         foreign = sorted(path.name for path in self.partial.iterdir() if path.name not in _LEFT)
         if foreign:
             raise OutputError(
-                f"The folder {self.partial} is used while the output is written, and is not emptied: it has "
+                f"The folder {self.partial} is used while the output is written, and is not "
+                "emptied: it has "
                 f"{foreign[0]}, which is not of a run. Use another output, or rename that folder."
             )
 
@@ -332,28 +408,36 @@ class OutputDirectory:
         path = Path(self.path)
         if path.exists() and not overwrite:
             raise OutputError(
-                f"The output {path} already exists. Use another folder, or pass overwrite=True (--overwrite) "
+                f"The output {path} already exists. Use another folder, or pass "
+                "overwrite=True (--overwrite) "
                 "to replace it when the new result is complete."
             )
         if path.exists() and not path.is_dir():
             raise OutputError(f"The output {path} is a file. Use a folder.")
-        foreign = sorted(each.name for each in path.iterdir() if not _is_of_output(each.name)) if path.exists() else []
+        foreign = (
+            sorted(each.name for each in path.iterdir() if not _is_of_output(each.name))
+            if path.exists()
+            else []
+        )
         if foreign and (path / "report.json").exists():
             raise OutputError(
-                f"The folder {path} is not replaced: it has {foreign[0]}, which no run has written. Use another "
+                f"The folder {path} is not replaced: it has {foreign[0]}, which no run has "
+                "written. Use another "
                 "folder, or move that elsewhere."
             )
         if path.exists() and any(path.iterdir()) and not (path / "report.json").exists():
             raise OutputError(
-                f"The folder {path} is not replaced: it has no report.json, so it is not the output of a run. Use "
+                f"The folder {path} is not replaced: it has no report.json, so it is not the "
+                "output of a run. Use "
                 "another folder, or delete it yourself."
             )
 
     def refuse_inputs_inside(self, inputs: Iterable[str]) -> None:
-        """Raise OutputError if an input is in the output folder, or the output is in an input folder.
+        """Raise OutputError if an input is in the output folder, or the output is in an input
+        folder.
 
-        inputs : as the user named them. The files of a pattern, or that a folder has by a link, are known later: see
-        `runs.overlap.refuse_replacing`.
+        inputs : as the user named them. The files of a pattern, or that a folder has by a link, are
+        known later: see `runs.overlap.refuse_replacing`.
         """
         for name in inputs:
             if self._overlaps(name):
@@ -365,13 +449,18 @@ class OutputDirectory:
 
     def _overlaps(self, name: str) -> bool:
         if self.remote is not None:
-            address, other = (PurePosixPath(each.split("?")[0]) for each in (self.remote.address, name))
-            return is_address(name) and (address == other or address in other.parents or other in address.parents)
+            address, other = (
+                PurePosixPath(each.split("?")[0]) for each in (self.remote.address, name)
+            )
+            return is_address(name) and (
+                address == other or address in other.parents or other in address.parents
+            )
         path = local_of(name)
         return path is not None and (contains(self.path, path) or contains(path, self.path))
 
     def begin(self, *, resume: bool) -> None:
-        """Write to remote storage for the first time, once the inputs are found. Raises OutputError.
+        """Write to remote storage for the first time, once the inputs are found. Raises
+        OutputError.
 
         resume : whether there is an interrupted run to continue.
         """
@@ -384,7 +473,9 @@ class OutputDirectory:
         return (self.scratch / "checkpoint.json").exists()
 
     def finish(self) -> None:
-        """Move the result into place, or copy it to the remote storage, and delete everything else."""
+        """Move the result into place, or copy it to the remote storage, and delete everything
+        else.
+        """
         self.publish()
         self.clear()
 
@@ -398,7 +489,9 @@ class OutputDirectory:
         self.is_published = True
 
     def _move(self) -> None:
-        """Move the result into place; after an error, an output that it was to replace is there as before."""
+        """Move the result into place; after an error, an output that it was to replace is there as
+        before.
+        """
         old = self.partial / "old"
         if Path(self.path).exists():
             os.replace(self.path, old)
@@ -431,7 +524,11 @@ class OutputDirectory:
     def clear(self) -> None:
         """Delete everything that was written beside the output."""
         with suppress(OSError):  # the system takes a second for the pages of some gigabytes
-            map_all([path for path in self.scratch.iterdir() if path.is_file()], Path.unlink, _DELETED_AT_ONCE)
+            map_all(
+                [path for path in self.scratch.iterdir() if path.is_file()],
+                Path.unlink,
+                _DELETED_AT_ONCE,
+            )
         shutil.rmtree(self.partial, ignore_errors=True)
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.unlock()

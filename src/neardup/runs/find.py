@@ -34,9 +34,9 @@ NOT_REGULAR = "that are not regular files"
 class FoundFile(NamedTuple):
     """A file that was found.
 
-    name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or address to open; path :
-    normal and absolute; base : the folder named, above it; is_direct : whether the file itself was named; problem : why
-    the path cannot be reached, else "".
+    name : as the user would write it, bytes that are not UTF-8 escaped; location : the path or
+    address to open; path : normal and absolute; base : the folder named, above it; is_direct :
+    whether the file itself was named; problem : why the path cannot be reached, else "".
     """
 
     name: str
@@ -63,11 +63,14 @@ def _real_folder(folder: str) -> str:
     return os.path.realpath(folder)
 
 
-def find(path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None) -> list[FoundFile]:
-    """Return the files of a path, folder, pattern or address, sorted; then the paths that cannot be reached.
+def find(
+    path: str, format_name: str | None = None, skip: Skip = lambda name, reason: None
+) -> list[FoundFile]:
+    """Return the files of a path, folder, pattern or address, sorted; then the paths that cannot be
+    reached.
 
-    format_name : the format of all files; None to go by the suffix, and leave out files with an unknown one.
-    skip : called for each file of a folder or pattern that is left out.
+    format_name : the format of all files; None to go by the suffix, and leave out files with an
+    unknown one. skip : called for each file of a folder or pattern that is left out.
 
     Raises
     ------
@@ -84,10 +87,16 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
     fail = unreachable.__setitem__
     if os.path.isdir(path):
         base = os.path.abspath(path)
-        found = [os.path.join(path, below) for below in _walk(path, _is_hidden, skip, fail, _refuse_tables)]
+        found = [
+            os.path.join(path, below)
+            for below in _walk(path, _is_hidden, skip, fail, _refuse_tables)
+        ]
     elif os.path.exists(path):
         if not os.path.isfile(path):
-            raise InputError(f"Not a regular file: {name}. Files are read more than once: pipe it in, and name '-'.")
+            raise InputError(
+                f"Not a regular file: {name}. Files are read more than once: pipe it in, and "
+                "name '-'."
+            )
         return [_direct(name, path, os.path.abspath(path), format_name)]
     elif _MAGIC.search(path):
         fixed = _fixed_part(path)
@@ -105,7 +114,11 @@ def _find_local(name: str, path: str, format_name: str | None, skip: Skip) -> li
 
 
 def _readable(
-    name: str, found: Sequence[str], format_name: str | None, skip: Skip, problems: Sequence[str] = ()
+    name: str,
+    found: Sequence[str],
+    format_name: str | None,
+    skip: Skip,
+    problems: Sequence[str] = (),
 ) -> list[str]:
     """Return the files whose format is known.
 
@@ -125,7 +138,8 @@ def _readable(
     if not readable:
         seen = f"{len(found)} files, such as {found[0]}" if found else "no file"
         raise InputError(
-            f"No input in {name}: {'; '.join([seen, *problems[:3]])}. Known are {accepted_suffixes()}. "
+            f"No input in {name}: {'; '.join([seen, *problems[:3]])}. Known are "
+            f"{accepted_suffixes()}. "
             "Check the path or the pattern ('**/' searches folders below)."
         )
     return readable
@@ -140,7 +154,8 @@ def _direct(name: str, location: str, path: str, format_name: str | None) -> Fou
     """Return a file that was named itself; path : normal and absolute."""
     if (format_name or format_of(location)[0]) is None:
         raise InputError(
-            f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are {accepted_suffixes()}. "
+            f"Unknown kind of file: {name} ends with {os.path.splitext(name)[1]!r}. Known are "
+            f"{accepted_suffixes()}. "
             "Name its format with in_format (--in-format), or rename the file."
         )
     return FoundFile(shown(name), location, path, os.path.dirname(path), True)
@@ -153,7 +168,8 @@ def _walk(
     fail: Fail,
     check: Callable[[str, set[str]], None] = lambda folder, names: None,
 ) -> list[str]:
-    """Return the regular files below a folder, sorted, relative to it; each folder is entered once, however linked.
+    """Return the regular files below a folder, sorted, relative to it; each folder is entered once,
+    however linked.
 
     check : is called with each folder and the names in it.
     """
@@ -173,7 +189,9 @@ def _walk(
             continue
         entered.add((here.st_dev, here.st_ino))
         check(current, {entry.name for entry in entries})
-        for entry in reversed(entries):  # links to folders last, so that a folder is known by its own name
+        for entry in reversed(
+            entries
+        ):  # links to folders last, so that a folder is known by its own name
             path = [*parts, entry.name]
             try:
                 is_folder, is_file = entry.is_dir(), entry.is_file()
@@ -197,7 +215,9 @@ def _unlisted(error: OSError) -> str:
 
 
 def _leave_out(path: str, skip: Skip, fail: Fail) -> None:
-    """Leave out a path that is neither a file nor a folder; one that looks like an input is lost, not skipped."""
+    """Leave out a path that is neither a file nor a folder; one that looks like an input is lost,
+    not skipped.
+    """
     if os.path.islink(path):
         fail(path, "it is a link to nothing that is there")
     elif format_of(path)[0] is not None:
@@ -213,7 +233,9 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _refuse_tables(folder: str, names: set[str]) -> None:
-    """Raise InputError if a folder is a table of a format whose files also have rows that the table does not have."""
+    """Raise InputError if a folder is a table of a format whose files also have rows that the table
+    does not have.
+    """
     where = shown(folder)
     if "_delta_log" in names:
         kind, how = "Delta", f"deltalake.DeltaTable({where!r}).to_pyarrow_table()"
@@ -227,8 +249,10 @@ def _refuse_tables(folder: str, names: set[str]) -> None:
     else:
         return
     raise InputError(
-        f"{where} is a table of {kind}, whose files also have rows that were removed from it. Read it in Python, as in "
-        f"neardup.dedup({how}). To read all of its files as they are, name a pattern: '{where}/**/*.parquet'."
+        f"{where} is a table of {kind}, whose files also have rows that were removed from it. "
+        "Read it in Python, as in "
+        f"neardup.dedup({how}). To read all of its files as they are, name a pattern: "
+        f"'{where}/**/*.parquet'."
     )
 
 
@@ -254,12 +278,19 @@ def _matching(pattern: str, fixed: str, skip: Skip, fail: Fail) -> list[str]:
 
 
 def _expand(pattern: str, fixed: str, fail: Fail) -> list[str]:
-    """Return the paths that match a pattern without `**`, as the module glob does; fail : as of `_walk`."""
+    """Return the paths that match a pattern without `**`, as the module glob does; fail : as of
+    `_walk`.
+    """
     rest = pattern if fixed == "." else pattern[len(fixed) :]
     folders = ["" if fixed == "." else fixed]
     *parts, last = re.split(r"[/\\]" if os.sep == "\\" else "/+", rest)
     for part in parts:
-        folders = [path for folder in folders for path in _children(folder, part, fail) if os.path.isdir(path)]
+        folders = [
+            path
+            for folder in folders
+            for path in _children(folder, part, fail)
+            if os.path.isdir(path)
+        ]
     return [path for folder in folders for path in _children(folder, last, fail)]
 
 
@@ -283,11 +314,14 @@ def _children(folder: str, part: str, fail: Fail) -> list[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`, `_delta_log`.
+    """Whether a search leaves out a name: dot files, and as in Spark and Arrow `_SUCCESS`,
+    `_delta_log`.
 
     A file of source code is shown, such as `__init__.py`.
     """
-    return name.startswith(".") or (name.startswith("_") and format_of(name)[0] not in ("code", "notebook"))
+    return name.startswith(".") or (
+        name.startswith("_") and format_of(name)[0] not in ("code", "notebook")
+    )
 
 
 def _fixed_part(pattern: str) -> str:
@@ -319,12 +353,17 @@ def _find_remote(address: str, format_name: str | None, skip: Skip) -> list[Foun
     readable = _readable(address, below, format_name, skip)
     root = folder.rstrip("/") + "/"
     base = _normal(path)
-    return [FoundFile(root + path, root + path, _normal(f"{base}/{path}"), base, False) for path in readable]
+    return [
+        FoundFile(root + path, root + path, _normal(f"{base}/{path}"), base, False)
+        for path in readable
+    ]
 
 
 def _list_below(filesystem: Any, path: str, skip: Skip) -> list[str]:
     selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
-    files = [info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File]
+    files = [
+        info.path for info in filesystem.get_file_info(selector) if info.type == pafs.FileType.File
+    ]
     start = len(_normal(path).rstrip("/")) + 1
     below = sorted((_normal(file)[start:] for file in files), key=lambda path: path.split("/"))
     visible = []
@@ -369,6 +408,7 @@ def _missing(name: str, neighbours: list[str]) -> InputError:
     hint = f" Did you mean {neighbours[0]}?" if neighbours else ""
     hint = hint or " Create an index with `neardup index create`." * name.endswith(".index")
     return InputError(
-        f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns ('data/*.parquet'), "
+        f"No such file or folder: {name}.{hint} Inputs are files, folders, patterns "
+        "('data/*.parquet'), "
         "addresses such as s3://bucket/data, or - for standard input. Check the path."
     )

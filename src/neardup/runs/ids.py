@@ -32,13 +32,15 @@ def check_ids(run: Run, hashes: Words, corpus: Corpus, locations: DocumentLocati
 
 def _ids_repeat(repeated: str, id_column: object) -> InputError:
     return InputError(
-        f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column (--id-column), "
+        f"{repeated} Ids in the column {id_column!r} must differ. Name another id_column "
+        "(--id-column), "
         "or none: documents are then identified by their row numbers."
     )
 
 
 class FirstIds:
-    """The ids of the first documents of a run: those that repeat end it early. `check_ids` finds all others.
+    """The ids of the first documents of a run: those that repeat end it early. `check_ids` finds
+    all others.
 
     id_column : as the user named it.
     """
@@ -55,7 +57,8 @@ class FirstIds:
         Raises
         ------
         InputError
-            If an id repeats. They are compared when they have become four times as many, as long as they are few.
+            If an id repeats. They are compared when they have become four times as many, as long as
+            they are few.
         """
         if batch.ids is None or self._free_bytes <= 0:
             return
@@ -71,7 +74,9 @@ class FirstIds:
 
     def _compare(self) -> None:
         ids = pa.concat_arrays(self._ids)
-        present = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))  # a null repeats nothing
+        present = np.flatnonzero(
+            ids.is_valid().to_numpy(zero_copy_only=False)
+        )  # a null repeats nothing
         encoded = ids.drop_null().dictionary_encode()
         numbers = encoded.indices.to_numpy(zero_copy_only=False)
         # Ids are numbered as they come, so that a new one has the number of those before it.
@@ -81,7 +86,8 @@ class FirstIds:
             part, row = self._place(int(present[first[0]]))
             other_part, other_row = self._place(int(present[second[0]]))
             raise _ids_repeat(
-                _belongs(encoded[int(second[0])].as_py(), part, row, other_part, other_row), self._id_column
+                _belongs(encoded[int(second[0])].as_py(), part, row, other_part, other_row),
+                self._id_column,
             )
 
     def _place(self, document: int) -> tuple[str, int]:
@@ -93,11 +99,15 @@ class FirstIds:
 
 
 def _belongs(id: object, part: object, row: int, other_part: object, other_row: int) -> str:
-    return f"The id {id!r} belongs to two documents, row {row} of {part} and row {other_row} of {other_part}."
+    return (
+        f"The id {id!r} belongs to two documents, row {row} of {part} and row {other_row} of "
+        f"{other_part}."
+    )
 
 
 def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations) -> str | None:
-    """Return a sentence that names the first id of two new documents; None if there is none, or no id column.
+    """Return a sentence that names the first id of two new documents; None if there is none, or no
+    id column.
 
     hashes : uint64 by document, of its id.
     """
@@ -107,10 +117,18 @@ def find_repeated_id(hashes: Words, corpus: Corpus, locations: DocumentLocations
     mask = (np.uint64(1) << np.uint64(bits_for(len(hashes)))) - np.uint64(1)
     packed = pack_keys(hashes.copy(), np.arange(len(hashes), dtype=np.uint32), len(hashes))
     same = np.flatnonzero((packed[1:] ^ packed[:-1]) <= mask)  # others differ above the mask
-    left, right = (packed[same] & mask).astype(np.uint32), (packed[same + 1] & mask).astype(np.uint32)
+    left, right = (
+        (packed[same] & mask).astype(np.uint32),
+        (packed[same + 1] & mask).astype(np.uint32),
+    )
     truly = (hashes[left] == hashes[right]) & (hashes[left] != NO_ID)
-    left, right = left[truly] + np.uint32(corpus.num_against), right[truly] + np.uint32(corpus.num_against)
-    for first, second in sorted(zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)):
+    left, right = (
+        left[truly] + np.uint32(corpus.num_against),
+        right[truly] + np.uint32(corpus.num_against),
+    )
+    for first, second in sorted(
+        zip(left[:_MOST_SHOWN].tolist(), right[:_MOST_SHOWN].tolist(), strict=True)
+    ):
         pair = np.array([first, second], np.uint32)
         (id, part, row), (other, other_part, other_row) = locations.places(pair)
         if id == other:

@@ -10,7 +10,14 @@ from dataclasses import replace
 from neardup.documents.sources import is_remote
 from neardup.errors import InputError
 from neardup.formats.reading import InputFile, UnreachableInput
-from neardup.formats.registry import COMPRESSIONS, FORMATS, Format, compression_of, format_of, split_name
+from neardup.formats.registry import (
+    COMPRESSIONS,
+    FORMATS,
+    Format,
+    compression_of,
+    format_of,
+    split_name,
+)
 from neardup.runs.find import FoundFile, Skip, find
 from neardup.runs.options import check_reading
 from neardup.runs.spool import spool
@@ -20,30 +27,40 @@ _ENDINGS: dict[str | None, str] = {codec: suffix for suffix, codec in COMPRESSIO
 
 
 def list_inputs(
-    paths: Sequence[str], *, unit: str = "auto", format_name: str | None = None, skip: Skip = lambda name, reason: None
+    paths: Sequence[str],
+    *,
+    unit: str = "auto",
+    format_name: str | None = None,
+    skip: Skip = lambda name, reason: None,
 ) -> list[InputFile]:
     """Return the input files of `paths`, in the order named; within a folder or pattern, sorted.
 
     Parameters
     ----------
-    paths : files, folders (searched to any depth; names that begin with `.` or `_` and unknown suffixes are
-        left out), patterns (`*`, `**`, `?`, `[...]`), addresses (`s3://...`), or `-` for standard input. A
-        file that is named twice is read once, where it came first.
-    unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for standard
-        input and for a single text file named directly, else files.
-    format_name : the format of all of them, whatever their names; None: by suffix, standard input by its beginning.
-    skip : called with the name of each file of a folder or pattern that is left out, and the reason.
+    paths : files, folders (searched to any depth; names that begin with `.` or `_` and unknown
+        suffixes are left out), patterns (`*`, `**`, `?`, `[...]`), addresses (`s3://...`), or `-`
+        for standard input. A file that is named twice is read once, where it came first.
+    unit : for text files: "line", a document a line; "file", a document a file; "auto", lines for
+        standard input and for a single text file named directly, else files.
+    format_name : the format of all of them, whatever their names; None: by suffix, standard input
+        by its beginning.
+    skip : called with the name of each file of a folder or pattern that is left out, and the
+        reason.
 
     Raises
     ------
     InputError
-        If a path does not exist, a folder or pattern gives no file, or a file has an unknown suffix.
+        If a path does not exist, a folder or pattern gives no file, or a file has an unknown
+        suffix.
     MissingExtraError
         If the storage of an address needs a package that is not installed.
     """
     check_reading(text_unit=unit, in_format=format_name)
     if isinstance(paths, str) or not paths:
-        raise InputError(f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for example.")
+        raise InputError(
+            f"Inputs must be a list of at least one path: got {paths!r}. Pass ['data/'], for "
+            "example."
+        )
     found: dict[str, FoundFile | None] = {}
     for path in paths:
         if path == "-":
@@ -58,7 +75,9 @@ def list_inputs(
         text_unit = "line" if len(texts) == 1 and texts[0].is_direct else "file"
     roots = _common_roots([file for file in found.values() if file is not None])
     files = [
-        _piped(unit, format_name) if file is None else _input_file(file, text_unit, roots[_volume(file)], format_name)
+        _piped(unit, format_name)
+        if file is None
+        else _input_file(file, text_unit, roots[_volume(file)], format_name)
         for file in found.values()
     ]
     return _named_uniquely(files)
@@ -72,13 +91,16 @@ def _piped(unit: str, requested: str | None) -> InputFile:
         compression=source.compression,
         format=format_name,
         unit=_unit(FORMATS[format_name], "line" if unit == "auto" else unit),
-        relative_name="stdin" + FORMATS[format_name].suffixes[0] + _ENDINGS.get(source.compression, ""),
+        relative_name="stdin"
+        + FORMATS[format_name].suffixes[0]
+        + _ENDINGS.get(source.compression, ""),
         version=version,
     )
 
 
 def _input_file(file: FoundFile, text_unit: str, root: str, requested: str | None) -> InputFile:
-    # `relpath` asks for the working directory, and makes both paths absolute, once more for each file.
+    # `relpath` asks for the working directory, and makes both paths absolute, once more for each
+    # file.
     separator = "/" if is_remote(file.location) else os.sep
     below = file.path.removeprefix(root).lstrip(separator)
     relative_name = below.replace(os.sep, "/")
@@ -130,7 +152,9 @@ def _common_roots(found: list[FoundFile]) -> dict[str, str]:
 
 
 def _named_uniquely(files: list[InputFile]) -> list[InputFile]:
-    """Give each file a unique name below the output; local and remote files may share one otherwise."""
+    """Give each file a unique name below the output; local and remote files may share one
+    otherwise.
+    """
     taken: set[str] = set()
     named: list[InputFile] = []
     for file in files:

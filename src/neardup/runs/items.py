@@ -31,10 +31,10 @@ from neardup.settings.run import MAX_UNREADABLE
 class Items:
     """The items of a search.
 
-    tasks : their inputs. columns : those read, with the weight of each. text_columns : those of them that are strings;
-    none of plain text. ids, benchmarks : by item. parts, rows : the input of each item and its row there.
-    texts, owners, weights : of all columns that items have, the text, the item and the weight. rejected : rows that
-    could not be read.
+    tasks : their inputs. columns : those read, with the weight of each. text_columns : those of
+    them that are strings; none of plain text. ids, benchmarks : by item. parts, rows : the input of
+    each item and its row there. texts, owners, weights : of all columns that items have, the text,
+    the item and the weight. rejected : rows that could not be read.
     """
 
     tasks: list[Task]
@@ -52,7 +52,11 @@ class Items:
 
     def fields(self) -> tuple[pa.LargeStringArray, Int32s, Floats]:
         """Return texts, owners and weights as arrays."""
-        return arrow_of_strings(self.texts), np.array(self.owners, np.int32), np.array(self.weights, np.float64)
+        return (
+            arrow_of_strings(self.texts),
+            np.array(self.owners, np.int32),
+            np.array(self.weights, np.float64),
+        )
 
 
 def read_items(
@@ -82,7 +86,9 @@ def read_items(
     warnings: list[str] = []
     parts = parts_of(inputs.source, inputs, "items", {})
     columns, text_columns = choose_item_columns(parts, item_columns, benchmark_column)
-    tasks = tasks_of(inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings)
+    tasks = tasks_of(
+        inputs._replace(text_column=text_columns[0] if text_columns else None), "first", warnings
+    )
     tasks = [task._replace(max_unreadable=max_unreadable) for task in tasks]
     items = Items(tasks, columns, text_columns, warnings)
     reject, benchmarks = use(items.rejected.append), _benchmarks(tasks)
@@ -95,21 +101,36 @@ def read_items(
     if not items.ids:
         names = ", ".join(task.part.name for task in tasks[:3])
         raise InputError(
-            f"There is no item in {': '.join([names, *(row.reason for row in items.rejected[:1])])}. Check the inputs."
+            "There is no item in "
+            f"{': '.join([names, *(row.reason for row in items.rejected[:1])])}. Check the "
+            "inputs."
         )
     return items
 
 
 def _benchmarks(tasks: Sequence[Task]) -> list[str]:
-    """Return the benchmark of each input: its name up to a point, or all of the name if another begins so, too."""
+    """Return the benchmark of each input: its name up to a point, or all of the name if another
+    begins so, too.
+    """
     parts = [task.part for task in tasks]
     short = [shown(part.relative_name).split("/")[-1].split(".")[0] for part in parts]
-    shared, has_name = Counter(short), [part.unit != "file" and part.name != "source" for part in parts]
-    names = [name if shared[name] == 1 else part.name for name, part in zip(short, parts, strict=True)]
+    shared, has_name = (
+        Counter(short),
+        [part.unit != "file" and part.name != "source" for part in parts],
+    )
+    names = [
+        name if shared[name] == 1 else part.name for name, part in zip(short, parts, strict=True)
+    ]
     return [name if named else "items" for named, name in zip(has_name, names, strict=True)]
 
 
-def _add(items: Items, number: int, batch: DocumentBatch, benchmark: str | None, benchmark_column: str | None) -> None:
+def _add(
+    items: Items,
+    number: int,
+    batch: DocumentBatch,
+    benchmark: str | None,
+    benchmark_column: str | None,
+) -> None:
     """Add the items of a batch."""
     task, count = items.tasks[number], len(batch.rows)
     ids = [None] * count if batch.ids is None else batch.ids.to_pylist()
@@ -134,7 +155,9 @@ def _records(batch: DocumentBatch, task: Task) -> Iterator[JsonObject]:
         yield from batch.payload.to_pylist()
     elif isinstance(batch.payload, RawLines) and task.part.format == "jsonl":
         data = bytes(batch.payload.data)
-        yield from (_parse(data[start:end]) for start, end in pairwise(batch.payload.offsets.tolist()))
+        yield from (
+            _parse(data[start:end]) for start, end in pairwise(batch.payload.offsets.tolist())
+        )
     else:
         yield from ({task.columns.text: text} for text in batch.text.to_pylist())
 
@@ -146,7 +169,9 @@ def _parse(line: bytes) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value of a column as text: the strings in a list or a dictionary below each other, numbers as such."""
+    """Return a value of a column as text: the strings in a list or a dictionary below each other,
+    numbers as such.
+    """
     if isinstance(value, str):
         return value
     pieces, waiting = [], [value]

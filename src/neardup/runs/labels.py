@@ -26,8 +26,9 @@ _PAIR = ("left_id", "right_id")
 class Labelled(NamedTuple):
     """The labels of one part.
 
-    rows : int64 array, the row of each document in the part, rising. lengths : int64, the characters of its text.
-    labels : Arrow strings, null or empty where the label is not known; None if no label was requested.
+    rows : int64 array, the row of each document in the part, rising. lengths : int64, the
+    characters of its text. labels : Arrow strings, null or empty where the label is not known; None
+    if no label was requested.
     """
 
     rows: Ints
@@ -36,7 +37,9 @@ class Labelled(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Judged pairs, row by row. left_ids, right_ids : Arrow strings; same : bool. name : of the source."""
+    """Judged pairs, row by row. left_ids, right_ids : Arrow strings; same : bool. name : of the
+    source.
+    """
 
     left_ids: pa.Array
     right_ids: pa.Array
@@ -45,16 +48,28 @@ class Verdicts(NamedTuple):
 
 
 def read_labels(part: Part, columns: Columns, label: str | None) -> Labelled:
-    """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are left out."""
-    rows, lengths, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], pa.string())]
+    """Read a part again, for its labels and the lengths of its texts; rows that cannot be read are
+    left out.
+    """
+    rows, lengths, labels = (
+        [np.empty(0, np.int64)],
+        [np.empty(0, np.int64)],
+        [pa.array([], pa.string())],
+    )
     # A label may have any type of an id, so it is read as the id.
     length_of = pc.utf8_length if columns.vector_length is None else pc.binary_length
-    for batch in part.read(Columns(columns.text, label, vector_length=columns.vector_length), lambda _: None):
+    for batch in part.read(
+        Columns(columns.text, label, vector_length=columns.vector_length), lambda _: None
+    ):
         rows.append(batch.rows)
         lengths.append(pc.fill_null(length_of(batch.text), 0).to_numpy(zero_copy_only=False))
         if batch.ids is not None:
             labels.append(batch.ids.cast(pa.string()))
-    return Labelled(np.concatenate(rows), np.concatenate(lengths), None if label is None else pa.concat_arrays(labels))
+    return Labelled(
+        np.concatenate(rows),
+        np.concatenate(lengths),
+        None if label is None else pa.concat_arrays(labels),
+    )
 
 
 def read_verdicts(part: Part, column: str | None) -> Verdicts:
@@ -63,8 +78,8 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     Parameters
     ----------
     part : a Parquet, Arrow, JSON lines, CSV or TSV file, or a table.
-    column : of the verdicts, true or false, 1 or 0; a pair where it is null is left out. Default: the first of
-        VERDICT_NAMES that is there.
+    column : of the verdicts, true or false, 1 or 0; a pair where it is null is left out. Default:
+        the first of VERDICT_NAMES that is there.
 
     Raises
     ------
@@ -78,14 +93,16 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     missing = next((name for name in _PAIR if name not in names), None)
     if missing is not None:
         raise ColumnError(
-            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs need left_id, right_id and a "
+            f"No column '{missing}' in {part.name}: it has {listed(names)}. Judged pairs need "
+            "left_id, right_id and a "
             "column of verdicts. Rename the columns."
         )
     column = column or next((name for name in VERDICT_NAMES if name in names), None)
     if column is None or column not in names:
         named = " or ".join(f"'{name}'" for name in ((column,) if column else VERDICT_NAMES))
         raise ColumnError(
-            f"No column {named} in {part.name}: it has {listed(names)}. Name the column of verdicts, true or false, "
+            f"No column {named} in {part.name}: it has {listed(names)}. Name the column of "
+            "verdicts, true or false, "
             "as label (--label)."
         )
     same = _as_verdicts(table[column], column, part.name)
@@ -93,10 +110,13 @@ def read_verdicts(part: Part, column: str | None) -> Verdicts:
     known = pc.and_(same.is_valid(), pc.and_(ids[0].is_valid(), ids[1].is_valid()))
     if not pc.any(known).as_py():
         raise InputError(
-            f"{part.name} contains no judged pair: no row has a left_id, a right_id and a {column}. Pass another file."
+            f"{part.name} contains no judged pair: no row has a left_id, a right_id and a "
+            f"{column}. Pass another file."
         )
     left_ids, right_ids = (column.filter(known).cast(pa.string()) for column in ids)
-    return Verdicts(left_ids, right_ids, same.filter(known).to_numpy(zero_copy_only=False), part.name)
+    return Verdicts(
+        left_ids, right_ids, same.filter(known).to_numpy(zero_copy_only=False), part.name
+    )
 
 
 def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
@@ -108,7 +128,8 @@ def _as_verdicts(column: pa.ChunkedArray, name: str, source: str) -> pa.Array:
         row = int(np.argmin(fits.to_numpy(zero_copy_only=False)))
         raise InputError(
             f"The column {name!r} of {source} must have true or false, 1 or 0: got "
-            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), or convert it."
+            f"{values[row].as_py()!r} in row {row}. Name another column as label (--label), "
+            "or convert it."
         )
     return pc.if_else(words.is_valid(), same, pa.scalar(None, pa.bool_()))
 
@@ -120,7 +141,8 @@ def _table_of(part: Part) -> pa.Table:
     read_table = FORMATS[part.format].handler.read_table
     if read_table is None:
         raise InputError(
-            f"{part.name} is a {part.format} file, not a table. Give judged pairs as Parquet, Arrow, JSON lines, CSV "
+            f"{part.name} is a {part.format} file, not a table. Give judged pairs as Parquet, "
+            "Arrow, JSON lines, CSV "
             "or TSV."
         )
     try:

@@ -19,9 +19,10 @@ def _release_nothing() -> None:
 class DocumentLocations:
     """The id of each document, its part of the input, and its row there.
 
-    names : of the parts. rows : int64 by document, its row in its part. ids : large_string by document, or None if
-    documents are numbered from 0. release : frees mapped memory between two batches of a table. known : int64, rising,
-    the documents that `rows` and `ids` are of; None if they are of all documents.
+    names : of the parts. rows : int64 by document, its row in its part. ids : large_string by
+    document, or None if documents are numbered from 0. release : frees mapped memory between two
+    batches of a table. known : int64, rising, the documents that `rows` and `ids` are of; None if
+    they are of all documents.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class DocumentLocations:
         return arrow_of_strings(self.names).take(arrow_of(index)).cast(pa.string())
 
     def columns(self, documents: Positions) -> list[pa.Array]:
-        """Return the id of each document, the name of its part, and its row there, as columns of a table."""
+        """Return the id of each document, the name of its part, and its row there, as columns of a
+        table.
+        """
         return [self.ids(documents), self.parts(documents), arrow_of(self.rows(documents))]
 
     def places(self, documents: Positions) -> Iterator[tuple[str, str, int]]:
@@ -66,7 +69,9 @@ class DocumentLocations:
         """Return a copy that needs no mapped file."""
         copied = copy.copy(self)
         copied._rows, copied.release = self._rows.copy(), _release_nothing
-        copied._ids = None if self._ids is None else self._ids.take(arrow_of(np.arange(len(self._ids))))
+        copied._ids = (
+            None if self._ids is None else self._ids.take(arrow_of(np.arange(len(self._ids))))
+        )
         return copied
 
     def roles(self, documents: Positions) -> pa.Array:
@@ -78,10 +83,13 @@ class DocumentLocations:
 class LocationsAfter(DocumentLocations):
     """The locations of the documents of a run behind those of others, which are few.
 
-    names, corpus : of all documents. rows, ids : of the others, by document. rest : the documents of the run.
+    names, corpus : of all documents. rows, ids : of the others, by document. rest : the documents
+    of the run.
     """
 
-    def __init__(self, names: list[str], corpus: Corpus, rows: Ints, ids: pa.Array, rest: DocumentLocations) -> None:
+    def __init__(
+        self, names: list[str], corpus: Corpus, rows: Ints, ids: pa.Array, rest: DocumentLocations
+    ) -> None:
         super().__init__(names, corpus, rows, ids, rest.release)
         self._rest = rest
 
@@ -91,7 +99,9 @@ class LocationsAfter(DocumentLocations):
         others = super().ids(documents[is_other])
         rest = self._rest.ids(documents[~is_other] - np.uint32(self.num_against))
         order = np.empty(len(documents), np.int64)
-        order[np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])] = np.arange(len(documents))
+        order[np.concatenate([np.flatnonzero(is_other), np.flatnonzero(~is_other)])] = np.arange(
+            len(documents)
+        )
         return pa.concat_arrays([others, rest]).take(arrow_of(order))
 
     def rows(self, documents: Positions) -> Ints:

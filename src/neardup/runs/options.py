@@ -16,7 +16,8 @@ class ReadingSettings(Validated):
 
     text_column: ColumnNames = parameter(
         None,
-        "The text column; repeatable, to join several. Default: text, content, body, raw_content or html. Of vectors: "
+        "The text column; repeatable, to join several. Default: text, content, body, "
+        "raw_content or html. Of vectors: "
         "vector, embedding or embeddings.",
         list,
         sentinels=("NAME",),
@@ -24,19 +25,26 @@ class ReadingSettings(Validated):
     )
     id_column: ColumnNames = parameter(
         None,
-        "The id column; repeatable, to join several by colons. Default: id, doc_id, document_id, _id or url, else row "
+        "The id column; repeatable, to join several by colons. Default: id, doc_id, "
+        "document_id, _id or url, else row "
         "numbers.",
         list,
         sentinels=("NAME",),
     )
     text_unit: TextUnit = parameter(
         "auto",
-        "Whether a document of a text file is a line or the whole file; auto: a line if the input is a single file.",
+        (
+            "Whether a document of a text file is a line or the whole file; auto: a line if the "
+            "input is a single file."
+        ),
         choices=get_args(TextUnit),
     )
     in_format: str | None = parameter(
         None,
-        "The format of all inputs. Default: detected from the suffix, or from the first bytes of standard input.",
+        (
+            "The format of all inputs. Default: detected from the suffix, or from the first bytes "
+            "of standard input."
+        ),
         str,
         choices=FORMATS,  # also those that are registered later
     )

@@ -13,7 +13,16 @@ import pyarrow as pa
 from neardup import schemas
 from neardup.arrays import Ints, Words, arrow_of, flatten_strings, join_arrays, offsets_from_lengths
 from neardup.decide.priority import rank_columns
-from neardup.documents.batch import Corpus, DocumentBatch, Reject, Rejected, Tally, ValueNames, concatenate, rejecter
+from neardup.documents.batch import (
+    Corpus,
+    DocumentBatch,
+    Reject,
+    Rejected,
+    Tally,
+    ValueNames,
+    concatenate,
+    rejecter,
+)
 from neardup.errors import InputError
 from neardup.executor import count_threads, group_small, map_ordered
 from neardup.features.described import DistinctFeatures, Features, Keys, Lists, distinct_features
@@ -41,7 +50,9 @@ T = TypeVar("T")
 
 
 class Piece(NamedTuple):
-    """The next piece of a part: rejected rows, then documents, then the end of the part, each optional."""
+    """The next piece of a part: rejected rows, then documents, then the end of the part, each
+    optional.
+    """
 
     rejected: list[Rejected]
     batch: DocumentBatch | None
@@ -56,7 +67,9 @@ class _PartEnd(NamedTuple):
 
 
 class Reading:
-    """The reading of all parts into scratch columns, from their last checkpoint on if there is one; see `read_all`."""
+    """The reading of all parts into scratch columns, from their last checkpoint on if there is one;
+    see `read_all`.
+    """
 
     def __init__(
         self,
@@ -70,7 +83,12 @@ class Reading:
         summarise: Callable[[Features], Keys] | None = None,
         first_ids: FirstIds | None = None,
     ) -> None:
-        self.tasks, self.method, self.scratch, self.stores_sets = tasks, method, scratch, stores_sets
+        self.tasks, self.method, self.scratch, self.stores_sets = (
+            tasks,
+            method,
+            scratch,
+            stores_sets,
+        )
         self.summarise = summarise or method.summarise
         self.num_ranks = len(rank_columns(selection.keep))
         self.num_values = max((len(task.columns.values) for task in tasks), default=0)
@@ -133,11 +151,16 @@ class Reading:
             if piece.is_end:
                 ends.append(self._end_part())
         if ends:
-            self.scratch.append(schemas.PART_ENDS, np.array([end.documents for end in ends], np.int64))
-            self.scratch.append(schemas.PART_REJECTED, np.array([end.rejected for end in ends], np.int64))
+            self.scratch.append(
+                schemas.PART_ENDS, np.array([end.documents for end in ends], np.int64)
+            )
+            self.scratch.append(
+                schemas.PART_REJECTED, np.array([end.rejected for end in ends], np.int64)
+            )
         if self.tally.documents > MAX_DOCUMENTS:
             raise InputError(
-                f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, and run the parts one "
+                f"A run can process at most {MAX_DOCUMENTS:,} documents. Split the corpus, "
+                "and run the parts one "
                 "after the other with --against."
             )
 
@@ -158,27 +181,39 @@ class Reading:
         tally.without_features += int(np.count_nonzero(~keys.featured))
 
     def _store_documents(self, batches: list[DocumentBatch]) -> Ints:
-        """Append the rows, lengths, ids and ranks of documents; return the offsets of their texts."""
+        """Append the rows, lengths, ids and ranks of documents; return the offsets of their
+        texts.
+        """
         scratch, tally = self.scratch, self.tally
         text_offsets = flatten_strings(join_arrays([batch.text for batch in batches]))[1]
         scratch.append(schemas.LENGTHS, np.diff(text_offsets))
-        scratch.append(schemas.ROWS, np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False))
+        scratch.append(
+            schemas.ROWS,
+            np.concatenate([batch.rows for batch in batches]).astype(np.int64, copy=False),
+        )
         if self.has_ids:
             ids = _ids_of(batches, tally.documents)
             data, offsets = flatten_strings(ids)
             scratch.append(schemas.IDS, data)
             scratch.append(schemas.ID_HASHES, hash_ids(ids))
-            scratch.append(schemas.ID_OFFSETS, offsets[1 if tally.documents else 0 :] + tally.id_bytes)
+            scratch.append(
+                schemas.ID_OFFSETS, offsets[1 if tally.documents else 0 :] + tally.id_bytes
+            )
             tally.id_bytes += int(offsets[-1])
         for place in range(self.num_ranks):
-            ranks = [batch.ranks[place] if batch.ranks else np.full((len(batch.rows), 2), np.nan) for batch in batches]
+            ranks = [
+                batch.ranks[place] if batch.ranks else np.full((len(batch.rows), 2), np.nan)
+                for batch in batches
+            ]
             scratch.append(schemas.RANKS.at(place), np.concatenate(ranks))
         if self.num_values:
             self._store_values(batches)
         return text_offsets
 
     def _store_values(self, batches: list[DocumentBatch]) -> None:
-        """Append the hash of the counted value of each document, 0 where it is not read, and note the values."""
+        """Append the hash of the counted value of each document, 0 where it is not read, and note
+        the values.
+        """
         for batch in batches:
             if len(batch.values) < self.num_values:  # of the earlier corpus
                 self.scratch.append(schemas.VALUES, np.zeros(len(batch.rows), np.uint64))
@@ -189,7 +224,9 @@ class Reading:
             self._store_names(column, hashes)
 
     def _store_names(self, column: pa.Array, hashes: Words) -> None:
-        """Append the values of documents, each once, but those that are remembered from other documents."""
+        """Append the values of documents, each once, but those that are remembered from other
+        documents.
+        """
         distinct, first = np.unique(hashes, return_index=True)
         is_new = ~np.isin(distinct, self._remembered)
         names = column.take(arrow_of(first[is_new])).cast(pa.large_string()).fill_null("")
@@ -203,7 +240,9 @@ class Reading:
     def _store_rejected(self, rejected: list[Rejected]) -> None:
         """Append rejected rows to rejected.jsonl."""
         lines = "".join(_ENCODER.encode(row._asdict()) + "\n" for row in rejected)
-        self.scratch.append(schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8))
+        self.scratch.append(
+            schemas.REJECTED, np.frombuffer(lines.encode("utf-8", "replace"), np.uint8)
+        )
         for row in rejected:
             self.tally.losses.add(row)
         self.tally.part_rejected += len(rejected)
@@ -228,13 +267,18 @@ class Reading:
     def _names(self) -> ValueNames:
         """Return the values of the counted column."""
         lengths = self.scratch.column(schemas.NAME_LENGTHS)
-        buffers = [pa.py_buffer(offsets_from_lengths(lengths)), pa.py_buffer(self.scratch.column(schemas.NAMES))]
+        buffers = [
+            pa.py_buffer(offsets_from_lengths(lengths)),
+            pa.py_buffer(self.scratch.column(schemas.NAMES)),
+        ]
         texts = pa.LargeStringArray.from_buffers(len(lengths), *buffers)
         return ValueNames(self.scratch.column(schemas.NAME_HASHES), texts)
 
 
 def describe_all(reading: Reading, progress: Progress, ready: Callable[[], object]) -> Corpus:
-    """Read all parts, and store the features and keys of their documents; ready : waits for what is needed to do so."""
+    """Read all parts, and store the features and keys of their documents; ready : waits for what is
+    needed to do so.
+    """
     workspaces = Workspaces(Workspace)
 
     def describe(batches: list[DocumentBatch]) -> tuple[Features, Keys]:
@@ -244,17 +288,26 @@ def describe_all(reading: Reading, progress: Progress, ready: Callable[[], objec
             features = reading.method.describe(texts, workspace)
             keys = reading.summarise(features)
             if reading.is_within:
-                groups = [batch.values[0].cast(pa.large_string()).fill_null("") for batch in batches]
+                groups = [
+                    batch.values[0].cast(pa.large_string()).fill_null("") for batch in batches
+                ]
                 features, keys = set_apart(reading.method, features, keys, pa.concat_arrays(groups))
             hashes, offsets = features.sets
-            hashes = hashes.copy() if reading.stores_sets else hashes[:0].copy()  # the workspace is used again
-            return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(samples=None)
+            hashes = (
+                hashes.copy() if reading.stores_sets else hashes[:0].copy()
+            )  # the workspace is used again
+            return features._replace(sets=Lists(hashes, offsets), weighed=None), keys._replace(
+                samples=None
+            )
 
     return read_all(reading, progress, describe, lambda found: reading.store_features(*found))
 
 
 def read_all(
-    reading: Reading, progress: Progress, describe: Callable[[list[DocumentBatch]], T], use: Callable[[T], None]
+    reading: Reading,
+    progress: Progress,
+    describe: Callable[[list[DocumentBatch]], T],
+    use: Callable[[T], None],
 ) -> Corpus:
     """Read all parts, a mebibyte or more at a time, and store the documents in order.
 
@@ -270,7 +323,9 @@ def read_all(
         return describe(batches) if batches else None
 
     groups = group_small(reading.pieces(threads), _bytes_of, rows_of=_rows_of, most_rows=batch_rows)
-    described = map_ordered(groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces)))
+    described = map_ordered(
+        groups, work, threads, bytes_of=lambda pieces: sum(map(_bytes_of, pieces))
+    )
     for number, (pieces, found) in enumerate(described, 1):
         if found is not None:
             use(found)
@@ -286,7 +341,9 @@ def read_all(
 
 
 def _bytes_of(piece: Piece) -> int:
-    return _REJECTED_BYTES * len(piece.rejected) + (0 if piece.batch is None else piece.batch.text_bytes)
+    return _REJECTED_BYTES * len(piece.rejected) + (
+        0 if piece.batch is None else piece.batch.text_bytes
+    )
 
 
 def _rows_of(piece: Piece) -> int:
@@ -297,7 +354,9 @@ def _ids_of(batches: list[DocumentBatch], first: int) -> pa.Array:
     """Return the ids of documents. Without an id column, ids are running numbers from `first`."""
     arrays = []
     for batch in batches:
-        ids = arrow_of(np.arange(first, first + len(batch.rows))) if batch.ids is None else batch.ids
+        ids = (
+            arrow_of(np.arange(first, first + len(batch.rows))) if batch.ids is None else batch.ids
+        )
         arrays.append(ids.cast(pa.large_string()))
         first += len(batch.rows)
     return join_arrays(arrays)
@@ -315,20 +374,32 @@ def locations(tasks: list[Task], corpus: Corpus, scratch: Scratch) -> DocumentLo
     ids = None
     if any(task.columns.id is not None for task in tasks):
         offsets, data = scratch.column(schemas.ID_OFFSETS), scratch.column(schemas.IDS)
-        ids = pa.LargeStringArray.from_buffers(corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data))
+        ids = pa.LargeStringArray.from_buffers(
+            corpus.num_documents, pa.py_buffer(offsets), pa.py_buffer(data)
+        )
     names = [task.part.name for task in tasks]
-    return DocumentLocations(names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages)
+    return DocumentLocations(
+        names, corpus, scratch.column(schemas.ROWS), ids, scratch.release_pages
+    )
 
 
 def map_batches(
-    tasks: list[Task], work: Callable[[pa.Array], T], threads: int, progress: Progress, reject: Reject
+    tasks: list[Task],
+    work: Callable[[pa.Array], T],
+    threads: int,
+    progress: Progress,
+    reject: Reject,
 ) -> Iterator[tuple[DocumentBatch, T]]:
     """Yield batches with the result of `work` on their texts, in input order.
 
     Small batches are merged first, also across parts: each HTML file is a batch.
     """
-    grouped = map(concatenate, group_small(_batches(tasks, threads, reject), _text_bytes, fits=_same_columns))
-    for batch, result in map_ordered(grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes):
+    grouped = map(
+        concatenate, group_small(_batches(tasks, threads, reject), _text_bytes, fits=_same_columns)
+    )
+    for batch, result in map_ordered(
+        grouped, lambda batch: work(batch.text), threads, bytes_of=_text_bytes
+    ):
         progress.advance(len(batch.rows), batch.text_bytes)
         yield batch, result
 
@@ -346,17 +417,22 @@ def _text_bytes(batch: DocumentBatch) -> int:
 
 
 def _same_columns(group: list[DocumentBatch], batch: DocumentBatch) -> bool:
-    kinds = [(None if one.ids is None else one.ids.type, len(one.ranks), len(one.values)) for one in (group[0], batch)]
+    kinds = [
+        (None if one.ids is None else one.ids.type, len(one.ranks), len(one.values))
+        for one in (group[0], batch)
+    ]
     return bool(kinds[0] == kinds[1])
 
 
-def count_corpus(tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Reject) -> IdfTable:
+def count_corpus(
+    tasks: list[Task], shingling: Shingling, threads: int, progress: Progress, reject: Reject
+) -> IdfTable:
     """Return the document frequencies of all features of the documents of all tasks.
 
     Notes
     -----
-    One pass. A pool of threads computes the features, which are counted in input order, so that the table does not
-    depend on the number of threads.
+    One pass. A pool of threads computes the features, which are counted in input order, so that the
+    table does not depend on the number of threads.
     """
     counts = DocumentCounts()
 

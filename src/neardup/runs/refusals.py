@@ -13,57 +13,79 @@ from neardup.settings.constraints import Options
 
 
 class _Refusal(NamedTuple):
-    """A row: the function that runs, or the kind of its method; when it is refused; the sentence, with the options."""
+    """A row: the function that runs, or the kind of its method; when it is refused; the sentence,
+    with the options.
+    """
 
     run: str
     applies: Callable[[Options], bool]
     sentence: str
 
 
-_WITHOUT_FOLDER = "write sets the contents of an output folder: got write={write!r} without one. Pass output."
+_WITHOUT_FOLDER = (
+    "write sets the contents of an output folder: got write={write!r} without one. Pass output."
+)
 _REFUSALS = (
     _Refusal(
         "dedup",
         lambda given: given["write"] != "kept" and given["output"] is None,
-        "write sets the contents of an output folder: got write={write!r} without one. Pass output, or use the mask of "
+        "write sets the contents of an output folder: got write={write!r} without one. Pass "
+        "output, or use the mask of "
         "the result.",
     ),
     _Refusal(
         "dedup",
         lambda given: given["passages"] is not None and given["write"] not in ("kept", "removed"),
-        "passages are cut from kept documents: got write={write!r} with passages={passages}. Use write='kept' (--write "
+        "passages are cut from kept documents: got write={write!r} with passages={passages}. "
+        "Use write='kept' (--write "
         "kept) or 'removed', or leave passages (--passages) out.",
     ),
-    _Refusal("remove_passages", lambda given: given["output"] is None and given["write"] != "kept", _WITHOUT_FOLDER),
+    _Refusal(
+        "remove_passages",
+        lambda given: given["output"] is None and given["write"] != "kept",
+        _WITHOUT_FOLDER,
+    ),
     _Refusal(
         "remove_passages",
         lambda given: given["keep"] == "none" and given["against"] is not None,
-        "against needs keep='first' (--keep first): got keep='none', which keeps no copy of a passage.",
+        (
+            "against needs keep='first' (--keep first): got keep='none', which keeps no copy of a "
+            "passage."
+        ),
     ),
     _Refusal(
         "remove_passages",
         lambda given: given["keep"] != "none" and given["within"] is not None,
-        "within needs keep='none': got within={within!r} with keep={keep!r}. Add keep='none' (--keep none), or leave "
+        "within needs keep='none': got within={within!r} with keep={keep!r}. Add keep='none' "
+        "(--keep none), or leave "
         "within (--within) out.",
     ),
-    _Refusal("find_contamination", lambda given: given["output"] is None and given["write"] != "none", _WITHOUT_FOLDER),
+    _Refusal(
+        "find_contamination",
+        lambda given: given["output"] is None and given["write"] != "none",
+        _WITHOUT_FOLDER,
+    ),
     _Refusal(
         "vectors",
         lambda given: given["passages"] is not None,
-        "passages are cut from texts: got passages={passages} with {method}, which compares vectors. Leave passages "
+        "passages are cut from texts: got passages={passages} with {method}, which compares "
+        "vectors. Leave passages "
         "(--passages) out.",
     ),
     _Refusal(
         "fingerprints",
         lambda given: given["within"] is not None,
-        "within needs a method that compares the features of documents: got within={within!r} with confirm='hamming'. "
+        "within needs a method that compares the features of documents: got within={within!r} "
+        "with confirm='hamming'. "
         "Use confirm='jaccard' (--confirm jaccard), or method='minhash' (--method minhash).",
     ),
 )
 
 
 def refuse_together(run: str, **given: Any) -> None:
-    """Raise SettingError if options of a run do not go together; run : the function, or the kind of its method."""
+    """Raise SettingError if options of a run do not go together; run : the function, or the kind of
+    its method.
+    """
     for refusal in _REFUSALS:
         if refusal.run == run and refusal.applies(given):
             raise SettingError(refusal.sentence.format_map(given))

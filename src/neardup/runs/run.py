@@ -1,4 +1,6 @@
-"""A run: the inputs that a user named, recognised here and nowhere else, and the settings, which an engine performs."""
+"""A run: the inputs that a user named, recognised here and nowhere else, and the settings, which an
+engine performs.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,23 @@ from neardup.runs.overlap import Output, refuse_replacing
 from neardup.settings.constraints import ColumnNames, Options, check_columns, check_flag, plain
 from neardup.settings.jieba import JIEBA, Jieba
 from neardup.settings.methods import METHODS, DocumentSettings, MethodSettings, MinHash
-from neardup.settings.run import MAX_DOCUMENT_BYTES, Keep, OnError, RunSettings, SelectionSettings, TextUnit
+from neardup.settings.run import (
+    MAX_DOCUMENT_BYTES,
+    Keep,
+    OnError,
+    RunSettings,
+    SelectionSettings,
+    TextUnit,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
 else:
     Unpack = dict  # typing has it from Python 3.11 on; only type checkers read the annotations
 
-Source = Any  # a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule stream
+# a path, a glob, an address, a list of these or of texts, or an object with Arrow's PyCapsule
+# stream
+Source = Any
 
 AnyMethod = TypeVar("AnyMethod", bound=DocumentSettings)
 
@@ -54,7 +65,8 @@ class Inputs(NamedTuple):
     """The inputs of a run and how to read them; as in `dedup`.
 
     vector_length : as of `Columns`; if it is 0, all vectors have the length of the first.
-    reserved : columns that the source must not have. count_by : the column by whose values removals are counted.
+    reserved : columns that the source must not have. count_by : the column by whose values removals
+    are counted.
     """
 
     source: Source
@@ -69,11 +81,17 @@ class Inputs(NamedTuple):
     vector_length: int | None = None
 
 
-def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None) -> list[Task]:
-    """Return the parts to read, those of the earlier collection first; add a warning of files that are left out."""
+def tasks_of(
+    inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, within: str | None = None
+) -> list[Task]:
+    """Return the parts to read, those of the earlier collection first; add a warning of files that
+    are left out.
+    """
     skipped: dict[str, list[str]] = {}
     ranks = rank_columns(keep)
-    values = {False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]}
+    values = {
+        False: [name for name in dict.fromkeys((within, inputs.count_by)) if name is not None]
+    }
     values[True] = [name for name in values[False] if name == within]
     tasks = []
     for source, is_against in ((inputs.against, True), (inputs.source, False)):
@@ -84,7 +102,13 @@ def tasks_of(inputs: Inputs, keep: Keep, warnings: list[str] | None = None, *, w
             _refuse_reserved(parts, inputs.reserved)
         try:
             text = None if is_against and _lacks(parts, inputs.text_column) else inputs.text_column
-            chosen = text, inputs.id_column, [] if is_against else ranks, values[is_against], inputs.vector_length
+            chosen = (
+                text,
+                inputs.id_column,
+                [] if is_against else ranks,
+                values[is_against],
+                inputs.vector_length,
+            )
             columns = choose_columns(parts, *chosen)
         except ColumnError:
             _refuse_fingerprints(parts)
@@ -127,7 +151,8 @@ def _refuse_fingerprints(parts: Sequence[Part]) -> None:
         if "signature" in types or has_fingerprints(pa.schema(list(types.items()))):
             kind = "signatures" if "signature" in types else "fingerprints"
             raise ColumnError(
-                f"{part.name} is a table of {kind}, without a column of texts: got {', '.join(types)}. {_USES[kind]} "
+                f"{part.name} is a table of {kind}, without a column of texts: got "
+                f"{', '.join(types)}. {_USES[kind]} "
                 "To read another column as the text, name it: text_column (--text-column)."
             )
 
@@ -137,7 +162,8 @@ def _refuse_reserved(parts: Sequence[Part], reserved: tuple[str, ...]) -> None:
         taken = next((name for name in part.column_types() or () if name in reserved), None)
         if taken is not None:
             raise ColumnError(
-                f"{part.name} has a column '{taken}', and write='annotated' adds columns with these names: "
+                f"{part.name} has a column '{taken}', and write='annotated' adds columns with "
+                "these names: "
                 f"{', '.join(reserved)}. Rename the column, or use write='mask' (--write mask)."
             )
 
@@ -148,7 +174,8 @@ def _warn_of_skipped(reason: str, names: list[str]) -> str:
 
 
 def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
-    """Return the method for these inputs: of web pages it compares the main text, unless it sets something else.
+    """Return the method for these inputs: of web pages it compares the main text, unless it sets
+    something else.
 
     Pages are HTML and WARC files, and tables whose text is in a column named html.
 
@@ -165,8 +192,10 @@ def for_pages(method: AnyMethod, tasks: Sequence[Task]) -> AnyMethod:
     other = next((task.part for task in tasks if not has_pages(task)), None)
     if other is not None:
         raise InputError(
-            f"Some inputs are web pages and others are texts: {pages[0].name} and {other.name}. Run them separately, "
-            "by a pattern such as 'docs/**/*.txt', or read all of them as pages: html='main' (--html main), or "
+            f"Some inputs are web pages and others are texts: {pages[0].name} and "
+            f"{other.name}. Run them separately, "
+            "by a pattern such as 'docs/**/*.txt', or read all of them as pages: html='main' "
+            "(--html main), or "
             "method='structure' (--method structure)."
         )
     return paged
@@ -179,7 +208,9 @@ def has_pages(task: Task) -> bool:
     return task.columns.text.casefold() == TEXT_COLUMN and task.part.column_types() is not None
 
 
-def parts_of(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]) -> Sequence[Part]:
+def parts_of(
+    source: Source, inputs: Inputs, name: str, skipped: dict[str, list[str]]
+) -> Sequence[Part]:
     paths = named_paths(source)
     if paths:
         return list_inputs(
@@ -194,21 +225,29 @@ def parts_of(source: Source, inputs: Inputs, name: str, skipped: dict[str, list[
     if isinstance(source, TablePart):
         return [source]
     splits = splits_of(source)
-    return [TablePart(source, name)] if splits is None else [TablePart(split, key) for key, split in splits.items()]
+    return (
+        [TablePart(source, name)]
+        if splits is None
+        else [TablePart(split, key) for key, split in splits.items()]
+    )
 
 
 def named_paths(source: Source) -> list[str]:
     """Return the paths that a source names; none if it is texts or a table."""
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
-    if not isinstance(source, (list, tuple)) or not all(isinstance(item, (str, os.PathLike)) for item in source):
+    if not isinstance(source, (list, tuple)) or not all(
+        isinstance(item, (str, os.PathLike)) for item in source
+    ):
         return []
     named = all(isinstance(item, os.PathLike) or looks_like_path(item) for item in source)
     return [os.fspath(item) for item in source] if named else []
 
 
 def looks_like_path(text: str) -> bool:
-    """Return whether a string is a path that exists or has a known suffix, a pattern, an address, or standard input."""
+    """Return whether a string is a path that exists or has a known suffix, a pattern, an address,
+    or standard input.
+    """
     if text == "-":
         return True
     if len(text) > 4096 or "\n" in text or "\0" in text or not text.strip():
@@ -250,7 +289,11 @@ class CacheOptions(BatchOptions, total=False):
     cache_bytes: int | None
 
 
-_DEFAULTS = Inputs._field_defaults | {field.name: field.default for field in fields(RunSettings)} | {"progress": False}
+_DEFAULTS = (
+    Inputs._field_defaults
+    | {field.name: field.default for field in fields(RunSettings)}
+    | {"progress": False}
+)
 _ADVICE = {"rethreshold": "Pass the other thresholds to result.rethreshold."}
 """What to do about a flag that is neither True nor False, besides changing it."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -259,15 +302,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Function], _Function]:
     """Give a function the signature with its options one by one, for help and completion.
 
-    The function refuses other keywords, and flags that are neither True nor False. is_reported : whether it is passed
-    its options as a report has them, as the option `given`.
+    The function refuses other keywords, and flags that are neither True nor False. is_reported :
+    whether it is passed its options as a report has them, as the option `given`.
     """
 
     def decorate(function: _Function) -> _Function:
         signature, kinds = inspect.signature(function), inspect.Parameter
         kept = [one for one in signature.parameters.values() if one.kind is not kinds.VAR_KEYWORD]
         spelled = [
-            kinds(name, kinds.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation.__forward_arg__)
+            kinds(
+                name,
+                kinds.KEYWORD_ONLY,
+                default=_DEFAULTS.get(name),
+                annotation=annotation.__forward_arg__,
+            )
             for name, annotation in options.__annotations__.items()
         ]
         defaults = {one.name: one.default for one in (*kept, *spelled)}
@@ -276,11 +324,15 @@ def spelled_out(options: type, *, is_reported: bool = False) -> Callable[[_Funct
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
             for name in keywords.keys() - defaults.keys():
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                )
             for name in flags & keywords.keys():
                 keywords[name] = check_flag(name, keywords[name], _ADVICE.get(name, ""))
             if is_reported:
-                keywords["given"] = reported_options(dict(zip(defaults, args, strict=False)) | keywords, defaults)
+                keywords["given"] = reported_options(
+                    dict(zip(defaults, args, strict=False)) | keywords, defaults
+                )
             return function(*args, **keywords)
 
         call.__signature__ = signature.replace(parameters=[*kept, *spelled])  # type: ignore[attr-defined]
@@ -293,22 +345,38 @@ _SOURCES = {"source": "inputs", "items": "inputs", "against": "against", "corpus
 """The parameters that are collections, with their names on the command line."""
 _MAX_NAMES = 1000  # in a report
 _UNREPORTED = {
-    *("output", "overwrite", "resume", "scratch", "tables", "rethreshold", "engine", "master", "threads"),
+    *(
+        "output",
+        "overwrite",
+        "resume",
+        "scratch",
+        "tables",
+        "rethreshold",
+        "engine",
+        "master",
+        "threads",
+    ),
     *("batch_rows", "cache_bytes", "progress"),
 }
 """The options that do not change a result: where it is written, and how the machine is used."""
 
 
 def reported_options(arguments: Options, defaults: Options) -> JsonObject:
-    """Return the options of a call that change its result, by their names on the command line, as values for JSON.
+    """Return the options of a call that change its result, by their names on the command line, as
+    values for JSON.
 
-    Those that have their default are left out. One that JSON has no value for, such as a table or a function, is None.
+    Those that have their default are left out. One that JSON has no value for, such as a table or a
+    function, is None.
     """
     options: JsonObject = {}
     for name in arguments.keys() - _UNREPORTED:
         value = plain(arguments[name])
         if isinstance(value, MethodSettings):
-            options |= {key: other for key, other in _options_of(value).items() if other != defaults.get(key)}
+            options |= {
+                key: other
+                for key, other in _options_of(value).items()
+                if other != defaults.get(key)
+            }
         elif name in _SOURCES and value is not None:
             options[_SOURCES[name]] = _reported_names(value)
         elif (type(value), value) != (type(defaults[name]), defaults[name]):
@@ -321,7 +389,9 @@ def reported_options(arguments: Options, defaults: Options) -> JsonObject:
 
 
 def _reported_names(source: Source) -> list[str] | None:
-    """Return the names of a collection without passwords; None if it has none, or too many for a report."""
+    """Return the names of a collection without passwords; None if it has none, or too many for a
+    report.
+    """
     names = named_paths(getattr(source, "address", source))  # that of an open index
     if not 0 < len(names) <= _MAX_NAMES:
         return None
@@ -335,12 +405,16 @@ def _reported_names(source: Source) -> list[str] | None:
 
 
 def _options_of(settings: MethodSettings) -> JsonObject:
-    """Return the options of a method: its name, and the settings that differ from those of the name."""
+    """Return the options of a method: its name, and the settings that differ from those of the
+    name.
+    """
     name = next((name for name, known in METHODS.items() if type(known) is type(settings)), None)
     if name is None:
         return {"method": None}
     options: JsonObject = {"method": name} | _changed(settings, METHODS[name])
-    if options.pop("num_hashes", None) is not None:  # no option of a run, but it may limit the bands
+    if (
+        options.pop("num_hashes", None) is not None
+    ):  # no option of a run, but it may limit the bands
         bands = method_of(settings).lookup.bands
         if bands is not None:
             options |= {"num_bands": bands.num_bands, "rows_per_band": bands.rows_per_band}
@@ -359,7 +433,9 @@ def _changed(settings: Any, default: Any) -> JsonObject:
 
 
 class Found(NamedTuple):
-    """The inputs that were found, with their columns; the settings that compare them; what the user should know."""
+    """The inputs that were found, with their columns; the settings that compare them; what the user
+    should know.
+    """
 
     tasks: list[Task]
     settings: DocumentSettings
@@ -375,12 +451,13 @@ class Found(NamedTuple):
 class Run:
     """The inputs, method and settings of a run.
 
-    rule : decides which documents are removed. resume : whether an interrupted run of the same output is continued.
-    update : whether the documents are added to an index. copies : whether kept documents are written. passages : the
-    fewest characters of a repeated passage that is cut from kept documents, if any. table : the file of the output that
-    has the file and the row of each document.
-    outputs : local files and folders that the run replaces, none of which may be or contain an input; None is an output
-    that is not written. progress : as in `dedup`. given : the options of the call, as the report has them.
+    rule : decides which documents are removed. resume : whether an interrupted run of the same
+    output is continued. update : whether the documents are added to an index. copies : whether kept
+    documents are written. passages : the fewest characters of a repeated passage that is cut from
+    kept documents, if any. table : the file of the output that has the file and the row of each
+    document. outputs : local files and folders that the run replaces, none of which may be or
+    contain an input; None is an output that is not written. progress : as in `dedup`. given : the
+    options of the call, as the report has them.
     """
 
     inputs: Inputs
@@ -402,7 +479,9 @@ class Run:
             if columns is not None:
                 check_columns(columns)
         options = self.inputs._asdict()
-        check_reading(**{name: options[name] for name in ("text_unit", "in_format", "max_document_bytes")})
+        check_reading(
+            **{name: options[name] for name in ("text_unit", "in_format", "max_document_bytes")}
+        )
         check_progress(self.progress)
 
     @property
@@ -414,9 +493,16 @@ class Run:
     def options(self) -> dict[str, object]:
         """The options that an engine may refuse, by name."""
         against = None if self.inputs.against is None else "a collection"
-        others = {"count_by": self.inputs.count_by, "resume": self.resume, "update": self.update, "against": against}
+        others = {
+            "count_by": self.inputs.count_by,
+            "resume": self.resume,
+            "update": self.update,
+            "against": against,
+        }
         of_output = {"passages": self.passages}
-        return asdict(self.selection) | asdict(self.settings) | others | of_output | self.rule.options
+        return (
+            asdict(self.selection) | asdict(self.settings) | others | of_output | self.rule.options
+        )
 
     @property
     def counted(self) -> str | None:
@@ -424,7 +510,9 @@ class Run:
         return self.inputs.count_by or self.selection.within
 
     def find(self) -> Found:
-        """Find the inputs and choose their columns; of web pages, the method compares the main text."""
+        """Find the inputs and choose their columns; of web pages, the method compares the main
+        text.
+        """
         warnings: list[str] = []
         inputs = self.inputs._replace(vector_length=self.method.vector_length)
         found = tasks_of(inputs, self.selection.keep, warnings, within=self.selection.within)
@@ -434,16 +522,26 @@ class Run:
 
     def refuse_replacing(self, tasks: Sequence[Task]) -> None:
         """Raise OutputError if an output would replace an input."""
-        refuse_replacing(self.outputs, [task.part for task in tasks if isinstance(task.part, InputFile)])
+        refuse_replacing(
+            self.outputs, [task.part for task in tasks if isinstance(task.part, InputFile)]
+        )
 
     def rejecter(self, use: Reject, before: str = "nothing is written") -> Reject:
-        """Return the function to call with each row that cannot be read; see documents.corpus.rejecter."""
+        """Return the function to call with each row that cannot be read; see
+        documents.corpus.rejecter.
+        """
         return rejecter(self.settings.on_error, use, before)
 
 
-def run_of(source: Source, options: TextOptions, *, against: Source | None = None, **others: Any) -> Run:
+def run_of(
+    source: Source, options: TextOptions, *, against: Source | None = None, **others: Any
+) -> Run:
     """Return a run over a source; options : how it is read. others : fields of the run."""
     values: dict[str, Any] = {**options}
     of_run = {name: values.pop(name) for name in ("progress", "given") if name in values}
-    settings = {field.name: values.pop(field.name) for field in fields(RunSettings) if field.name in values}
-    return Run(Inputs(source, against, **values), settings=RunSettings(**settings), **of_run, **others)
+    settings = {
+        field.name: values.pop(field.name) for field in fields(RunSettings) if field.name in values
+    }
+    return Run(
+        Inputs(source, against, **values), settings=RunSettings(**settings), **of_run, **others
+    )

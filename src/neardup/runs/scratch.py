@@ -1,8 +1,9 @@
-"""Scratch files of a run: columns of numbers, which are appended to, then mapped into memory; and its checkpoints.
+"""Scratch files of a run: columns of numbers, which are appended to, then mapped into memory; and
+its checkpoints.
 
-They contain no texts but where a search needs some: around items that were found, and around anchors of passages. A
-column is a plain file of little-endian numbers: its length gives the number of values, and the columns of an
-interrupted run can be truncated to its last checkpoint.
+They contain no texts but where a search needs some: around items that were found, and around
+anchors of passages. A column is a plain file of little-endian numbers: its length gives the number
+of values, and the columns of an interrupted run can be truncated to its last checkpoint.
 """
 
 from __future__ import annotations
@@ -37,16 +38,22 @@ except ImportError:  # on Windows, which has no such limit
 
 
 def prepare(
-    scratch: Scratch, tasks: Sequence[Task], settings: JsonObject, resume: bool, folder: OutputDirectory | None = None
+    scratch: Scratch,
+    tasks: Sequence[Task],
+    settings: JsonObject,
+    resume: bool,
+    folder: OutputDirectory | None = None,
 ) -> bool:
-    """Record the identity of a run, or check the recorded one; return whether there is a run to resume.
+    """Record the identity of a run, or check the recorded one; return whether there is a run to
+    resume.
 
     folder : of the output, which is begun accordingly.
 
     Raises
     ------
     ResumeError
-        If the scratch files belong to other inputs, settings or another version; the message lists the differences.
+        If the scratch files belong to other inputs, settings or another version; the message lists
+        the differences.
     """
     note = scratch.directory / "run.json"
     this = json.loads(json.dumps(_describe(tasks, settings)))
@@ -55,7 +62,8 @@ def prepare(
         different = [*_differences(_read_note(note), this)]
         if different:
             raise ResumeError(
-                f"The interrupted run in {scratch.directory.parent} is a different run: it had {'; '.join(different)}. "
+                f"The interrupted run in {scratch.directory.parent} is a different run: it "
+                f"had {'; '.join(different)}. "
                 "Use the same inputs and settings, or run without resume (--resume) to start again."
             )
     else:
@@ -72,7 +80,8 @@ def _read_note(file: Path) -> JsonObject:
         record: JsonObject = read_json(file)
     except ValueError as error:
         raise ResumeError(
-            f"The record {file} of the interrupted run is damaged: {error}. The run cannot be resumed: run without "
+            f"The record {file} of the interrupted run is damaged: {error}. The run cannot be "
+            "resumed: run without "
             "resume (--resume) to start again."
         ) from error
     return record
@@ -84,7 +93,8 @@ def _describe(tasks: Sequence[Task], settings: JsonObject) -> JsonObject:
         "settings": settings,
         "inputs": [task.identity for task in tasks],
         "reading": [
-            [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit] for task in tasks
+            [*task.columns, task.against, task.max_document_bytes, task.part.format, task.part.unit]
+            for task in tasks
         ],
     }
 
@@ -111,8 +121,8 @@ _NOT_COLUMNS = (".json", ".parquet")
 class Scratch:
     """A folder of columns.
 
-    Pattern: `append` any number of times; `checkpoint`; then `column` to read. A mapped column must not be appended
-    to.
+    Pattern: `append` any number of times; `checkpoint`; then `column` to read. A mapped column must
+    not be appended to.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -146,7 +156,9 @@ class Scratch:
         (self.directory / column.name).unlink(missing_ok=True)
 
     def write(self, column: Column, values: Array, first: int) -> None:
-        """Write numbers to a column from the number `first` on, as threads may side by side. Raises OSError."""
+        """Write numbers to a column from the number `first` on, as threads may side by side. Raises
+        OSError.
+        """
         with open(self.directory / column.name, "r+b", buffering=0) as file:
             file.seek(first * values.itemsize)
             _write(file, values)
@@ -157,7 +169,8 @@ class Scratch:
         write_json(self.directory / "checkpoint.json", {"state": state, "lengths": lengths})
 
     def restore(self) -> JsonObject | None:
-        """Truncate all columns to the last checkpoint and return its state, or None if there is none.
+        """Truncate all columns to the last checkpoint and return its state, or None if there is
+        none.
 
         Raises
         ------
@@ -175,7 +188,8 @@ class Scratch:
             column = self.directory / name
             if not column.exists() or column.stat().st_size < length:
                 raise ResumeError(
-                    f"The scratch file {column} is shorter than at the last checkpoint ({length} bytes). The run "
+                    f"The scratch file {column} is shorter than at the last checkpoint "
+                    f"({length} bytes). The run "
                     "cannot be resumed: run without resume (--resume) to start again."
                 )
             os.truncate(column, length)
@@ -183,7 +197,11 @@ class Scratch:
         return state
 
     def _columns(self) -> list[Path]:
-        return [path for path in self.directory.iterdir() if path.is_file() and path.suffix not in _NOT_COLUMNS]
+        return [
+            path
+            for path in self.directory.iterdir()
+            if path.is_file() and path.suffix not in _NOT_COLUMNS
+        ]
 
     @staticmethod
     def _delete(paths: Iterable[Path]) -> None:
@@ -194,7 +212,9 @@ class Scratch:
                 path.unlink()
 
     def close_with(self, store: AbstractContextManager[Any]) -> None:
-        """Leave the context of what has files in a folder of this one when this one is closed, or before."""
+        """Leave the context of what has files in a folder of this one when this one is closed, or
+        before.
+        """
         self._others.enter_context(store)
 
     def close_columns(self) -> None:
@@ -204,7 +224,9 @@ class Scratch:
         self._open.clear()
 
     def column(self, column: Column) -> Array:
-        """Return a column, mapped into memory; empty if it was never written. Writes to the array stay in memory."""
+        """Return a column, mapped into memory; empty if it was never written. Writes to the array
+        stay in memory.
+        """
         if column.name in self._open:
             self._open.pop(column.name).close()
         shape = (-1,) if column.width == 1 else (-1, column.width)
@@ -218,7 +240,9 @@ class Scratch:
         return np.frombuffer(mapped, column.dtype).reshape(shape)
 
     def _allow_files(self) -> None:
-        """Raise the limit of open files before it is reached: each band is a column, and a mapped one stays open."""
+        """Raise the limit of open files before it is reached: each band is a column, and a mapped
+        one stays open.
+        """
         if resource is not None and len(self._open) + len(self._maps) == _MANY_FILES:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             wanted = _ALLOWED_FILES if hard == resource.RLIM_INFINITY else min(_ALLOWED_FILES, hard)
@@ -226,12 +250,15 @@ class Scratch:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
     def release_pages(self, allowed_bytes: int = 0) -> None:
-        """Release the pages of all mapped columns to the system's cache once they reach _MAX_MAPPED_BYTES.
+        """Release the pages of all mapped columns to the system's cache once they reach
+        _MAX_MAPPED_BYTES.
 
-        allowed_bytes : a higher limit, for random access, which would touch the released pages again.
+        allowed_bytes : a higher limit, for random access, which would touch the released pages
+        again.
 
-        They count as memory of this process, although the system could reclaim them at any time. Touching a released
-        page costs about as much as comparing two short documents, so pages are not released more often than needed.
+        They count as memory of this process, although the system could reclaim them at any time.
+        Touching a released page costs about as much as comparing two short documents, so pages are
+        not released more often than needed.
         """
         if _mapped_bytes() >= max(allowed_bytes, _MAX_MAPPED_BYTES):
             self.release_all_pages()
@@ -280,7 +307,9 @@ def _write(file: FileIO, values: Array) -> None:
 
 
 def _mapped_bytes() -> int:
-    """Return the number of bytes of mapped files in memory; the limit itself if the system does not report it."""
+    """Return the number of bytes of mapped files in memory; the limit itself if the system does not
+    report it.
+    """
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[2]) * mmap.PAGESIZE
@@ -290,14 +319,19 @@ def _mapped_bytes() -> int:
 
 def refuse_missing(scratch: AnyPath | None) -> None:
     """Raise SettingError if a folder was named for temporary files, and there is none."""
-    if scratch is not None and not (isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)):
+    if scratch is not None and not (
+        isinstance(scratch, (str, os.PathLike)) and os.path.isdir(scratch)
+    ):
         raise SettingError(
-            f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change scratch (--scratch)."
+            f"scratch must be an existing folder: got {scratch!s:.200}. Create it, or change "
+            "scratch (--scratch)."
         )
 
 
 @contextmanager
-def workspace(folder: OutputDirectory | None = None, scratch_folder: AnyPath | None = None) -> Iterator[Scratch]:
+def workspace(
+    folder: OutputDirectory | None = None, scratch_folder: AnyPath | None = None
+) -> Iterator[Scratch]:
     """Open the scratch files of a run, in the output folder or a temporary one.
 
     scratch_folder : where the temporary one is. Default: that of the system.
@@ -308,7 +342,10 @@ def workspace(folder: OutputDirectory | None = None, scratch_folder: AnyPath | N
         If the folder cannot be written to; what is left then can be resumed.
     """
     if folder is None:
-        with tempfile.TemporaryDirectory(prefix="neardup-", dir=scratch_folder) as path, Scratch(Path(path)) as scratch:
+        with (
+            tempfile.TemporaryDirectory(prefix="neardup-", dir=scratch_folder) as path,
+            Scratch(Path(path)) as scratch,
+        ):
             yield scratch
         return
     try:
@@ -329,16 +366,20 @@ def workspace(folder: OutputDirectory | None = None, scratch_folder: AnyPath | N
 def _cannot_write(folder: OutputDirectory, error: OSError) -> str:
     if folder.is_published:
         return (
-            f"{error.strerror or error}: {error.filename or folder.partial}. The output {folder.path} is complete, but "
-            "the run failed afterwards, while it updated an index or deleted temporary files. With an index, repeat "
+            f"{error.strerror or error}: {error.filename or folder.partial}. The output "
+            f"{folder.path} is complete, but "
+            "the run failed afterwards, while it updated an index or deleted temporary files. "
+            "With an index, repeat "
             "the run with overwrite=True (--overwrite): it decides as before."
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
-            f"The disk is full: {folder.partial} could not be extended. Nothing was written to {folder.path}. Free "
+            f"The disk is full: {folder.partial} could not be extended. Nothing was written "
+            f"to {folder.path}. Free "
             f"some space and run again with resume=True (--resume), or delete {folder.partial}."
         )
     return (
-        f"{error.strerror or error}: {error.filename or folder.partial}. Nothing was written to {folder.path}. Run "
+        f"{error.strerror or error}: {error.filename or folder.partial}. Nothing was written "
+        f"to {folder.path}. Run "
         "again with resume=True (--resume) once this is fixed."
     )

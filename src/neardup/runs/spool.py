@@ -31,13 +31,14 @@ def spool(format_name: str | None) -> tuple[Source, str, float]:
 
     Returns
     -------
-    The copy; its format; and a number that is equal for equal content, since standard input has no time of change.
+    The copy; its format; and a number that is equal for equal content, since standard input has no
+    time of change.
 
     Raises
     ------
     InputError
-        If it is closed, or was read to its end before; if the format is ambiguous, or the input is compressed as a
-        whole in a format that does not allow it.
+        If it is closed, or was read to its end before; if the format is ambiguous, or the input is
+        compressed as a whole in a format that does not allow it.
     """
     if sys.stdin is None:
         raise InputError("Standard input is closed: got - as an input. Pipe a file in, or name it.")
@@ -49,7 +50,9 @@ def spool(format_name: str | None) -> tuple[Source, str, float]:
             digest.update(block)
             copy.write(block)
     if sys.stdin.buffer in _READ and not os.path.getsize(path):
-        raise InputError("Standard input is read only once: got - as two inputs. Name a file for one of them.")
+        raise InputError(
+            "Standard input is read only once: got - as two inputs. Name a file for one of them."
+        )
     _READ.add(sys.stdin.buffer)
     with open(path, "rb") as copied:
         head = copied.read(_SNIFFED_BYTES)
@@ -59,7 +62,8 @@ def spool(format_name: str | None) -> tuple[Source, str, float]:
     if compression and FORMATS[format_name].contents == "binary":
         raise InputError(
             f"Standard input is {format_name} inside {compression}. "
-            "Parquet and Arrow compress their own columns: pipe the file as it is, or name it as a path."
+            "Parquet and Arrow compress their own columns: pipe the file as it is, or name it "
+            "as a path."
         )
     return source, format_name, float(int.from_bytes(digest.digest(), "big"))
 
@@ -80,10 +84,18 @@ def _sniff(source: Source) -> str:
     if recognised is not None:
         return recognised
     head = head.removeprefix(BYTE_ORDER_MARK)
-    looks = next((name for delimiter, name in ((",", "csv"), ("\t", "tsv")) if _is_delimited(head, delimiter)), None)
+    looks = next(
+        (
+            name
+            for delimiter, name in ((",", "csv"), ("\t", "tsv"))
+            if _is_delimited(head, delimiter)
+        ),
+        None,
+    )
     if looks is not None:
         raise InputError(
-            f"Standard input may be {looks.upper()}, or lines of text. Choose the format: in_format={looks!r} "
+            f"Standard input may be {looks.upper()}, or lines of text. Choose the format: "
+            f"in_format={looks!r} "
             f"(--in-format {looks}), or 'text' for one document per line."
         )
     return "text"
@@ -92,7 +104,11 @@ def _sniff(source: Source) -> str:
 def _is_delimited(head: bytes, delimiter: str) -> bool:
     """Return whether the first rows, three or more, have the same number of cells, two or more."""
     try:
-        rows = list(csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=delimiter))
+        rows = list(
+            csv.reader(
+                io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=delimiter
+            )
+        )
     except csv.Error:
         return False
     if len(head) == _SNIFFED_BYTES:

@@ -1,4 +1,6 @@
-"""The application: an ASGI callable that checks a request, runs its operation, and answers, counts and logs it."""
+"""The application: an ASGI callable that checks a request, runs its operation, and answers, counts
+and logs it.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,11 @@ class Metrics:
         }
         families: list[Family] = [
             ("neardup_requests_total", "Requests, by operation and status.", requests),
-            ("neardup_decisions_total", "Decisions about documents: kept, removed, repeated.", decisions),
+            (
+                "neardup_decisions_total",
+                "Decisions about documents: kept, removed, repeated.",
+                decisions,
+            ),
             *gauges,
         ]
         lines = []
@@ -92,7 +98,9 @@ class Metrics:
             lines += [_line(name, labels, value) for labels, value in values.items()]
         duration = "Time from the arrival of a request to its answer."
         lines += _histogram("neardup_request_duration_seconds", duration, "operation", self.seconds)
-        lines += _histogram("neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches)
+        lines += _histogram(
+            "neardup_batch_size", "Items in a call of the library, by queue.", "queue", self.batches
+        )
         return "\n".join(lines) + "\n"
 
 
@@ -136,7 +144,8 @@ _FILES = (
 class Assets:
     """The replies with the page, and with the files that it needs, by path.
 
-    A path has a digest of its file, so a browser may keep it for ever: another version has another path.
+    A path has a digest of its file, so a browser may keep it for ever: another version has another
+    path.
     """
 
     def __init__(self) -> None:
@@ -162,7 +171,9 @@ class Log:
         self._encoder = msgspec.json.Encoder()
         self._lines: list[bytes] = []
 
-    def event(self, event: str, *, level: str = "info", error: BaseException | None = None, **values: Any) -> None:
+    def event(
+        self, event: str, *, level: str = "info", error: BaseException | None = None, **values: Any
+    ) -> None:
         """Write an event with its values; of an error with its traceback."""
         if self._format == "none":
             return
@@ -172,7 +183,9 @@ class Log:
         if self._format == "json":
             line = self._encoder.encode({"time": time, "level": level, "event": event, **values})
         else:
-            shown = " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+            shown = " ".join(
+                f"{name}={value}" for name, value in values.items() if value is not None
+            )
             line = f"{time} {level} {event} {shown}".encode(errors="replace")
         self._lines.append(line)
         if len(self._lines) == 1:
@@ -199,14 +212,17 @@ class LibraryHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
         error = record.exc_info[1] if record.exc_info else None
-        self._log.event("library", level=record.levelname.lower(), error=error, message=record.getMessage())
+        self._log.event(
+            "library", level=record.levelname.lower(), error=error, message=record.getMessage()
+        )
 
 
 @contextmanager
 def deadline(seconds: float, problem: Problem) -> Iterator[None]:
     """Cancel the task of the block after some seconds, and raise the problem then.
 
-    `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for every request.
+    `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for
+    every request.
     """
     task, expired = asyncio.current_task(), False
     assert task is not None
@@ -244,7 +260,8 @@ class Disconnected(Exception):
 class Call:
     """A request: its headers, the argument in its path, and its body.
 
-    argument : the id or name in the path. num_documents : for the log. is_read : whether no part of the body is left.
+    argument : the id or name in the path. num_documents : for the log. is_read : whether no part of
+    the body is left.
     """
 
     def __init__(self, service: Service, scope: Message, receive: Receive) -> None:
@@ -258,7 +275,9 @@ class Call:
         self.num_bytes = 0
         self._receive = receive
         self._pending = 0
-        self.is_read = not (b"content-length" in self.headers or b"transfer-encoding" in self.headers)
+        self.is_read = not (
+            b"content-length" in self.headers or b"transfer-encoding" in self.headers
+        )
 
     async def body(self, kind: type) -> Any:
         """Read the body, and return it as a message.
@@ -269,20 +288,37 @@ class Call:
             If the body is larger or slower than the limits, no JSON, or of another form.
         """
         content_type = self.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if content_type != b"application/json" or self.headers.get(b"content-encoding", b"identity") != b"identity":
+        if (
+            content_type != b"application/json"
+            or self.headers.get(b"content-encoding", b"identity") != b"identity"
+        ):
             raise Problem(
-                415, "The body must be JSON, not compressed: send it with the header `Content-Type: application/json`."
+                415,
+                (
+                    "The body must be JSON, not compressed: send it with the header "
+                    "`Content-Type: application/json`."
+                ),
             )
         content = await self._read()
         try:
             return _decoder(kind).decode(content)
         except msgspec.ValidationError as error:
-            raise Problem(422, f"The body does not have the expected form: {error}. See /openapi.json.") from error
+            raise Problem(
+                422, f"The body does not have the expected form: {error}. See /openapi.json."
+            ) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            cut = ", which a lone surrogate such as \\ud800 causes, too" if "truncated" in str(error) else ""
-            raise Problem(400, f"The body is not valid JSON in UTF-8: {error}{cut}. Send one JSON object.") from error
+            cut = (
+                ", which a lone surrogate such as \\ud800 causes, too"
+                if "truncated" in str(error)
+                else ""
+            )
+            raise Problem(
+                400, f"The body is not valid JSON in UTF-8: {error}{cut}. Send one JSON object."
+            ) from error
         except RecursionError as error:
-            raise Problem(400, "The body has too many levels of nested JSON. Send a flatter payload.") from error
+            raise Problem(
+                400, "The body has too many levels of nested JSON. Send a flatter payload."
+            ) from error
 
     async def _read(self) -> bytes:
         settings = self.service.settings
@@ -291,7 +327,8 @@ class Call:
             self._check_size(int(length))
         late = Problem(
             408,
-            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. Send it faster, or raise "
+            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. "
+            "Send it faster, or raise "
             "--read-timeout-s.",
             setting="read_timeout_s",
         )
@@ -311,10 +348,14 @@ class Call:
 
     def _reserve(self, size: int) -> None:
         service = self.service
-        if service.pending_bytes > self._pending and service.pending_bytes + size > service.settings.max_pending_bytes:
+        if (
+            service.pending_bytes > self._pending
+            and service.pending_bytes + size > service.settings.max_pending_bytes
+        ):
             raise busy(
                 f"Requests of {service.pending_bytes:,} bytes are in progress, and "
-                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the request later, with fewer "
+                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the "
+                "request later, with fewer "
                 "clients at a time.",
                 "max_pending_bytes",
             )
@@ -331,11 +372,16 @@ class Call:
         return part
 
     async def drain(self) -> None:
-        """Read and drop the rest of the body for a while, so that the client is there to read the answer."""
+        """Read and drop the rest of the body for a while, so that the client is there to read the
+        answer.
+        """
         if self.is_read or b"expect" in self.headers:
             return
         limit = self.num_bytes + 4 * self.service.settings.max_body_bytes
-        with suppress(Problem), deadline(min(_DRAIN_S, self.service.settings.read_timeout_s), Problem(408, "")):
+        with (
+            suppress(Problem),
+            deadline(min(_DRAIN_S, self.service.settings.read_timeout_s), Problem(408, "")),
+        ):
             while not self.is_read and self.num_bytes < limit:
                 await self._part()
 
@@ -350,11 +396,15 @@ class Service:
 
     Attributes
     ----------
-    library : the operations on the index. writes, reads, analyses : the queues, together `lanes`; the last one has
-    comparisons and statistics, which may take long. pending_bytes : the bodies of the requests under way.
+    library : the operations on the index. writes, reads, analyses : the queues, together `lanes`;
+        the last one has
+    comparisons and statistics, which may take long. pending_bytes : the bodies of the requests
+        under way.
     """
 
-    def __init__(self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log) -> None:
+    def __init__(
+        self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log
+    ) -> None:
         self.library = library
         self.settings = settings
         self.metrics = Metrics()
@@ -372,7 +422,13 @@ class Service:
 
     def _lane(self, name: str) -> Lane:
         settings, count = self.settings, partial(self.metrics.batches.add, name)
-        return Lane(name, settings.max_queued_documents, settings.max_documents, settings.batch_wait_ms / 1000, count)
+        return Lane(
+            name,
+            settings.max_queued_documents,
+            settings.max_documents,
+            settings.batch_wait_ms / 1000,
+            count,
+        )
 
     async def close(self) -> None:
         """Finish what waits in the queues, and close the index."""
@@ -393,7 +449,9 @@ class Service:
             operation = self._find(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
-            with deadline(self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()):
+            with deadline(
+                self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()
+            ):
                 reply = await operation.answer(self, call)
         except Disconnected:
             reply = Reply(b"", "", 400)
@@ -408,7 +466,9 @@ class Service:
         except RuntimeError as broken:
             if "closed" not in str(broken):
                 raise
-            while (await receive())["type"] != "http.disconnect":  # uvloop closes before uvicorn knows of it
+            while (await receive())[
+                "type"
+            ] != "http.disconnect":  # uvloop closes before uvicorn knows of it
                 pass
         seconds = time.perf_counter() - begun
         self.metrics.answered(name, reply.status, seconds)
@@ -418,7 +478,9 @@ class Service:
         return f"{self._boot}-{next(self._numbers):x}"
 
     def refuse(self, problem: Problem, client: str) -> tuple[bytes, str]:
-        """Count and log a problem that a connection had before there was a request; return its body and request id."""
+        """Count and log a problem that a connection had before there was a request; return its body
+        and request id.
+        """
         request_id = self._new_id()
         reply = self._refuse(problem, request_id)
         self.metrics.answered("unknown", reply.status, 0.0)
@@ -439,7 +501,10 @@ class Service:
         check_head(self.settings, size)
         methods, argument = _operations_at(call.raw_path)
         if not methods:
-            raise Problem(404, "There is nothing at this path. See /openapi.json for the paths of this service.")
+            raise Problem(
+                404,
+                "There is nothing at this path. See /openapi.json for the paths of this service.",
+            )
         if call.method not in methods:
             allowed = ", ".join(sorted(methods))
             detail = f"The method {call.method} is not allowed here. Use {allowed}."
@@ -447,13 +512,16 @@ class Service:
         try:
             call.argument = unquote_to_bytes(argument).decode()
         except UnicodeDecodeError as error:
-            raise Problem(400, "The path is not UTF-8. Percent-encode the UTF-8 bytes of the id.") from error
+            raise Problem(
+                400, "The path is not UTF-8. Percent-encode the UTF-8 bytes of the id."
+            ) from error
         return methods[call.method]
 
     def _late(self) -> Problem:
         limit = self.settings.answer_timeout_s
         return busy(
-            f"The request was not answered within answer_timeout_s={limit:g}; its work may still complete. Repeat it: "
+            f"The request was not answered within answer_timeout_s={limit:g}; its work may "
+            "still complete. Repeat it: "
             "documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
             "answer_timeout_s",
             status=503,
@@ -466,14 +534,26 @@ class Service:
         elif isinstance(error, NeardupError):
             problem = problem_of(error)
         else:
-            problem = Problem(500, f"The service failed. Its log contains the reason, at request_id {request_id}.")
-        details = ProblemDetails(problem.title, problem.status, problem.args[0], request_id, setting=problem.setting)
-        return Reply(msgspec.json.encode(details), "application/problem+json", problem.status, problem.headers)
+            problem = Problem(
+                500, f"The service failed. Its log contains the reason, at request_id {request_id}."
+            )
+        details = ProblemDetails(
+            problem.title, problem.status, problem.args[0], request_id, setting=problem.setting
+        )
+        return Reply(
+            msgspec.json.encode(details),
+            "application/problem+json",
+            problem.status,
+            problem.headers,
+        )
 
     async def _send(self, call: Call, reply: Reply, request_id: str, send: Send) -> None:
         if reply.status != 408:
             await call.drain()
-        headers = [(b"content-length", b"%d" % len(reply.body)), (b"x-request-id", request_id.encode())]
+        headers = [
+            (b"content-length", b"%d" % len(reply.body)),
+            (b"x-request-id", request_id.encode()),
+        ]
         if reply.media_type:
             headers.append((b"content-type", reply.media_type.encode()))
         if "cache-control" not in reply.headers:
@@ -505,7 +585,9 @@ class Service:
 
 
 _ROUTES: dict[re.Pattern[bytes], dict[str, Operation]] = {}
-for _operation in OPERATIONS:  # the id of a document is the rest of the path, slashes included; a name is one segment
+for _operation in (
+    OPERATIONS
+):  # the id of a document is the rest of the path, slashes included; a name is one segment
     _path = re.escape(_operation.path).replace(r"\{id\}", "(.*)").replace(r"\{name\}", "([^/]+)")
     _ROUTES.setdefault(re.compile(_path.encode(), re.DOTALL), {})[_operation.method] = _operation
 

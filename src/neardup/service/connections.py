@@ -1,4 +1,6 @@
-"""Connections: uvicorn's protocols with limits on their number, on the size of headers, and on slow clients."""
+"""Connections: uvicorn's protocols with limits on their number, on the size of headers, and on slow
+clients.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ class Guarded(_Base):  # type: ignore[misc]
 
     Notes
     -----
-    The head of a request is its request line with its headers. uvicorn makes a new `cycle` when a head is complete, so
-    bytes that arrive without a new cycle, while none is under way, belong to a head.
+    The head of a request is its request line with its headers. uvicorn makes a new `cycle` when a
+    head is complete, so bytes that arrive without a new cycle, while none is under way, belong to a
+    head.
     """
 
     settings: ServiceSettings
@@ -96,7 +99,9 @@ class Guarded(_Base):  # type: ignore[misc]
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""
-        self._refuse(Problem(400, "The request is not valid HTTP/1.1. Send it with an HTTP client."))
+        self._refuse(
+            Problem(400, "The request is not valid HTTP/1.1. Send it with an HTTP client.")
+        )
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
@@ -110,7 +115,9 @@ class Guarded(_Base):  # type: ignore[misc]
     def _too_slow(self) -> None:
         limit = self.settings.read_timeout_s
         if self._head_bytes:
-            detail = f"The headers did not arrive within read_timeout_s={limit:g}. Send them faster."
+            detail = (
+                f"The headers did not arrive within read_timeout_s={limit:g}. Send them faster."
+            )
             self._refuse(Problem(408, detail, setting="read_timeout_s"))
         else:
             self.transport.close()
@@ -120,7 +127,9 @@ class Guarded(_Base):  # type: ignore[misc]
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
             return
-        body, request_id = self.refuse(problem, (self.transport.get_extra_info("peername") or ("",))[0])
+        body, request_id = self.refuse(
+            problem, (self.transport.get_extra_info("peername") or ("",))[0]
+        )
         headers = [
             *HEADERS,
             *problem.headers.items(),
@@ -129,18 +138,25 @@ class Guarded(_Base):  # type: ignore[misc]
             ("x-request-id", request_id),
             ("connection", "close"),
         ]
-        head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers)
+        head = f"HTTP/1.1 {problem.status} {problem.title}\r\n" + "".join(
+            f"{k}: {v}\r\n" for k, v in headers
+        )
         self.transport.write(head.encode() + b"\r\n" + body)
         self.transport.close()
 
 
-# What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is public.
+# What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is
+# public.
 _METHODS = [name for name in vars(Guarded) if not name.startswith("_")]
-_ATTRIBUTES, _OF_CYCLE = ("connections", "cycle", "loop", "transport"), ("more_body", "response_complete")
+_ATTRIBUTES, _OF_CYCLE = (
+    ("connections", "cycle", "loop", "transport"),
+    ("more_body", "response_complete"),
+)
 
 
 def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]:
-    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of h11.
+    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of
+    h11.
 
     refuse : returns the body and the request id of a problem of a client.
 
@@ -157,16 +173,25 @@ def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]
             continue
         lacking = _lacking(protocol)
         if not lacking:
-            return type("GuardedProtocol", (Guarded, protocol), {"settings": settings, "refuse": staticmethod(refuse)})
-        warnings.warn(f"uvicorn's {name} lacks {lacking}, so it is not used.", RuntimeWarning, stacklevel=2)
+            return type(
+                "GuardedProtocol",
+                (Guarded, protocol),
+                {"settings": settings, "refuse": staticmethod(refuse)},
+            )
+        warnings.warn(
+            f"uvicorn's {name} lacks {lacking}, so it is not used.", RuntimeWarning, stacklevel=2
+        )
     raise MissingExtraError(
-        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which lacks {lacking}. Install "
+        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which "
+        f"lacks {lacking}. Install "
         "an earlier uvicorn, or a later neardup."
     )
 
 
 def _lacking(protocol: Any) -> str:
-    """Return the names that a protocol lacks, as its classes and what their constructors set show."""
+    """Return the names that a protocol lacks, as its classes and what their constructors set
+    show.
+    """
     cycle = sys.modules[protocol.__module__].RequestResponseCycle
     missing = [name for name in _METHODS if not hasattr(protocol, name)]
     for kind, names in ((protocol, _ATTRIBUTES), (cycle, _OF_CYCLE)):

@@ -1,4 +1,6 @@
-"""Queues of requests, each with one worker thread: neighbours of one kind become one call of the library."""
+"""Queues of requests, each with one worker thread: neighbours of one kind become one call of the
+library.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,20 @@ class Lane:
     Parameters
     ----------
     name : for metrics and threads.
-    max_items : the greatest number of items that wait; a request of more is accepted if nothing waits.
+    max_items : the greatest number of items that wait; a request of more is accepted if nothing
+        waits.
     max_batch : the greatest number of items in a call; a larger request is one call.
     wait_s : the time that a request waits for others if the worker is idle, in seconds.
     on_batch : called with the number of items of each call.
     """
 
     def __init__(
-        self, name: str, max_items: int, max_batch: int, wait_s: float, on_batch: Callable[[int], None]
+        self,
+        name: str,
+        max_items: int,
+        max_batch: int,
+        wait_s: float,
+        on_batch: Callable[[int], None],
     ) -> None:
         self.name = name
         self.num_queued = 0
@@ -55,8 +63,8 @@ class Lane:
 
         Parameters
         ----------
-        function : called in the worker thread with the items of this request, and of its neighbours in the queue
-            that have an equal function; returns one result for each item, in order.
+        function : called in the worker thread with the items of this request, and of its neighbours
+            in the queue that have an equal function; returns one result for each item, in order.
         items : of this request, at least one.
 
         Raises
@@ -67,11 +75,16 @@ class Lane:
         if self._jobs and self.num_queued + len(items) > self._max_items:
             raise busy(
                 f"{self.num_queued:,} documents are waiting for the index, and "
-                f"max_queued_documents={self._max_items:,}. Repeat the request later, with fewer clients at a time.",
+                f"max_queued_documents={self._max_items:,}. Repeat the request later, with "
+                "fewer clients at a time.",
                 "max_queued_documents",
             )
         if self._stopping:
-            raise busy("The service is stopping. Repeat the request when it runs again.", "stop_timeout_s", status=503)
+            raise busy(
+                "The service is stopping. Repeat the request when it runs again.",
+                "stop_timeout_s",
+                status=503,
+            )
         results: asyncio.Future[Sequence[Any]] = asyncio.get_running_loop().create_future()
         self._jobs.append(_Job(function, items, results))
         self.num_queued += len(items)
@@ -79,7 +92,9 @@ class Lane:
         return await results
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return the result of one call of a function in the worker thread, made once even if others are refused."""
+        """Return the result of one call of a function in the worker thread, made once even if
+        others are refused.
+        """
         [result] = await self.run(lambda _: [function(*arguments)], [None])
         return cast(T, result)
 
@@ -127,7 +142,9 @@ class Lane:
 
 
 def _call(batch: list[_Job]) -> list[Sequence[Any] | Exception]:
-    """Return the results of each job. If the library refuses an item, none took effect: each job is tried by itself."""
+    """Return the results of each job. If the library refuses an item, none took effect: each job is
+    tried by itself.
+    """
     function = batch[0].function
     try:
         results = function([item for job in batch for item in job.items])

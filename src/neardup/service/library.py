@@ -28,7 +28,10 @@ from neardup.verify.alignment import Outlines
 
 _ANSWER, _HIT = ([field.name for field in fields(kind)] for kind in (Answer, Hit))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_GROWTH_S, _GROWTH_SHARE = 5.0, 50.0  # the growth is computed again after so many seconds, or times its own time
+_GROWTH_S, _GROWTH_SHARE = (
+    5.0,
+    50.0,
+)  # the growth is computed again after so many seconds, or times its own time
 
 
 class Query(NamedTuple):
@@ -56,7 +59,9 @@ class Library:
 
     def _batch(self, documents: Sequence[NewDocument]) -> Batch:
         """Return documents, whose texts and ids are Unicode, as a batch."""
-        texts = array_of_documents([document.text for document in documents], self.index.method.vector_length)
+        texts = array_of_documents(
+            [document.text for document in documents], self.index.method.vector_length
+        )
         ids = arrow_of_strings([document.id for document in documents])
         payloads = pa.array([_stored(document.payload) for document in documents], "large_string")
         return Batch(texts, ids, payloads)
@@ -65,7 +70,9 @@ class Library:
         """Return the hits of each text, the most similar first."""
         index, none = self.index.opened, pa.nulls(len(queries), "large_string")
         texts = array_of_documents([query.text for query in queries], index.method.vector_length)
-        table = index.query(index.describe(Batch(texts, none, none)), max(query.limit for query in queries))
+        table = index.query(
+            index.describe(Batch(texts, none, none)), max(query.limit for query in queries)
+        )
         found: list[list[Hit]] = [[] for _ in queries]
         for query, *values in _rows(table, ("query", *_HIT)):
             if len(found[query]) < queries[query].limit:
@@ -77,7 +84,9 @@ class Library:
         document = self.index.get(id)
         if document is None:
             return None
-        return replace(document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch))
+        return replace(
+            document, payload=_payload(document.payload), sketch=_hexadecimal(document.sketch)
+        )
 
     def compare(self, left: Text, right: Text) -> Compared:
         """Compare two texts by the method of the index."""
@@ -88,7 +97,9 @@ class Library:
         if found.outlines is not None:
             stretches: list[alignment.Stretch] | None = _outline_stretches(found.outlines)
         else:
-            stretches = alignment.align(found.left, found.left_passages, found.right, found.right_passages)
+            stretches = alignment.align(
+                found.left, found.left_passages, found.right, found.right_passages
+            )
         return Compared(
             found.duplicate,
             found.similarity,
@@ -98,14 +109,19 @@ class Library:
             None if stretches is None else [Stretch(*stretch) for stretch in stretches],
             None if stretches is not None else _passages(found.left, found.left_passages),
             None if stretches is not None else _passages(found.right, found.right_passages),
-            *(value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}" for value in fingerprints),
+            *(
+                value if value is None else f"{value:0{getattr(method, 'bits', 64) // 4}x}"
+                for value in fingerprints
+            ),
         )
 
     def commit_import(self, name: str) -> Committed:
         """Commit an import; return the number of decisions of each kind."""
         table = self.index.commit_import(name)
         kept, repeated = table["kept"].to_numpy(), table["repeated"].to_numpy()
-        return Committed(int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum()))
+        return Committed(
+            int((kept & ~repeated).sum()), int((~kept & ~repeated).sum()), int(repeated.sum())
+        )
 
     def stage(self, name: str, documents: list[NewDocument]) -> list[None]:
         """Stage documents in an import."""
@@ -114,10 +130,15 @@ class Library:
 
     def imports(self) -> list[Import]:
         """Return the open imports."""
-        return [Import(staged.name, _time(staged.opened), staged.num_documents) for staged in self.index.imports()]
+        return [
+            Import(staged.name, _time(staged.opened), staged.num_documents)
+            for staged in self.index.imports()
+        ]
 
     def stats(self) -> tuple[JsonObject, list[Growth]]:
-        """Return the numbers of the index, and its documents over time, which may be some time old."""
+        """Return the numbers of the index, and its documents over time, which may be some time
+        old.
+        """
         begun = time.monotonic()
         if not self._growth or begun >= self._growth_until:
             self._growth = [Growth(*point) for point in self.index.growth()]
@@ -133,7 +154,9 @@ class Library:
         """Load what the first request would wait for: the compiled code."""
         index, method = self.index, self.index.opened.rules.method
         texts, storage = method.examples, index.settings.storage
-        with neardup.Index.create("memory:", method=index.method, storage=storage, idf=method.idf) as other:
+        with neardup.Index.create(
+            "memory:", method=index.method, storage=storage, idf=method.idf
+        ) as other:
             for _ in range(2):  # the second time, both are there
                 Library(other).add_if_new([NewDocument(id=text, text=text) for text in texts])
         self.query([Query(texts[0], 1)])
@@ -144,17 +167,23 @@ class Library:
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Return columns as rows; a column that is missing is null."""
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    values = (_values(name, columns[name]) if name in columns else [None] * len(table) for name in names)
+    values = (
+        _values(name, columns[name]) if name in columns else [None] * len(table) for name in names
+    )
     return zip(*values, strict=True)
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return a column; times as datetime, which Arrow does ten times as slowly, and payloads as JSON."""
+    """Return a column; times as datetime, which Arrow does ten times as slowly, and payloads as
+    JSON.
+    """
     if column.null_count == len(column):
         return [None] * len(column)
     array = array_of(column)
     if column.type == TIME:
-        return [None if value is None else _time(value) for value in array.view(pa.int64()).to_pylist()]
+        return [
+            None if value is None else _time(value) for value in array.view(pa.int64()).to_pylist()
+        ]
     if not array.null_count and column.type != pa.large_string():
         numbers: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
         return numbers
@@ -163,7 +192,9 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 
 def _stored(payload: Any) -> str | None:
-    """Return a payload as text: a string as it is, unless it reads as JSON; any other value as JSON."""
+    """Return a payload as text: a string as it is, unless it reads as JSON; any other value as
+    JSON.
+    """
     if payload is None or (isinstance(payload, str) and isinstance(_payload(payload), str)):
         return payload
     return msgspec.json.encode(payload).decode()

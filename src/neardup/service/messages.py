@@ -12,13 +12,21 @@ from neardup.answers import Answer, Hit
 Id = Annotated[str, Meta(description="The id of a document: any text.")]
 Text = Annotated[
     str | list[float],
-    Meta(description="A text; an HTML page if the method of the index compares pages; a list of numbers if vectors."),
+    Meta(
+        description=(
+            "A text; an HTML page if the method of the index compares pages; a list of numbers if "
+            "vectors."
+        )
+    ),
 ]
 Time = Annotated[datetime, Meta(tz=True)]  # with a zone, as date-time of JSON Schema has
 Name = Annotated[
     str,  # $ of Python also matches before a line end
     Meta(
-        min_length=1, max_length=200, pattern=r"^[^/\x00-\x1f]+$(?!\n)", description="The name of an import, without /."
+        min_length=1,
+        max_length=200,
+        pattern=r"^[^/\x00-\x1f]+$(?!\n)",
+        description="The name of an import, without /.",
     ),
 ]
 
@@ -28,7 +36,9 @@ class NewDocument(Struct, forbid_unknown_fields=True):
 
     id: Id
     text: Text
-    payload: Annotated[Any, Meta(description="Any JSON value of the caller: a URL, a date, an object.")] = None
+    payload: Annotated[
+        Any, Meta(description="Any JSON value of the caller: a URL, a date, an object.")
+    ] = None
 
 
 class AddRequest(Struct, forbid_unknown_fields=True):
@@ -37,7 +47,12 @@ class AddRequest(Struct, forbid_unknown_fields=True):
     documents: Annotated[list[NewDocument], Meta(min_length=1)]
     mode: Annotated[
         Literal["add-if-new", "add"],
-        Meta(description="add-if-new keeps a document only if no kept one is similar; add keeps every document."),
+        Meta(
+            description=(
+                "add-if-new keeps a document only if no kept one is similar; add keeps every "
+                "document."
+            )
+        ),
     ] = "add-if-new"
 
 
@@ -95,16 +110,25 @@ class Compared(Struct):
     similarity: float
     threshold: float
     is_outline: Annotated[
-        bool, Meta(description="Whether pages are compared by their tags: the texts below are their outlines.")
+        bool,
+        Meta(
+            description="Whether pages are compared by their tags: the texts below are their outlines."  # noqa: E501
+        ),
     ]
     measures: Annotated[dict[str, Any], Meta(description="Every measure of the pair, by name.")]
     stretches: Annotated[
         list[Stretch] | None,
-        Meta(description="Both texts side by side; null if long texts share passages in a different order."),
+        Meta(
+            description="Both texts side by side; null if long texts share passages in a different order."  # noqa: E501
+        ),
     ]
-    left_passages: Annotated[list[Passage] | None, Meta(description="Each text by itself, if `stretches` is null.")]
+    left_passages: Annotated[
+        list[Passage] | None, Meta(description="Each text by itself, if `stretches` is null.")
+    ]
     right_passages: list[Passage] | None
-    left_fingerprint: Annotated[str | None, Meta(description="The SimHash fingerprint in hexadecimal digits, or null.")]
+    left_fingerprint: Annotated[
+        str | None, Meta(description="The SimHash fingerprint in hexadecimal digits, or null.")
+    ]
     right_fingerprint: str | None
 
 
@@ -177,4 +201,6 @@ class ProblemDetails(Struct, omit_defaults=True):
     detail: Annotated[str, Meta(description="The problem, the accepted values, and the next step.")]
     request_id: Annotated[str, Meta(description="Also in the header X-Request-ID and in the log.")]
     type: str = field(default="about:blank")
-    setting: Annotated[str | None, Meta(description="The limit that was exceeded: a setting of the service.")] = None
+    setting: Annotated[
+        str | None, Meta(description="The limit that was exceeded: a setting of the service.")
+    ] = None

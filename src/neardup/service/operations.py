@@ -1,4 +1,6 @@
-"""The operations of the service: each with its path, role, messages and function. The OpenAPI document lists them."""
+"""The operations of the service: each with its path, role, messages and function. The OpenAPI
+document lists them.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,28 @@ if TYPE_CHECKING:
     from neardup.service.app import Call, Labels, Service
 
 _REF = "#/components/schemas/{name}"
-_ARGUMENTS = {"id": msgspec.json.schema(Id), "name": msgspec.json.schema(Name), False: {"type": "string"}}  # a file
+_ARGUMENTS = {
+    "id": msgspec.json.schema(Id),
+    "name": msgspec.json.schema(Name),
+    False: {"type": "string"},
+}  # a file
 _COMMON_ERRORS: dict[str, set[int]] = {"open": set(), "read": {401, 503}, "write": {401, 403, 503}}
 _BODY_ERRORS = {400, 413, 415, 422, 429}
 
 
-def document(operations: Sequence[Operation], version: str, settings: ServiceSettings) -> JsonObject:
+def document(
+    operations: Sequence[Operation], version: str, settings: ServiceSettings
+) -> JsonObject:
     """Return the document, OpenAPI 3.1.
 
-    operations : those of the service. version : of the package. settings : the limits of the service.
+    operations : those of the service. version : of the package. settings : the limits of the
+    service.
     """
     kinds: list[type] = [ProblemDetails]
     for operation in operations:
-        kinds += [kind for kind in (operation.request, operation.response) if isinstance(kind, type)]
+        kinds += [
+            kind for kind in (operation.request, operation.response) if isinstance(kind, type)
+        ]
     kinds = list(dict.fromkeys(kinds))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     for message, name, limit, value in (
@@ -53,7 +64,9 @@ def document(operations: Sequence[Operation], version: str, settings: ServiceSet
     references = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, JsonObject] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, references)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, references
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -64,14 +77,21 @@ def document(operations: Sequence[Operation], version: str, settings: ServiceSet
         },
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     }
 
 
 def _describe(component: JsonObject, docstring: str) -> None:
-    """Describe the fields of a record as its docstring does, `name, name : meaning.`; times have their format."""
+    """Describe the fields of a record as its docstring does, `name, name : meaning.`; times have
+    their format.
+    """
     component["description"], _, fields = inspect.cleandoc(docstring).partition("\n\n")
-    for names, meaning in re.findall(r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)", " ".join(fields.split())):
+    for names, meaning in re.findall(
+        r"([\w, ]+) : (.+?\.)(?= [\w, ]+ : |$)", " ".join(fields.split())
+    ):
         for name in names.strip().split(", "):
             component["properties"][name]["description"] = meaning[0].upper() + meaning[1:]
     for name in {"first_seen", "last_seen"} & component["properties"].keys():
@@ -85,7 +105,12 @@ def _operation(operation: Operation, references: dict[type, Any]) -> JsonObject:
         "operationId": operation.name,
         "summary": operation.summary,
         "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": _ARGUMENTS[operation.role != "open" and name]}
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "schema": _ARGUMENTS[operation.role != "open" and name],
+            }
             for name in names
         ],
     }
@@ -100,7 +125,11 @@ def _operation(operation: Operation, references: dict[type, Any]) -> JsonObject:
     if isinstance(operation.response, type):
         answer: JsonObject = {"application/json": {"schema": references[operation.response]}}
     else:
-        answer = {operation.response: {"schema": {"type": "object"} if "json" in operation.response else {}}}
+        answer = {
+            operation.response: {
+                "schema": {"type": "object"} if "json" in operation.response else {}
+            }
+        }
     responses: JsonObject = {str(operation.status): {"description": "Done.", "content": answer}}
     problem = {"application/problem+json": {"schema": references[ProblemDetails]}}
     for status in sorted(statuses):
@@ -126,8 +155,9 @@ class Reply(NamedTuple):
 class Operation(NamedTuple):
     """What the service does at a path.
 
-    role : open to everybody, or read or write. run : returns the message of the answer, or a reply. response : the
-    message of the answer, or its media type. request : the message of the body, or None.
+    role : open to everybody, or read or write. run : returns the message of the answer, or a reply.
+    response : the message of the answer, or its media type. request : the message of the body, or
+    None.
     """
 
     method: str
@@ -142,7 +172,11 @@ class Operation(NamedTuple):
         """Run the function on a request and its message; return the reply."""
         messages = () if self.request is None else (await call.body(self.request),)
         answer = await self.run(service, call, *messages)
-        return answer if isinstance(answer, Reply) else Reply(_ENCODER.encode(answer), status=self.status)
+        return (
+            answer
+            if isinstance(answer, Reply)
+            else Reply(_ENCODER.encode(answer), status=self.status)
+        )
 
     @property
     def name(self) -> str:
@@ -159,13 +193,21 @@ OPERATIONS: list[Operation] = []
 _Run = Callable[..., Awaitable[Any]]
 
 
-def _at(method: str, path: str, role: str, media_type: str = _JSON, status: int = 200) -> Callable[[_Run], _Run]:
-    """Add a function to the operations; the types of its `request` and of what it returns are the messages."""
+def _at(
+    method: str, path: str, role: str, media_type: str = _JSON, status: int = 200
+) -> Callable[[_Run], _Run]:
+    """Add a function to the operations; the types of its `request` and of what it returns are the
+    messages.
+    """
 
     def add(run: _Run) -> _Run:
-        types = get_type_hints(run, localns={"Service": Any, "Call": Any})  # which are not imported here
+        types = get_type_hints(
+            run, localns={"Service": Any, "Call": Any}
+        )  # which are not imported here
         response = media_type if types["return"] is Reply else types["return"]
-        OPERATIONS.append(Operation(method, path, role, run, response, types.get("request"), status))
+        OPERATIONS.append(
+            Operation(method, path, role, run, response, types.get("request"), status)
+        )
         return run
 
     return add
@@ -175,7 +217,9 @@ def _at(method: str, path: str, role: str, media_type: str = _JSON, status: int 
 
 
 @_at("POST", "/v1/documents", "write")
-async def add_documents(service: Service, call: Call, request: messages.AddRequest) -> messages.Answers:
+async def add_documents(
+    service: Service, call: Call, request: messages.AddRequest
+) -> messages.Answers:
     """Add documents: all of them, or only the new ones. They are decided in order of arrival."""
     check_documents(service, call, request.documents)
     library = service.library
@@ -187,8 +231,12 @@ async def add_documents(service: Service, call: Call, request: messages.AddReque
     return messages.Answers(list(answers))
 
 
-def check_documents(service: Service, call: Call, documents: Sequence[messages.NewDocument]) -> None:
-    """Raise Problem if documents exceed the limits of the settings; note their number for the log."""
+def check_documents(
+    service: Service, call: Call, documents: Sequence[messages.NewDocument]
+) -> None:
+    """Raise Problem if documents exceed the limits of the settings; note their number for the
+    log.
+    """
     settings = service.settings
     _check_number(service, call, "documents", len(documents))
     for position, document in enumerate(documents):
@@ -219,12 +267,16 @@ def _size(name: str, text: messages.Text) -> int:
     try:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
-        raise Problem(422, f"The {name} has a lone surrogate at character {error.start}. Send Unicode text.") from error
+        raise Problem(
+            422, f"The {name} has a lone surrogate at character {error.start}. Send Unicode text."
+        ) from error
 
 
 @_at("GET", "/v1/documents/{id}", "read")
 async def get_document(service: Service, call: Call) -> Document:
-    """Return a document by its id, which may have slashes and any other character, percent-encoded."""
+    """Return a document by its id, which may have slashes and any other character,
+    percent-encoded.
+    """
     document: Document | None = await service.reads.call(service.library.get, call.argument)
     if document is None:
         raise _unknown(call)
@@ -241,7 +293,9 @@ async def remove_document(service: Service, call: Call) -> messages.Removed:
 
 
 def _unknown(call: Call) -> Problem:
-    return Problem(404, f"No document of the index has the id {call.argument!r:.200}. Ids are case-sensitive.")
+    return Problem(
+        404, f"No document of the index has the id {call.argument!r:.200}. Ids are case-sensitive."
+    )
 
 
 # Questions.
@@ -252,15 +306,21 @@ async def query(service: Service, call: Call, request: messages.QueryRequest) ->
     """Return the near-duplicates of texts. Nothing is added."""
     _check_number(service, call, "texts", len(request.texts))
     wanted = request.limit * len(request.texts)
-    check_size(service.settings, "max_hits", wanted, "The hits of all texts may be", "Send fewer texts")
+    check_size(
+        service.settings, "max_hits", wanted, "The hits of all texts may be", "Send fewer texts"
+    )
     for position, text in enumerate(request.texts):
         _check_text(service, f"text texts[{position}]", text)
-    found = await service.reads.run(service.library.query, [Query(text, request.limit) for text in request.texts])
+    found = await service.reads.run(
+        service.library.query, [Query(text, request.limit) for text in request.texts]
+    )
     return messages.Hits(list(found))
 
 
 @_at("POST", "/v1/compare", "read")
-async def compare(service: Service, call: Call, request: messages.CompareRequest) -> messages.Compared:
+async def compare(
+    service: Service, call: Call, request: messages.CompareRequest
+) -> messages.Compared:
     """Compare two texts by the method of the index: how similar they are, and where they differ."""
     _check_text(service, "text left", request.left)
     _check_text(service, "text right", request.right)
@@ -277,7 +337,9 @@ async def list_imports(service: Service, call: Call) -> messages.Imports:
 
 
 @_at("POST", "/v1/imports", "write", status=201)
-async def open_import(service: Service, call: Call, request: messages.ImportRequest) -> messages.Import:
+async def open_import(
+    service: Service, call: Call, request: messages.ImportRequest
+) -> messages.Import:
     """Open an import, whose documents are staged until it is committed."""
     await service.writes.call(service.library.index.open_import, request.name)
     return messages.Import(request.name, None, 0)
@@ -289,13 +351,19 @@ async def remove_import(service: Service, call: Call) -> messages.Removed:
     removed = await service.writes.call(service.library.index.remove_import, call.argument)
     if not removed:
         raise Problem(
-            404, f"No document of the index is of the import {call.argument!r:.200}. Names are case-sensitive."
+            404,
+            (
+                f"No document of the index is of the import {call.argument!r:.200}. Names are "
+                "case-sensitive."
+            ),
         )
     return messages.Removed(removed)
 
 
 @_at("POST", "/v1/imports/{name}/documents", "write")
-async def stage_documents(service: Service, call: Call, request: messages.StageRequest) -> messages.Staged:
+async def stage_documents(
+    service: Service, call: Call, request: messages.StageRequest
+) -> messages.Staged:
     """Stage documents in an open import."""
     check_documents(service, call, request.documents)
     await service.writes.run(partial(service.library.stage, call.argument), request.documents)
@@ -349,12 +417,22 @@ async def readyz(service: Service, call: Call) -> messages.State:
 async def metrics(service: Service, call: Call) -> Reply:
     """Return counters in the text format of Prometheus."""
     counts = await service.reads.call(service.library.count)
-    queued: dict[Labels, float] = {(("queue", lane.name),): lane.num_queued for lane in service.lanes}
+    queued: dict[Labels, float] = {
+        (("queue", lane.name),): lane.num_queued for lane in service.lanes
+    }
     usage = os.times()
     page = service.metrics.render(
-        ("neardup_documents", "Documents of the index.", {(("decision", name),): counts[name] for name in counts}),
+        (
+            "neardup_documents",
+            "Documents of the index.",
+            {(("decision", name),): counts[name] for name in counts},
+        ),
         ("neardup_queued_documents", "Documents that wait, by queue.", queued),
-        ("neardup_pending_bytes", "Bytes of the request bodies in memory.", {(): service.pending_bytes}),
+        (
+            "neardup_pending_bytes",
+            "Bytes of the request bodies in memory.",
+            {(): service.pending_bytes},
+        ),
         ("neardup_connections", "Open connections.", {(): service.num_connections()}),
         ("process_cpu_seconds_total", "Processor time.", {(): usage.user + usage.system}),
         ("process_resident_memory_bytes", "Resident memory.", {(): resident_bytes()}),
@@ -392,5 +470,7 @@ async def static_file(service: Service, call: Call) -> Reply:
     """Return a file of the page."""
     file = service.assets.files.get(f"/static/{call.argument}")
     if file is None:
-        raise Problem(404, "There is no such file. Load the page again: a newer version has other files.")
+        raise Problem(
+            404, "There is no such file. Load the page again: a newer version has other files."
+        )
     return file

@@ -1,4 +1,6 @@
-"""What goes wrong with a request: a status, a sentence, and the setting whose limit was exceeded."""
+"""What goes wrong with a request: a status, a sentence, and the setting whose limit was
+exceeded.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,17 @@ from neardup.settings.service import ServiceSettings
 class Problem(Exception):
     """A request that is not answered as it was asked.
 
-    status : of HTTP. detail : the sentence for the caller. setting : the name of the limit that was exceeded.
-    headers : further headers of the response.
+    status : of HTTP. detail : the sentence for the caller. setting : the name of the limit that was
+    exceeded. headers : further headers of the response.
     """
 
     def __init__(
-        self, status: int, detail: str, *, setting: str | None = None, headers: dict[str, str] | None = None
+        self,
+        status: int,
+        detail: str,
+        *,
+        setting: str | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -31,11 +38,17 @@ class Problem(Exception):
 
 def phrase(status: int) -> str:
     """Return the phrase of a status as RFC 9110 has it; Python before 3.13 has older ones."""
-    return {413: "Content Too Large", 422: "Unprocessable Content"}.get(status, HTTPStatus(status).phrase)
+    return {413: "Content Too Large", 422: "Unprocessable Content"}.get(
+        status, HTTPStatus(status).phrase
+    )
 
 
-def check_size(settings: ServiceSettings, setting: str, size: int, what: str, advice: str, status: int = 422) -> None:
-    """Raise Problem for a size over a limit: "The bytes of the body are 20, more than max_body_bytes=10. ..."."""
+def check_size(
+    settings: ServiceSettings, setting: str, size: int, what: str, advice: str, status: int = 422
+) -> None:
+    """Raise Problem for a size over a limit: "The bytes of the body are 20, more than
+    max_body_bytes=10. ...".
+    """
     limit = getattr(settings, setting)
     if size > limit:
         option = "--" + setting.replace("_", "-")
@@ -50,7 +63,9 @@ def check_head(settings: ServiceSettings, size: int) -> None:
 
 
 def busy(detail: str, setting: str, *, status: int = 429) -> Problem:
-    """Return the problem of a service that has too much to do; the caller may repeat the request after a second."""
+    """Return the problem of a service that has too much to do; the caller may repeat the request
+    after a second.
+    """
     return Problem(status, detail, setting=setting, headers={"retry-after": "1"})
 
 

@@ -1,4 +1,6 @@
-"""Who may call: bearer tokens, the checks of a request's headers, and the headers of every response."""
+"""Who may call: bearer tokens, the checks of a request's headers, and the headers of every
+response.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,13 @@ class Tokens:
         return bool(self._roles)
 
     def role_of(self, authorization: bytes) -> str | None:
-        """Return the role of a header `Authorization: Bearer TOKEN`; None if it is no token of this service.
+        """Return the role of a header `Authorization: Bearer TOKEN`; None if it is no token of this
+        service.
 
         Notes
         -----
-        Digests are compared, each with every token's, in constant time, so that the time depends on no token.
+        Digests are compared, each with every token's, in constant time, so that the time depends on
+        no token.
         """
         scheme, _, token = authorization.partition(b" ")
         digest = hashlib.sha256(token.strip()).digest()
@@ -54,23 +58,29 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     Raises
     ------
     InputError
-        If a file cannot be read, others than its owner can write to it, or it has a line of another form, a token of
-        fewer than 16 characters, or no token.
+        If a file cannot be read, others than its owner can write to it, or it has a line of another
+        form, a token of fewer than 16 characters, or no token.
     """
     roles: dict[bytes, str] = {}
     for path in paths:
         try:
             lines = lines_of(Path(path).read_bytes().decode("ascii"))
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines.") from error
+            raise InputError(
+                f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
+            ) from error
         if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise InputError(f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`.")
+            raise InputError(
+                f"{path} can be changed by other users, who could add a token. Run `chmod 600 "
+                f"{path}`."
+            )
         texts = {number: _COMMENT.sub("", line) for number, line in enumerate(lines, 1)}
         words = {number: text.split() for number, text in texts.items() if text.strip()}
         for number, parts in words.items():
             if len(parts) != 2 or parts[0] not in ROLES or len(parts[1]) < _SHORTEST:
                 raise InputError(
-                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a token of "
+                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write "
+                    "TOKEN`, with a token of "
                     f"{_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
                 )
             roles[hashlib.sha256(parts[1].encode("ascii")).digest()] = parts[0]
@@ -80,7 +90,8 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
 
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
+    "'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = [
@@ -107,13 +118,16 @@ def check_exposure(host: str, tokens: Tokens) -> None:
     """Raise SettingError if other hosts reach the service and no token protects it."""
     if not tokens and not is_loopback(host):
         raise SettingError(
-            f"host={host!r} is reached from other hosts, and no token protects the index. Pass --token-file FILE, or "
+            f"host={host!r} is reached from other hosts, and no token protects the index. "
+            "Pass --token-file FILE, or "
             "--host 127.0.0.1."
         )
 
 
 class Gate:
-    """The checks of a service: its tokens if it has any, else the names under which a loopback address is called."""
+    """The checks of a service: its tokens if it has any, else the names under which a loopback
+    address is called.
+    """
 
     def __init__(self, host: str, tokens: Tokens) -> None:
         check_exposure(host, tokens)
@@ -131,24 +145,30 @@ class Gate:
 
         Notes
         -----
-        A page of another site can send requests here from a browser on this host. It cannot send JSON (that needs
-        the consent of CORS, which is never given), its `Origin` is another one, and if it has made its own name
-        resolve to this address (DNS rebinding), the `Host` header has that name.
+        A page of another site can send requests here from a browser on this host. It cannot send
+        JSON (that needs the consent of CORS, which is never given), its `Origin` is another one,
+        and if it has made its own name resolve to this address (DNS rebinding), the `Host` header
+        has that name.
         """
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if not self._tokens and _name_of(host) not in self._names:
             raise Problem(
                 421,
                 f"The Host header is {host!r:.100}, and this service without tokens answers to "
-                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it with --token-file.",
+                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it "
+                "with --token-file.",
             )
         if method not in ("GET", "HEAD"):
             origin = headers.get(b"origin", b"").decode("latin-1").lower()
             site = headers.get(b"sec-fetch-site", b"none")
-            if (origin and origin.partition("://")[2] != host) or site not in (b"none", b"same-origin"):
+            if (origin and origin.partition("://")[2] != host) or site not in (
+                b"none",
+                b"same-origin",
+            ):
                 raise Problem(
                     403,
-                    f"Pages of other sites may not use this service: the origin is {origin!r:.100}, the Host header "
+                    "Pages of other sites may not use this service: the origin is "
+                    f"{origin!r:.100}, the Host header "
                     f"{host!r:.100}. A proxy must pass the Host header on.",
                 )
         if self._tokens and role != "open":
@@ -159,7 +179,10 @@ class Gate:
         if found is None:
             raise Problem(
                 401,
-                "The request has no token that this service knows. Send the header `Authorization: Bearer TOKEN`.",
+                (
+                    "The request has no token that this service knows. Send the header "
+                    "`Authorization: Bearer TOKEN`."
+                ),
                 headers={"www-authenticate": 'Bearer realm="neardup"'},
             )
         if role == "write" and found != "write":
@@ -170,6 +193,8 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
 def _name_of(host: str) -> str:
-    """Return a Host header without its port, and without the brackets of IPv6; the whole if it is no name and port."""
+    """Return a Host header without its port, and without the brackets of IPv6; the whole if it is
+    no name and port.
+    """
     found = _HOST.fullmatch(host)
     return host if found is None else found[1] or found[2]

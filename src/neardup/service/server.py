@@ -1,4 +1,6 @@
-"""The server: it opens the index and the socket, runs until a signal, finishes what is queued, and closes both."""
+"""The server: it opens the index and the socket, runs until a signal, finishes what is queued, and
+closes both.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from neardup.service.library import Library
 from neardup.service.security import HEADERS, Tokens, check_exposure
 from neardup.settings.service import ServiceSettings
 
-# After each step without the interpreter lock, a worker thread waits so long for a busy event loop to give it back. At
-# the 5 ms of Python, a batch of few documents took 20 ms.
+# After each step without the interpreter lock, a worker thread waits so long for a busy event loop
+# to give it back. At the 5 ms of Python, a batch of few documents took 20 ms.
 _SWITCH_INTERVAL_S = 0.0002
 _H11_BYTES = 1 << 20  # more than is read at once: `Guarded` limits the headers
 
@@ -64,19 +66,28 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         raise OutputError(
-            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}. Choose another --port or --host."
+            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}. Choose "
+            "another --port or --host."
         ) from error
     return listener
 
 
 class _Server(uvicorn.Server):
-    """A server of uvicorn that makes the application inside its event loop, and closes it after the last answer."""
+    """A server of uvicorn that makes the application inside its event loop, and closes it after the
+    last answer.
+    """
 
-    def __init__(self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log) -> None:
+    def __init__(
+        self, library: Library, settings: ServiceSettings, tokens: Tokens, log: Log
+    ) -> None:
         super().__init__(
             uvicorn.Config(
-                lambda scope, receive, send: self._service(scope, receive, send),  # made in the event loop
-                http=guarded(settings, lambda problem, client: self._service.refuse(problem, client)),
+                lambda scope, receive, send: self._service(
+                    scope, receive, send
+                ),  # made in the event loop
+                http=guarded(
+                    settings, lambda problem, client: self._service.refuse(problem, client)
+                ),
                 interface="asgi3",
                 ws="none",
                 lifespan="off",
@@ -99,18 +110,24 @@ class _Server(uvicorn.Server):
         for lane in (self._service.analyses, self._service.reads):
             await lane.call(self._library.warm)
         gc.collect()
-        gc.freeze()  # the compiler has a million objects: a collection that visits them stops all threads for 0.3 s
+        # the compiler has a million objects: a collection that visits them stops all threads for
+        # 0.3 s
+        gc.freeze()
         self._service.num_connections = lambda: len(self.server_state.connections)
         await super().startup(sockets)
         assert sockets is not None
         host, port = sockets[0].getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        self._log.event("listening", address=f"http://{shown}:{port}", index=str(self._library.index.address))
+        self._log.event(
+            "listening", address=f"http://{shown}:{port}", index=str(self._library.index.address)
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, answer what is under way, close the index."""
         self._service.is_stopping = True
-        self._log.event("stopping", queued={lane.name: lane.num_queued for lane in self._service.lanes})
+        self._log.event(
+            "stopping", queued={lane.name: lane.num_queued for lane in self._service.lanes}
+        )
         try:
             await super().shutdown(sockets)
         finally:

@@ -1,1 +1,3 @@
-"""The settings of methods and runs: frozen values, validated on construction; their constraints and presets."""
+"""The settings of methods and runs: frozen values, validated on construction; their constraints and
+presets.
+"""

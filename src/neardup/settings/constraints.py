@@ -1,4 +1,6 @@
-"""Constraints of parameters: declared with the parameter, checked on construction, quoted in errors."""
+"""Constraints of parameters: declared with the parameter, checked on construction, quoted in
+errors.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,22 @@ _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
 
-_STRINGS: dict[type, str] = {str: "a string", tuple: "a tuple of strings", list: "a string or a list of strings"}
+_STRINGS: dict[type, str] = {
+    str: "a string",
+    tuple: "a tuple of strings",
+    list: "a string or a list of strings",
+}
 
 
 @dataclass(frozen=True)
 class Constraint:
     """The accepted values of a parameter, and its help text.
 
-    low, high, exclusive_min : the range of numbers. choices, numbers : the accepted strings or numbers, besides strings
-    that begin with one of `prefixes`, lists of them with commas (`is_list`), None (`optional`), callables
-    (`or_callable`) and instances of `also_accepts`. sentinels : strings with a special meaning, if any string is
-    accepted. python_only : choices that the command line does not offer.
-    alias : another name on the command line.
+    low, high, exclusive_min : the range of numbers. choices, numbers : the accepted strings or
+    numbers, besides strings that begin with one of `prefixes`, lists of them with commas
+    (`is_list`), None (`optional`), callables (`or_callable`) and instances of `also_accepts`.
+    sentinels : strings with a special meaning, if any string is accepted. python_only : choices
+    that the command line does not offer. alias : another name on the command line.
     """
 
     help: str
@@ -59,11 +65,19 @@ class Constraint:
         others = [f"a {self.also_accepts.__name__}"] if self.also_accepts is not None else []
         others += ["a callable"] * self.or_callable
         if self.choices:
-            words = [*map(repr, (*self.choices, *self.python_only)), *(f"'{prefix}COLUMN'" for prefix in self.prefixes)]
+            words = [
+                *map(repr, (*self.choices, *self.python_only)),
+                *(f"'{prefix}COLUMN'" for prefix in self.prefixes),
+            ]
             several = ", or several, separated by commas" * self.is_list
             if self.counted:
-                plain = [word for word in (*self.choices, *self.prefixes) if word not in self.counted]
-                several += f"; the last one may have a number, as in '{self.counted[0]}:3' (not {', '.join(plain)})"
+                plain = [
+                    word for word in (*self.choices, *self.prefixes) if word not in self.counted
+                ]
+                several += (
+                    f"; the last one may have a number, as in '{self.counted[0]}:3' (not "
+                    f"{', '.join(plain)})"
+                )
             return "one of " + " or ".join([", ".join(words), *others]) + several
         if self.value_type is bool:
             return "True or False"
@@ -74,26 +88,32 @@ class Constraint:
             return "one of " + ", ".join(map(str, self.numbers))
         noun = "a whole number" if self.value_type is int else "a number"
         above = self.exclusive_min is not None
-        low = f" above {_number(self.exclusive_min)}" if above else f" of {_number(self.low)} or more"
+        low = (
+            f" above {_number(self.exclusive_min)}" if above else f" of {_number(self.low)} or more"
+        )
         high = f" and at most {_number(self.high)}" if self.high is not None else ""
         return noun + low + high + (" or None" if self.optional else "")
 
     def without_count(self, value: str) -> tuple[str, int | None]:
         """Return a value without the number at its end, and the number; None if there is none."""
-        counted = re.fullmatch(rf"((?:.*,)?(?:{'|'.join(self.counted)})):([1-9][0-9]{{0,8}})", value)
+        counted = re.fullmatch(
+            rf"((?:.*,)?(?:{'|'.join(self.counted)})):([1-9][0-9]{{0,8}})", value
+        )
         return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
 
     def check(self, name: str, value: object, given: object = None) -> Any:
         """Return the value of a parameter, a scalar of NumPy as that of Python.
 
-        given : what the value was made from. Raises SettingError if the value does not satisfy the constraint.
+        given : what the value was made from. Raises SettingError if the value does not satisfy the
+        constraint.
         """
         value = plain(value)
         if not self.accepts(value):
             option, choices = "--" + name.replace("_", "-"), (*self.choices, *self.python_only)
             shown_value = value if given is None else given
             raise SettingError(
-                f"{name} must be {self.describe()}: got {shown_value!r}.{suggestion(value, choices)} "
+                f"{name} must be {self.describe()}: got "
+                f"{shown_value!r}.{suggestion(value, choices)} "
                 f"{self.help} Change {name} ({option})."
             )
         return value
@@ -113,7 +133,9 @@ class Constraint:
         if self.value_type in (list, str) and isinstance(value, str):
             return value != ""
         if self.value_type in (list, tuple):
-            return isinstance(value, self.value_type) and all(isinstance(word, str) and word for word in value)
+            return isinstance(value, self.value_type) and all(
+                isinstance(word, str) and word for word in value
+            )
         if self.value_type is str:
             return False
         if self.value_type is bool or isinstance(value, bool):
@@ -135,10 +157,14 @@ def _number(value: float | None) -> str:
     return "any size" if value is None else str(int(value)) if value == int(value) else repr(value)
 
 
-def parameter(default: Any, constraint: Constraint | str, value_type: type = float, **limits: Any) -> Any:
-    """Declare a field with its default and its constraint, or with the help text of one and its other values.
+def parameter(
+    default: Any, constraint: Constraint | str, value_type: type = float, **limits: Any
+) -> Any:
+    """Declare a field with its default and its constraint, or with the help text of one and its
+    other values.
 
-    value_type : of the values besides None, where that is the default; else they are of the type of the default.
+    value_type : of the values besides None, where that is the default; else they are of the type of
+    the default.
     """
     if isinstance(constraint, str):
         kind = value_type if default is None else type(default)
@@ -160,63 +186,96 @@ class Validated:
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of NumPy, such as one of a sweep over an array, as that of Python; anything else unchanged."""
-    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+    """Return a scalar of NumPy, such as one of a sweep over an array, as that of Python; anything
+    else unchanged.
+    """
+    return (
+        value.item()
+        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+        else value
+    )
 
 
 def suggestion(value: object, choices: Iterable[str]) -> str:
     """Return a sentence with the choice that is closest to a misspelt value, if one is."""
-    near = difflib.get_close_matches(value.lower(), list(choices), 1) if isinstance(value, str) else []
+    near = (
+        difflib.get_close_matches(value.lower(), list(choices), 1) if isinstance(value, str) else []
+    )
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def check_text(name: str, value: object, advice: str = "") -> str:
-    """Return the value of a parameter. Raises InputError, with an advice, if it is not a string of Unicode text."""
+    """Return the value of a parameter. Raises InputError, with an advice, if it is not a string of
+    Unicode text.
+    """
     if not isinstance(value, str):
-        raise InputError(f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}")
+        raise InputError(
+            f"{name} must be a string: got {type(value).__name__} {value!r:.80}.{advice}"
+        )
     try:
         value.isascii() or value.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{name} must be Unicode text: {error}. Replace lone surrogates.") from error
+        raise InputError(
+            f"{name} must be Unicode text: {error}. Replace lone surrogates."
+        ) from error
     return value
 
 
 def check_path(name: str, path: object, error: type[NeardupError] = InputError) -> str:
-    """Return a path or an address as a string. Raises the error if it is none that a file can have."""
+    """Return a path or an address as a string. Raises the error if it is none that a file can
+    have.
+    """
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     try:
-        if isinstance(text, str) and "\0" not in text and os.fsencode(text):  # raises if no file can have the name
+        if (
+            isinstance(text, str) and "\0" not in text and os.fsencode(text)
+        ):  # raises if no file can have the name
             return text
     except UnicodeEncodeError:
         pass
-    raise error(f"{name} must be a str or a pathlib.Path: got {shown(path)}. Name a file or a folder.")
+    raise error(
+        f"{name} must be a str or a pathlib.Path: got {shown(path)}. Name a file or a folder."
+    )
 
 
 def check_flag(name: str, value: object, advice: str = "") -> bool:
     """Return the value of a parameter. Raises SettingError if it is neither True nor False."""
     flag = plain(value)
     if not isinstance(flag, bool):
-        raise SettingError(f"{name} must be True or False: got {shown(value)}. {advice or f'Change {name}.'}")
+        raise SettingError(
+            f"{name} must be True or False: got {shown(value)}. {advice or f'Change {name}.'}"
+        )
     return flag
 
 
 def check_columns(names: Any) -> list[str]:
-    """Return the name of a column, or several, as a list. Raises ColumnError if one is no string, or there is none."""
+    """Return the name of a column, or several, as a list. Raises ColumnError if one is no string,
+    or there is none.
+    """
     several = list(names) if isinstance(names, (list, tuple)) and names else [names]
     for name in several:
         if not isinstance(name, str):
-            raise ColumnError(f"The name of a column must be a string: got {shown(name)}. Name a column, or several.")
+            raise ColumnError(
+                f"The name of a column must be a string: got {shown(name)}. Name a column, or "
+                "several."
+            )
     return several
 
 
 def check_kind(name: str, value: object, kind: Any, accepted: str) -> None:
-    """Raise InputError if the value of a parameter is no instance of a type; accepted : the type in words."""
+    """Raise InputError if the value of a parameter is no instance of a type; accepted : the type in
+    words.
+    """
     if not isinstance(value, kind):
-        raise InputError(f"{name} must be {accepted}: got {type(value).__name__} {shown(value)}. Change {name}.")
+        raise InputError(
+            f"{name} must be {accepted}: got {type(value).__name__} {shown(value)}. Change {name}."
+        )
 
 
 def shown(value: object) -> str:
-    """Return an object for a message: in a line, and even if its own repr fails, as that of a closed query does."""
+    """Return an object for a message: in a line, and even if its own repr fails, as that of a
+    closed query does.
+    """
     return " ".join(_REPR.repr(value).split())
 
 
@@ -232,16 +291,29 @@ def check_import_name(name: object) -> None:
 
 
 def check_age(age: timedelta | float) -> int:
-    """Return an age, a timedelta or seconds, in microseconds. Raise SettingError if it is neither, or below 0."""
+    """Return an age, a timedelta or seconds, in microseconds. Raise SettingError if it is neither,
+    or below 0.
+    """
     seconds = age.total_seconds() if isinstance(age, timedelta) else plain(age)
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e12:
-        raise SettingError(f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the age.")
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 0 <= seconds < 1e12
+    ):
+        raise SettingError(
+            f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change "
+            "the age."
+        )
     return int(seconds * 1_000_000)
 
 
 def check_limit(limit: Any, name: str = "limit", least: int = 1, option: str = "") -> int:
-    """Return the number of things that are wanted. Raises SettingError if it is none. name : of the parameter."""
+    """Return the number of things that are wanted. Raises SettingError if it is none. name : of the
+    parameter.
+    """
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < least:
         change = f"{name} ({option})" if option else name
-        raise SettingError(f"{name} must be a whole number of {least} or more: got {limit!r}. Change {change}.")
+        raise SettingError(
+            f"{name} must be a whole number of {least} or more: got {limit!r}. Change {change}."
+        )
     return int(limit)

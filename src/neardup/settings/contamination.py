@@ -13,24 +13,38 @@ class ContaminationSettings(Validated):
     """When an item counts as found in a document; docs/contamination.md explains the rule."""
 
     threshold: float = parameter(
-        0.4, "The minimum containment: the share of an item's shingles in a stretch of a document.", low=0.05, high=1.0
+        0.4,
+        "The minimum containment: the share of an item's shingles in a stretch of a document.",
+        low=0.05,
+        high=1.0,
     )
     ngram: int = parameter(
-        3, "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 characters.", low=1, high=16
+        3,
+        (
+            "Words in a shingle of an item; of an item in Chinese, Japanese or Thai, 2N - 1 "
+            "characters."
+        ),
+        low=1,
+        high=16,
     )
     min_shingles: int = parameter(
-        5, "The fewest shingles that show an item, half of them rare; one with fewer must be whole.", low=1, high=1000
+        5,
+        "The fewest shingles that show an item, half of them rare; one with fewer must be whole.",
+        low=1,
+        high=1000,
     )
     common: int = parameter(
         10,
-        "The most documents that may have a sequence of eight words of an item, and the most items that may have a "
+        "The most documents that may have a sequence of eight words of an item, and the most "
+        "items that may have a "
         "shingle of it. What more have is boilerplate, which is listed and does not count.",
         low=1,
         high=1_000_000,
     )
     max_documents: int = parameter(
         100,
-        "The most documents that are listed for one item, the best first; of those that have at least 0.95 of a long "
+        "The most documents that are listed for one item, the best first; of those that have "
+        "at least 0.95 of a long "
         "item, the first. All are counted.",
         low=1,
         high=100_000,
@@ -48,7 +62,8 @@ class ItemSettings(Validated):
 
     item_columns: ColumnNames = parameter(
         None,
-        "The columns of an item, by commas or repeated; with weights: question,answer:0.5. Default: question, problem, "
+        "The columns of an item, by commas or repeated; with weights: question,answer:0.5. "
+        "Default: question, problem, "
         "prompt, query, instruction, input or text, and the columns of choices and answers.",
         list,
         sentinels=("NAME",),
@@ -57,7 +72,10 @@ class ItemSettings(Validated):
         None, "The id column of the items. Default: as of a corpus.", str, sentinels=("NAME",)
     )
     benchmark_column: str | None = parameter(
-        None, "The column with the benchmark of an item. Default: the name of the input.", str, sentinels=("NAME",)
+        None,
+        "The column with the benchmark of an item. Default: the name of the input.",
+        str,
+        sentinels=("NAME",),
     )
 
 
@@ -67,7 +85,8 @@ class ContaminationOutput(Validated):
 
     write: Literal["none", "items", "corpus"] = parameter(
         "none",
-        "The clean copies to write: of the items without those that were found (items), of the corpus without the "
+        "The clean copies to write: of the items without those that were found (items), of "
+        "the corpus without the "
         "documents that contain items (corpus), or none.",
         choices=("none", "items", "corpus"),
     )

@@ -10,12 +10,13 @@ from neardup.settings.constraints import Validated, constraints_of, parameter
 
 @dataclass(frozen=True, kw_only=True)
 class Jieba(Validated):
-    """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words of their own.
+    """Chinese words, as the segmenter jieba cuts them; runs of Latin letters and digits are words
+    of their own.
 
-    user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of speech, the
-    last two optional. words : words to add to the dictionary. stop_words : a file of words to leave out, one a line.
-    parts_of_speech : keep words of these only, by jieba's tags or their first letters: "n" keeps every
-    noun, "nr" names of people.
+    user_dict : a dictionary in jieba's format, a line each of a word, its frequency and its part of
+    speech, the last two optional. words : words to add to the dictionary. stop_words : a file of
+    words to leave out, one a line. parts_of_speech : keep words of these only, by jieba's tags or
+    their first letters: "n" keeps every noun, "nr" names of people.
 
     Examples
     --------
@@ -25,11 +26,15 @@ class Jieba(Validated):
 
     mode: str = parameter(
         "exact",
-        "Split each sentence into words (exact), list every dictionary word in it (full), or split it and then "
+        "Split each sentence into words (exact), list every dictionary word in it (full), or "
+        "split it and then "
         "split long words again (search).",
         choices=("exact", "full", "search"),
     )
-    hmm: bool = parameter(True, "Find words that are not in the dictionary, using a hidden Markov model of characters.")
+    hmm: bool = parameter(
+        True,
+        "Find words that are not in the dictionary, using a hidden Markov model of characters.",
+    )
     user_dict: str | None = parameter(None, "An additional dictionary, in jieba's format.", str)
     words: tuple[str, ...] = parameter((), "Words to add to the dictionary.")
     stop_words: str | None = parameter(None, "A file of words to ignore, one per line.", str)
@@ -40,11 +45,13 @@ class Jieba(Validated):
         spaced = next((word for word in self.words if word.split() != [word]), None)
         if spaced is not None:
             raise SettingError(
-                f"words are whole, without white space: got {spaced!r}. Give the words one by one (--add-word)."
+                f"words are whole, without white space: got {spaced!r}. Give the words one by "
+                "one (--add-word)."
             )
         if self.mode != "exact" and self.parts_of_speech:
             raise SettingError(
-                f"parts_of_speech requires mode='exact', which cuts a sentence once: got mode={self.mode!r}. "
+                "parts_of_speech requires mode='exact', which cuts a sentence once: got "
+                f"mode={self.mode!r}. "
                 "Leave one of the two out."
             )
 

@@ -1,4 +1,5 @@
-"""The settings of each method, by name, and of how it cuts texts: frozen, each declared once with its constraint.
+"""The settings of each method, by name, and of how it cuts texts: frozen, each declared once with
+its constraint.
 
 The command line uses the same declarations, and a test passes invalid values to every parameter.
 """
@@ -15,7 +16,9 @@ from neardup.settings.constraints import Validated, constraints_of, parameter, s
 from neardup.settings.jieba import Jieba as Jieba
 from neardup.settings.presets import preset_settings
 
-Tokenizer = Callable[[str], Iterable[Any]]  # of strings; for SimHash(weights="given") of (string, weight) pairs
+Tokenizer = Callable[
+    [str], Iterable[Any]
+]  # of strings; for SimHash(weights="given") of (string, weight) pairs
 S = TypeVar("S", bound="DocumentSettings")
 T = TypeVar("T", bound="Shingling")
 PAGE_TOKENS = ("tags", "elements", "paths")
@@ -34,7 +37,9 @@ class DocumentSettings(Validated):
 
     @property
     def vector_length(self) -> int | None:
-        """The numbers in a document that is a vector, 0 for as many as the first has; None if documents are texts."""
+        """The numbers in a document that is a vector, 0 for as many as the first has; None if
+        documents are texts.
+        """
         return None
 
     def of_pages(self: S) -> S:
@@ -46,41 +51,60 @@ class DocumentSettings(Validated):
 class Shingling(DocumentSettings):
     """How a text becomes a set of shingles.
 
-    A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram` tokens is a
-    shingle. A text of fewer tokens is one shingle; a text of none has no features and equals nothing. HTML pages
-    are compared by the text that `html` names, or by their tags as tokens.
+    A text is normalised (Unicode NFKC, then case folding), cut into tokens, and each run of `ngram`
+    tokens is a shingle. A text of fewer tokens is one shingle; a text of none has no features and
+    equals nothing. HTML pages are compared by the text that `html` names, or by their tags as
+    tokens.
     """
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
-        "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a word), code points "
-        "(each run of white space counts as one space), words between white space, Chinese words by jieba "
-        "(extra zh), letters and digits by themselves, of which those alike (0 and o, 1 and l) are one (letters), or "
-        "the words, numbers, strings and operators of source code, without its comments (uncommented) or with "
-        "them (code). Of an HTML page: its start tags with their attributes; with SimHash also its elements, or "
+        "The tokens of a text: Unicode words (each Chinese, Japanese or Thai character is a "
+        "word), code points "
+        "(each run of white space counts as one space), words between white space, Chinese "
+        "words by jieba "
+        "(extra zh), letters and digits by themselves, of which those alike (0 and o, 1 and "
+        "l) are one (letters), or "
+        "the words, numbers, strings and operators of source code, without its comments "
+        "(uncommented) or with "
+        "them (code). Of an HTML page: its start tags with their attributes; with SimHash "
+        "also its elements, or "
         "their tag paths. In Python also the strings that a callable returns.",
         choices=("words", "chars", "whitespace", "jieba", "letters", "code", "uncommented", "tags"),
         or_callable=True,
         also_accepts=Jieba,
     )
     ngram: int = parameter(5, "Tokens in a shingle.", low=1, high=64)
-    nfkc: bool = parameter(True, "Normalise to NFKC, so that full-width letters and ligatures match.")
+    nfkc: bool = parameter(
+        True, "Normalise to NFKC, so that full-width letters and ligatures match."
+    )
     case_fold: bool = parameter(True, "Fold case, so that Straße matches STRASSE.")
-    fold_chinese: bool = parameter(False, "Fold traditional Chinese characters to simplified ones, one by one.")
+    fold_chinese: bool = parameter(
+        False, "Fold traditional Chinese characters to simplified ones, one by one."
+    )
     html: str | None = parameter(
         None,
-        "Read documents as HTML pages, and compare their main text (extra web) or all visible text.",
+        (
+            "Read documents as HTML pages, and compare their main text (extra web) or all visible "
+            "text."
+        ),
         str,
         choices=("main", "all"),
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, plain in (("nfkc", True), ("case_fold", True), ("fold_chinese", False), ("html", None)):
+        for name, plain in (
+            ("nfkc", True),
+            ("case_fold", True),
+            ("fold_chinese", False),
+            ("html", None),
+        ):
             value = getattr(self, name)
             if self.tokens in PAGE_TOKENS and value != plain:
                 raise SettingError(
-                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for texts: got {name}={value!r}. "
+                    f"tokens={self.tokens!r} reads the tags of a page, and {name} is for "
+                    f"texts: got {name}={value!r}. "
                     f"Leave {name} unset, or take tokens of texts."
                 )
 
@@ -89,8 +113,14 @@ class Shingling(DocumentSettings):
         return self
 
     def of_pages(self: T) -> T:
-        """Return the settings for web pages: they compare the main text, unless they set something else."""
-        return self if self.html is not None or self.tokens in PAGE_TOKENS else replace(self, html="main")
+        """Return the settings for web pages: they compare the main text, unless they set something
+        else.
+        """
+        return (
+            self
+            if self.html is not None or self.tokens in PAGE_TOKENS
+            else replace(self, html="main")
+        )
 
 
 FeatureHash = Callable[[bytes], int]
@@ -99,7 +129,9 @@ _DEFAULT_HASHES = 128
 
 
 class IdfSource:
-    """Base of the table of document frequencies in features/idf.py, a value of the setting `idf`."""
+    """Base of the table of document frequencies in features/idf.py, a value of the setting
+    `idf`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +143,9 @@ class MethodSettings(DocumentSettings):
     stored_options: ClassVar[tuple[str, ...]] = ()
     """Those of them that change nothing but what `sign` and an index store."""
 
-    threshold: float = parameter(0.8, "The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0)
+    threshold: float = parameter(
+        0.8, "The minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0
+    )
 
     @property
     def has_sketch(self) -> bool:
@@ -129,7 +163,11 @@ class VectorSettings(MethodSettings):
     """Base of the settings of a method that reads vectors: a column of lists of numbers."""
 
     dimensions: int | None = parameter(
-        None, "Numbers in a vector. Default: as many as the first has; an index needs it.", int, low=1, high=1_000_000
+        None,
+        "Numbers in a vector. Default: as many as the first has; an index needs it.",
+        int,
+        low=1,
+        high=1_000_000,
     )
 
     @property
@@ -143,7 +181,8 @@ class VectorSettings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class MinHash(TextSettings):
-    """MinHash signatures cut into bands, which propose pairs, and the similarity that confirms them.
+    """MinHash signatures cut into bands, which propose pairs, and the similarity that confirms
+    them.
 
     Examples
     --------
@@ -162,63 +201,87 @@ class MinHash(TextSettings):
     )
     similarity: str = parameter(
         "jaccard",
-        "The similarity of two sets of shingles: the number of shared shingles divided by that of all (jaccard), "
-        "of those in the document that may be removed, in pairs the smaller one (containment; removes excerpts "
+        "The similarity of two sets of shingles: the number of shared shingles divided by "
+        "that of all (jaccard), "
+        "of those in the document that may be removed, in pairs the smaller one (containment; "
+        "removes excerpts "
         "with keep=longest), or by the geometric mean of both sizes (cosine).",
         choices=("jaccard", "containment", "cosine"),
     )
     boost_rare: bool = parameter(
         False,
-        "Count rare shingles of several documents more: twice if at most the square root of the number of "
+        "Count rare shingles of several documents more: twice if at most the square root of "
+        "the number of "
         "documents contain them, three times if at most the fourth root. Takes one more pass.",
     )
     above_chance: bool = parameter(
         False,
-        "Remove no document for shingles that unrelated texts of its length share by chance: a pair must share more, "
+        "Remove no document for shingles that unrelated texts of its length share by chance: "
+        "a pair must share more, "
         "by the number of shingles that each text repeats.",
     )
     num_bands: int | None = parameter(
-        None, "Bands per signature. Default: chosen from threshold and recall.", int, low=1, high=1024
+        None,
+        "Bands per signature. Default: chosen from threshold and recall.",
+        int,
+        low=1,
+        high=1024,
     )
     rows_per_band: int | None = parameter(
         None, "Hashes per band. Default: chosen from threshold and recall.", int, low=1, high=64
     )
     num_hashes: int | None = parameter(
         None,
-        "Hashes per signature that `sign` makes. Default: num_bands x rows_per_band if set, else 128.",
+        (
+            "Hashes per signature that `sign` makes. Default: num_bands x rows_per_band if set, "
+            "else 128."
+        ),
         int,
         low=1,
         high=MAX_HASHES,
     )
     min_structure: float | None = parameter(
         None,
-        "The minimum structural similarity of two duplicates, for web pages that are also compared by their text.",
+        (
+            "The minimum structural similarity of two duplicates, for web pages that are also "
+            "compared by their text."
+        ),
         exclusive_min=0.0,
         high=1.0,
     )
-    seed: int = parameter(1, "Seed of the permutations, or hyperplanes; part of the scheme.", low=0, high=2**32 - 1)
+    seed: int = parameter(
+        1, "Seed of the permutations, or hyperplanes; part of the scheme.", low=0, high=2**32 - 1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_bands is not None and self.rows_per_band is None:
             raise SettingError(
-                f"num_bands requires rows_per_band: got num_bands={self.num_bands}, rows_per_band=None. Give both, "
+                f"num_bands requires rows_per_band: got num_bands={self.num_bands}, "
+                "rows_per_band=None. Give both, "
                 "rows_per_band alone, or neither, to have the others chosen."
             )
-        if self.num_hashes is not None and self.num_hashes < (self.num_bands or 1) * (self.rows_per_band or 1):
+        if self.num_hashes is not None and self.num_hashes < (self.num_bands or 1) * (
+            self.rows_per_band or 1
+        ):
             raise SettingError(
-                f"Bands need num_bands x rows_per_band hashes: got {self.num_bands or 1} x {self.rows_per_band} with "
+                f"Bands need num_bands x rows_per_band hashes: got {self.num_bands or 1} x "
+                f"{self.rows_per_band} with "
                 f"num_hashes={self.num_hashes}. Use fewer bands or rows, or longer signatures."
             )
         if self.rows_per_band is not None and self.similarity == "containment":
             raise SettingError(
-                f"Containment finds pairs by samples and has no bands: got rows_per_band={self.rows_per_band} with "
+                "Containment finds pairs by samples and has no bands: got "
+                f"rows_per_band={self.rows_per_band} with "
                 "similarity='containment'. Leave num_bands and rows_per_band unset."
             )
 
-        if self.min_structure is not None and (self.html is None or self.boost_rare or self.above_chance):
+        if self.min_structure is not None and (
+            self.html is None or self.boost_rare or self.above_chance
+        ):
             raise SettingError(
-                "min_structure requires web pages that are compared by their text, without boost_rare and "
+                "min_structure requires web pages that are compared by their text, without "
+                "boost_rare and "
                 f"above_chance: got min_structure={self.min_structure!r} with html={self.html!r}, "
                 f"boost_rare={self.boost_rare}, above_chance={self.above_chance}. Use "
                 "html='main', or method='structure' (--method structure) for the structure alone."
@@ -237,27 +300,34 @@ class MinHash(TextSettings):
 
     @property
     def of_structure(self) -> MinHash | None:
-        """Return the settings that compare the structure of pages, or None if `min_structure` is unset."""
+        """Return the settings that compare the structure of pages, or None if `min_structure` is
+        unset.
+        """
         if self.min_structure is None:
             return None
         return replace(_STRUCTURE, threshold=self.min_structure)
 
     @property
     def jaccard_threshold(self) -> float:
-        """Return the Jaccard similarity of two sets of equal size at the threshold: s / (2 - s) for a cosine s.
+        """Return the Jaccard similarity of two sets of equal size at the threshold: s / (2 - s) for
+        a cosine s.
 
         Sets of unequal size with the same cosine have a lower Jaccard similarity.
         """
-        return self.threshold / (2.0 - self.threshold) if self.similarity == "cosine" else self.threshold
+        return (
+            self.threshold / (2.0 - self.threshold)
+            if self.similarity == "cosine"
+            else self.threshold
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimHash(TextSettings):
     """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
 
-    A scheme other than "native" reproduces the fingerprints of another program, bit for bit. It fixes features, hashes
-    and weights, so none of these can be set with it. With `weights="given"`, the callable `tokens` returns pairs of a
-    feature and its weight.
+    A scheme other than "native" reproduces the fingerprints of another program, bit for bit. It
+    fixes features, hashes and weights, so none of these can be set with it. With `weights="given"`,
+    the callable `tokens` returns pairs of a feature and its weight.
 
     Examples
     --------
@@ -265,7 +335,16 @@ class SimHash(TextSettings):
     20
     """
 
-    sketch_options = ("bits", "weights", "decay", "idf", "max_features", "weight_levels", "hash", "scheme")
+    sketch_options = (
+        "bits",
+        "weights",
+        "decay",
+        "idf",
+        "max_features",
+        "weight_levels",
+        "hash",
+        "scheme",
+    )
 
     tokens: str | Jieba | Tokenizer = parameter(
         "words",
@@ -277,62 +356,88 @@ class SimHash(TextSettings):
     ngram: int = parameter(1, "Tokens in a feature.", low=1, high=64)
     bits: int = parameter(64, "Bits of a fingerprint.", numbers=(32, 64, 128, 256))
     max_distance: int = parameter(
-        3, "The maximum number of differing bits of two duplicates.", low=0, high=MAX_HAMMING_DISTANCE
+        3,
+        "The maximum number of differing bits of two duplicates.",
+        low=0,
+        high=MAX_HAMMING_DISTANCE,
     )
     weights: str = parameter(
         "tf",
-        "The weight of a feature: 1 (one), its frequency in the document (tf), or that times its inverse document "
-        "frequency (tfidf). For the elements and paths of a page: by their depth (depth). In Python also the "
+        "The weight of a feature: 1 (one), its frequency in the document (tf), or that times "
+        "its inverse document "
+        "frequency (tfidf). For the elements and paths of a page: by their depth (depth). In "
+        "Python also the "
         "weight that a callable returns.",
         choices=("one", "tf", "tfidf", "depth"),
         python_only=("given",),
     )
     decay: float = parameter(
-        0.45, "With weights=depth, the weight of an element relative to its parent.", exclusive_min=0.0, high=1.0
+        0.45,
+        "With weights=depth, the weight of an element relative to its parent.",
+        exclusive_min=0.0,
+        high=1.0,
     )
     idf: str | IdfSource = parameter(
         "corpus",
-        "The source of document frequencies: a pass over the corpus, the lines of each document, or a table saved "
+        "The source of document frequencies: a pass over the corpus, the lines of each "
+        "document, or a table saved "
         "by `neardup document-frequencies`.",
         sentinels=("corpus", "lines"),
         also_accepts=IdfSource,
     )
     max_features: int | None = parameter(
         None,
-        "Use only the N features of a document with the highest weights; 0 for all. Default: 20 with tfidf, else all.",
+        (
+            "Use only the N features of a document with the highest weights; 0 for all. Default: "
+            "20 with tfidf, else all."
+        ),
         int,
         low=0,
         high=1_000_000,
     )
     weight_levels: bool = parameter(
-        False, "Replace weights by levels 1 to 5, the quintile of a weight among the weights of the document."
+        False,
+        (
+            "Replace weights by levels 1 to 5, the quintile of a weight among the weights of the "
+            "document."
+        ),
     )
     hash: str | FeatureHash = parameter(
         "native",
-        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) of its UTF-8 bytes; "
+        "The hash of a feature: neardup's own, or FNV-1, FNV-1a (64 bits) or MD5 (128 bits) "
+        "of its UTF-8 bytes; "
         "in Python also a callable from bytes to an integer.",
         choices=("native", "fnv1", "fnv1a", "md5"),
         or_callable=True,
     )
     scheme: str = parameter(
         "native",
-        "Compute the fingerprints of neardup, of mfonda/simhash in Go, or of the Python package simhash.",
+        (
+            "Compute the fingerprints of neardup, of mfonda/simhash in Go, or of the Python "
+            "package simhash."
+        ),
         choices=("native", "mfonda", "simhash"),
     )
     confirm: str | None = parameter(
         None,
-        "What makes two documents duplicates: the distance of their fingerprints alone (hamming), or also the "
-        "exact Jaccard similarity of their features, because fingerprints of unrelated texts can collide "
+        "What makes two documents duplicates: the distance of their fingerprints alone "
+        "(hamming), or also the "
+        "exact Jaccard similarity of their features, because fingerprints of unrelated texts "
+        "can collide "
         "(jaccard). Default: jaccard; hamming without texts.",
         str,
         choices=("jaccard", "hamming"),
     )
     threshold: float = parameter(
-        0.5, "With confirm=jaccard, the minimum similarity of two duplicates.", exclusive_min=0.0, high=1.0
+        0.5,
+        "With confirm=jaccard, the minimum similarity of two duplicates.",
+        exclusive_min=0.0,
+        high=1.0,
     )
     num_blocks: int | None = parameter(
         None,
-        "Blocks per fingerprint in the search. Default: chosen from the number of fingerprints. Does not change "
+        "Blocks per fingerprint in the search. Default: chosen from the number of "
+        "fingerprints. Does not change "
         "the result.",
         int,
         low=1,
@@ -345,42 +450,53 @@ class SimHash(TextSettings):
             self._refuse_settings_of_the_scheme()
         if self.num_blocks is not None and not self.max_distance < self.num_blocks <= self.bits:
             raise SettingError(
-                f"num_blocks must be above max_distance and at most bits: got num_blocks={self.num_blocks} with "
-                f"max_distance={self.max_distance} and bits={self.bits}. Leave num_blocks unset to have it chosen."
+                "num_blocks must be above max_distance and at most bits: got "
+                f"num_blocks={self.num_blocks} with "
+                f"max_distance={self.max_distance} and bits={self.bits}. Leave num_blocks "
+                "unset to have it chosen."
             )
-        most = {"fnv1": 64, "fnv1a": 64, "md5": 128}.get(self.hash if isinstance(self.hash, str) else "", 256)
+        most = {"fnv1": 64, "fnv1a": 64, "md5": 128}.get(
+            self.hash if isinstance(self.hash, str) else "", 256
+        )
         if self.bits > most:
             raise SettingError(
-                f"hash={self.hash!r} has {most} bits: got bits={self.bits}. Use hash='native' or bits={most} or fewer."
+                f"hash={self.hash!r} has {most} bits: got bits={self.bits}. Use hash='native' "
+                f"or bits={most} or fewer."
             )
         if self.confirm == "hamming" and self.threshold != 0.5:
             raise SettingError(
-                f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with confirm='hamming'. "
+                f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with "
+                "confirm='hamming'. "
                 "Leave one of the two out."
             )
         if self.weights == "given" and not callable(self.tokens):
             raise SettingError(
-                f"weights='given' takes (feature, weight) pairs from a callable: got tokens={self.tokens!r}. Give a "
+                "weights='given' takes (feature, weight) pairs from a callable: got "
+                f"tokens={self.tokens!r}. Give a "
                 "callable as tokens, or other weights."
             )
         if self.weights == "given" and self.ngram != 1:
             raise SettingError(
-                f"weights='given' weighs single features: got ngram={self.ngram}. Use ngram=1, and let the callable "
+                f"weights='given' weighs single features: got ngram={self.ngram}. Use "
+                "ngram=1, and let the callable "
                 "return n-grams with their weights."
             )
         if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
             raise SettingError(
-                f"weights='depth' requires tokens='elements' or 'paths', which have no other weights: got "
+                "weights='depth' requires tokens='elements' or 'paths', which have no other "
+                "weights: got "
                 f"weights={self.weights!r} with tokens={self.tokens!r}. Change one of the two."
             )
         if self.weights == "depth" and (self.ngram != 1 or self.hash != "native"):
             raise SettingError(
-                f"weights='depth' weighs single elements by neardup's own hash: got ngram={self.ngram}, "
+                "weights='depth' weighs single elements by neardup's own hash: got "
+                f"ngram={self.ngram}, "
                 f"hash={self.hash!r}. Leave both unset."
             )
         if self.weights != "depth" and self.decay != 0.45:
             raise SettingError(
-                f"decay requires weights='depth': got decay={self.decay!r} with weights={self.weights!r}. Leave it "
+                f"decay requires weights='depth': got decay={self.decay!r} with "
+                f"weights={self.weights!r}. Leave it "
                 "unset."
             )
 
@@ -390,19 +506,27 @@ class SimHash(TextSettings):
             value = getattr(self, field.name)
             if field.name not in free and value != field.default:
                 raise SettingError(
-                    f"scheme={self.scheme!r} sets {field.name} itself: got {field.name}={value!r}. Leave {field.name} "
+                    f"scheme={self.scheme!r} sets {field.name} itself: got "
+                    f"{field.name}={value!r}. Leave {field.name} "
                     "unset, or use scheme='native'."
                 )
 
     @property
     def num_features(self) -> int:
         """Return the maximum number of features used per document; 0 for all."""
-        return self.max_features if self.max_features is not None else 20 if self.weights == "tfidf" else 0
+        return (
+            self.max_features
+            if self.max_features is not None
+            else 20
+            if self.weights == "tfidf"
+            else 0
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors(VectorSettings):
-    """Vectors such as embeddings: bands of the sides of random hyperplanes propose pairs, and the cosine confirms them.
+    """Vectors such as embeddings: bands of the sides of random hyperplanes propose pairs, and the
+    cosine confirms them.
 
     Examples
     --------
@@ -412,17 +536,25 @@ class Vectors(VectorSettings):
 
     sketch_options = ("dimensions", "planes", "seed")
 
-    threshold: float = parameter(0.9, "The minimum cosine of two duplicates.", exclusive_min=0.0, high=1.0)
+    threshold: float = parameter(
+        0.9, "The minimum cosine of two duplicates.", exclusive_min=0.0, high=1.0
+    )
     recall: float = parameter(0.99, constraints_of(MinHash)["recall"])
     planes: int | None = parameter(
-        None, "Hyperplanes per band. Default: chosen from threshold and recall.", int, low=1, high=31
+        None,
+        "Hyperplanes per band. Default: chosen from threshold and recall.",
+        int,
+        low=1,
+        high=31,
     )
     seed: int = parameter(1, constraints_of(MinHash)["seed"])
 
 
 AnyMethod = TypeVar("AnyMethod", bound=MethodSettings)
 
-_STRUCTURE = MinHash(tokens="tags", ngram=3, threshold=0.4, similarity="cosine", boost_rare=True, rows_per_band=2)
+_STRUCTURE = MinHash(
+    tokens="tags", ngram=3, threshold=0.4, similarity="cosine", boost_rare=True, rows_per_band=2
+)
 METHODS: dict[str, MethodSettings] = {
     "minhash": MinHash(),
     "simhash": SimHash(),
@@ -434,19 +566,27 @@ METHODS: dict[str, MethodSettings] = {
     "paths": SimHash(tokens="paths", weights="depth", confirm="hamming", max_distance=5),
     "vectors": Vectors(),
 }
-"""The settings of each method name; from structure to paths for web pages. `neardup.methods.register` adds others."""
+"""The settings of each method name; from structure to paths for web pages.
+`neardup.methods.register` adds others.
+"""
 
 
 def name_of(settings: str) -> str:
-    """Return the first method name with settings of a type, given by its name; SettingError if there is none."""
+    """Return the first method name with settings of a type, given by its name; SettingError if
+    there is none.
+    """
     for name, named in METHODS.items():
         if type(named).__name__ == settings:
             return name
-    raise SettingError(f"No method has settings of the type {settings}: import the module that registers it.")
+    raise SettingError(
+        f"No method has settings of the type {settings}: import the module that registers it."
+    )
 
 
 @overload
-def method(name: Literal["minhash", "structure", "content", "page"] = "minhash", **settings: Any) -> MinHash: ...
+def method(
+    name: Literal["minhash", "structure", "content", "page"] = "minhash", **settings: Any
+) -> MinHash: ...
 @overload
 def method(name: Literal["simhash", "tags", "decay", "paths"], **settings: Any) -> SimHash: ...
 @overload
@@ -454,27 +594,35 @@ def method(name: Literal["vectors"], **settings: Any) -> Vectors: ...
 @overload
 def method(name: str, **settings: Any) -> MethodSettings: ...
 def method(
-    name: str = "minhash", *, preset: str | None = None, noise: float | str | None = None, **settings: Any
+    name: str = "minhash",
+    *,
+    preset: str | None = None,
+    noise: float | str | None = None,
+    **settings: Any,
 ) -> MethodSettings:
     """Return the settings of a method name, with other values for some of them.
 
     Parameters
     ----------
-    name : minhash and simhash, of texts. Of web pages: structure, the set of runs of 3 start tags with their
-        attributes, of which those that few pages share count up to three times; content, the main text; page, both, the
-        similarity of the structure from `min_structure`; tags, fingerprints of the runs of tags; and two methods of the
-        literature, decay and paths, fingerprints of elements or tag paths weighted by depth, to compare with other
-        programs: `structure` is more accurate on every labelled set of docs/accuracy.md. Of lists of numbers:
+    name : minhash and simhash, of texts. Of web pages: structure, the set of runs of 3 start tags
+        with their attributes, of which those that few pages share count up to three times; content,
+        the main text; page, both, the similarity of the structure from `min_structure`; tags,
+        fingerprints of the runs of tags; and two methods of the literature, decay and paths,
+        fingerprints of elements or tag paths weighted by depth, to compare with other programs:
+        `structure` is more accurate on every labelled set of docs/accuracy.md. Of lists of numbers:
         vectors. Or a name that `neardup.methods.register` added.
     preset : "code", for source code: its tokens as they are written, and a threshold of 0.7.
-    noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and half of it where
-        the other text is clean: runs of 5 letters without spaces and signs are compared, and the threshold follows.
-    settings : those of `MinHash`, `SimHash` or `Vectors`, by their names; they take the place of those of a preset.
+    noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and
+        half of it where the other text is clean: runs of 5 letters without spaces and signs are
+        compared, and the threshold follows.
+    settings : those of `MinHash`, `SimHash` or `Vectors`, by their names; they take the place of
+        those of a preset.
 
     Raises
     ------
     SettingError
-        If the name is unknown, or the method has no such setting, or the value is outside its limits.
+        If the name is unknown, or the method has no such setting, or the value is outside its
+        limits.
 
     Examples
     --------
@@ -487,14 +635,16 @@ def method(
     """
     if not isinstance(name, str) or name not in METHODS:
         raise SettingError(
-            f"method must be one of {', '.join(METHODS)}, or settings such as MinHash(threshold=0.7): got {name!r}."
+            f"method must be one of {', '.join(METHODS)}, or settings such as "
+            f"MinHash(threshold=0.7): got {name!r}."
             f"{suggestion(name, METHODS)} Change method."
         )
     known = constraints_of(type(METHODS[name]))
     for setting, value in settings.items():
         if setting not in known:
             raise SettingError(
-                f"{setting} does not go with method={name!r}: got {setting}={value!r}. Its settings are "
+                f"{setting} does not go with method={name!r}: got {setting}={value!r}. Its "
+                "settings are "
                 f"{', '.join(known)}."
             )
     chosen = replace(METHODS[name], **settings)
@@ -503,8 +653,11 @@ def method(
     return replace(METHODS[name], **_preset(name, preset, noise, settings))
 
 
-def _preset(name: str, preset: str | None, noise: float | str | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a preset with those given in their place. Raises SettingError if it is not for a method.
+def _preset(
+    name: str, preset: str | None, noise: float | str | None, given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a preset with those given in their place. Raises SettingError if it is
+    not for a method.
 
     The threshold of a preset is that of sets: with SimHash it is the caller's.
     """
@@ -514,7 +667,9 @@ def _preset(name: str, preset: str | None, noise: float | str | None, given: dic
     if name != "minhash":
         shown = f"preset={preset!r}" if noise is None else f"noise={noise!r}"
         accepted = "minhash or simhash" if noise is None else "minhash"
-        raise SettingError(f"{shown} goes with method {accepted}: got {name!r}. Leave one of the two out.")
+        raise SettingError(
+            f"{shown} goes with method {accepted}: got {name!r}. Leave one of the two out."
+        )
     return settings
 
 
@@ -526,8 +681,8 @@ def method_named(
     Raises
     ------
     SettingError
-        If the name is unknown, it is neither a name nor settings, or a limit is given beside settings or to a method
-        that does not have it.
+        If the name is unknown, it is neither a name nor settings, or a limit is given beside
+        settings or to a method that does not have it.
     """
     limits = {"threshold": threshold, "max_distance": max_distance}
     given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
@@ -535,15 +690,19 @@ def method_named(
         if given:
             name, value = next(iter(given.items()))
             raise SettingError(
-                f"{name} goes with the name of a method: got {name}={value!r} beside {type(chosen).__name__}(...). "
+                f"{name} goes with the name of a method: got {name}={value!r} beside "
+                f"{type(chosen).__name__}(...). "
                 f"Set it there: {type(chosen).__name__}({name}={value!r})."
             )
         return chosen
     return method(chosen, **given)
 
 
-def named_as(kind: type[AnyMethod], chosen: MethodSettings | str, threshold: float | None = None) -> AnyMethod:
-    """Return settings of one type unchanged, or those of a name, with another threshold if one is given.
+def named_as(
+    kind: type[AnyMethod], chosen: MethodSettings | str, threshold: float | None = None
+) -> AnyMethod:
+    """Return settings of one type unchanged, or those of a name, with another threshold if one is
+    given.
 
     Raises
     ------
@@ -556,6 +715,7 @@ def named_as(kind: type[AnyMethod], chosen: MethodSettings | str, threshold: flo
     names = [name for name, named in METHODS.items() if isinstance(named, kind)]
     given = chosen if isinstance(chosen, str) else type(chosen).__name__
     raise SettingError(
-        f"method must be one of {', '.join(names)}, or {kind.__name__}(...): got {given}. Use method={names[0]!r} "
+        f"method must be one of {', '.join(names)}, or {kind.__name__}(...): got {given}. Use "
+        f"method={names[0]!r} "
         f"(--method {names[0]}), for example."
     )

@@ -20,7 +20,8 @@ class PassageSettings(Validated):
 
     min_length: int = parameter(
         None,
-        "The fewest characters of a passage that is cut, counted before its ends move to whole words; or of a unit. "
+        "The fewest characters of a passage that is cut, counted before its ends move to "
+        "whole words; or of a unit. "
         "Default: 200, with unit 20.",
         int,
         low=1,
@@ -28,41 +29,54 @@ class PassageSettings(Validated):
     )
     unit: Unit | None = parameter(
         None,
-        "Cut whole paragraphs, which are separated by blank lines, lines or sentences, instead of passages that may "
+        "Cut whole paragraphs, which are separated by blank lines, lines or sentences, "
+        "instead of passages that may "
         "begin anywhere.",
         str,
         choices=("paragraph", "line", "sentence"),
     )
     normalise: bool = parameter(
-        False, "With unit, compare words as dedup does: without case, width, white space and punctuation."
+        False,
+        "With unit, compare words as dedup does: without case, width, white space and punctuation.",
     )
     cut_at: CutAt = parameter(
         "word",
-        "Where cuts end: between characters as readers see them, words, sentences or lines. What is not whole stays.",
+        (
+            "Where cuts end: between characters as readers see them, words, sentences or lines. "
+            "What is not whole stays."
+        ),
         choices=("character", "word", "sentence", "line"),
     )
     bridge: int = parameter(
         0,
-        "Cut the text between two passages, too, if it has at most so many characters. Less than min_length.",
+        (
+            "Cut the text between two passages, too, if it has at most so many characters. Less "
+            "than min_length."
+        ),
         low=0,
         high=99_999,
     )
     keep: Literal["first", "none"] = parameter(
         "first",
-        "The copy of a passage that stays: the first one; or none, which cuts the passages that at least min_share of "
+        "The copy of a passage that stays: the first one; or none, which cuts the passages "
+        "that at least min_share of "
         "the documents have from all of them.",
         choices=("first", "none"),
     )
     min_share: float = parameter(
         0.0,
-        "With keep=none, the least share of the documents (with within, of those of equal value) that have a passage, "
+        "With keep=none, the least share of the documents (with within, of those of equal "
+        "value) that have a passage, "
         "and two at least.",
         low=0.0,
         high=1.0,
     )
     max_loss: float = parameter(
         1.0,
-        "Drop a document that loses more than this share of its characters. With 1, only one that loses all of them.",
+        (
+            "Drop a document that loses more than this share of its characters. With 1, only one "
+            "that loses all of them."
+        ),
         low=0.0,
         high=1.0,
     )
@@ -74,31 +88,37 @@ class PassageSettings(Validated):
         self._check_unit()
         if self.bridge >= self.min_length:
             raise SettingError(
-                f"bridge must be less than min_length: got bridge={self.bridge} with min_length={self.min_length}. "
+                f"bridge must be less than min_length: got bridge={self.bridge} with "
+                f"min_length={self.min_length}. "
                 "Change bridge (--bridge) or min_length (--min-length)."
             )
         if self.min_share > 0 and self.keep != "none":
             raise SettingError(
-                f"min_share needs keep='none': got min_share={self.min_share:g} with keep={self.keep!r}. Add "
+                f"min_share needs keep='none': got min_share={self.min_share:g} with "
+                f"keep={self.keep!r}. Add "
                 "keep='none' (--keep none), or leave min_share (--min-share) out."
             )
 
     def _check_unit(self) -> None:
         if self.unit is None and self.min_length < MIN_LENGTH:
             raise SettingError(
-                f"min_length must be {MIN_LENGTH} or more, or come with unit: got min_length={self.min_length}. Change "
+                f"min_length must be {MIN_LENGTH} or more, or come with unit: got "
+                f"min_length={self.min_length}. Change "
                 "min_length (--min-length), or add unit (--unit), whose units may be shorter."
             )
         if self.unit is None and self.normalise:
             raise SettingError(
-                "normalise needs unit: got normalise=True alone. Add unit (--unit paragraph, line or sentence), or "
+                "normalise needs unit: got normalise=True alone. Add unit (--unit paragraph, "
+                "line or sentence), or "
                 "leave normalise (--normalise) out."
             )
         if self.unit is not None and (self.bridge or self.cut_at != "word"):
             name = "bridge" if self.bridge else "cut_at"
             raise SettingError(
-                f"{name} has no meaning with unit, which cuts whole units only: got {name}={getattr(self, name)!r} "
-                f"with unit={self.unit!r}. Leave {name} (--{name.replace('_', '-')}) or unit (--unit) out."
+                f"{name} has no meaning with unit, which cuts whole units only: got "
+                f"{name}={getattr(self, name)!r} "
+                f"with unit={self.unit!r}. Leave {name} (--{name.replace('_', '-')}) or unit "
+                "(--unit) out."
             )
 
 
@@ -108,7 +128,8 @@ class PassageOutput(Validated):
 
     write: Literal["kept", "marked", "removed"] = parameter(
         "kept",
-        "The output besides passages.parquet: the documents without the passages, in the format of the input (kept), "
+        "The output besides passages.parquet: the documents without the passages, in the "
+        "format of the input (kept), "
         "all documents with each passage between \u27e6 and \u27e7 (marked), or nothing (removed).",
         choices=("kept", "marked", "removed"),
     )

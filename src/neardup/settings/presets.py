@@ -1,4 +1,6 @@
-"""Named bundles of settings, for kinds of texts: those that a caller sets besides take the place of theirs."""
+"""Named bundles of settings, for kinds of texts: those that a caller sets besides take the place of
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """The settings of each preset, by their names."""
 
-PRESET = Constraint("Settings for a kind of texts: source code (code).", str, choices=tuple(PRESETS), optional=True)
+PRESET = Constraint(
+    "Settings for a kind of texts: source code (code).", str, choices=tuple(PRESETS), optional=True
+)
 NOISE = Constraint(
-    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; half of it where the "
-    "other text of a pair is clean. Compares letters without spaces and signs, and sets the threshold that such errors "
-    "leave; a pair must also share more than unrelated texts do. Above 0.1 rare shingles count more. Use 0.15 for "
+    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or "
+    "speech; half of it where the "
+    "other text of a pair is clean. Compares letters without spaces and signs, and sets the "
+    "threshold that such errors "
+    "leave; a pair must also share more than unrelated texts do. Above 0.1 rare shingles "
+    "count more. Use 0.15 for "
     "texts with more errors, too: a lower threshold removes unrelated texts.",
     float,
     exclusive_min=0.0,
@@ -26,19 +33,25 @@ NOISE = Constraint(
 )
 _NGRAM = 5
 _LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
-# Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and 0.10 of those of 6.
+# Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and
+# 0.10 of those of 6.
 _UNRELATED, _LEAST = 0.8, 0.1
-# Up to _FEW_ROWS the rows of a band are set: the costs of choose_bands are those of words, and of letters its bands of
-# one row took 1.7 times the processor time. Few pairs are at the threshold, so that 0.9 of those are enough. Bands of
-# three rows then take half the time; below _THREE_ROWS they are too many.
+# Up to _FEW_ROWS the rows of a band are set: the costs of choose_bands are those of words, and of
+# letters its bands of one row took 1.7 times the processor time. Few pairs are at the threshold, so
+# that 0.9 of those are enough. Bands of three rows then take half the time; below _THREE_ROWS they
+# are too many.
 _FEW_ROWS, _THREE_ROWS, _FEW_AT_THRESHOLD = 0.45, 0.25, 0.9
-# Texts with more errors share so little by chance that their threshold may fall: along a line through measured ones.
+# Texts with more errors share so little by chance that their threshold may fall: along a line
+# through measured ones.
 _HEAVY, _LEAST_NGRAM, _AT_NONE = 0.1, 4, 0.155
 _REACHED = 0.048  # what the most bands find, of two rows
 
 
-def preset_settings(preset: str | None, noise: float | str | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a preset, or for a share of wrong characters, with the given ones in their place.
+def preset_settings(
+    preset: str | None, noise: float | str | None, given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a preset, or for a share of wrong characters, with the given ones in
+    their place.
 
     Raises
     ------
@@ -49,18 +62,24 @@ def preset_settings(preset: str | None, noise: float | str | None, given: dict[s
     PRESET.check("preset", preset)
     share = NOISE.check("noise", share, noise)
     if preset is not None and share is not None:
-        raise SettingError(f"preset and noise each choose the tokens: got preset={preset!r}, noise={noise!r}. Set one.")
+        raise SettingError(
+            f"preset and noise each choose the tokens: got preset={preset!r}, "
+            f"noise={noise!r}. Set one."
+        )
     if share is None:
         return PRESETS.get(preset or "", {}) | given
     return _noise_settings(share, given) | given
 
 
 def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings for a share of wrong characters. Raises SettingError if other tokens are given."""
+    """Return the settings for a share of wrong characters. Raises SettingError if other tokens are
+    given.
+    """
     tokens = given.get("tokens", "letters")
     if tokens not in ("letters", "chars"):
         raise SettingError(
-            f"noise counts wrong characters, so its tokens must be letters or chars: got noise={share} with "
+            "noise counts wrong characters, so its tokens must be letters or chars: got "
+            f"noise={share} with "
             f"tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
         )
     ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
@@ -79,33 +98,39 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jaccard") -> float:
-    """Return the similarity that texts with a share of wrong characters in each reach, 99 % of their pairs up to 0.1.
+    """Return the similarity that texts with a share of wrong characters in each reach, 99 % of
+    their pairs up to 0.1.
 
     Parameters
     ----------
     noise : the share of characters that are wrong, in each text.
     ngram : characters in a shingle.
-    similarity : "jaccard"; with others the share p of the shingles of one text that are in the other.
+    similarity : "jaccard"; with others the share p of the shingles of one text that are in the
+        other.
 
     Returns
     -------
     float
-        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts of up to 10,000
-        characters do not reach, and 0.1; `above_chance` decides about longer ones. Of more than a tenth of wrong
-        characters, and shingles of 4 or more, it is (0.155 - noise / 2) * 5 / ngram and at least 0.048, with rare
-        shingles boosted, as measured: benchmarks/results/accuracy-noise.md.
+        Of three digits. The Jaccard similarity is at least 0.8 / ngram, which unrelated texts of up
+        to 10,000 characters do not reach, and 0.1; `above_chance` decides about longer ones. Of
+        more than a tenth of wrong characters, and shingles of 4 or more, it is (0.155 - noise / 2)
+        * 5 / ngram and at least 0.048, with rare shingles boosted, as measured:
+        benchmarks/results/accuracy-noise.md.
 
     Notes
     -----
-    A character is right in both texts with the probability q = (1 - noise)^2, and a shingle of n with p = q^n, if
-    errors are independent. Two shingles that begin k < n characters apart are both right with q^(n + k), so that the
-    share of right shingles in N characters has the variance (p (1 - p) + 2 sum_k (q^(n + k) - p^2)) / N. The result is
-    2.326 standard deviations below p in 200 characters, and of Jaccard similarity p / (2 - p) there.
+    A character is right in both texts with the probability q = (1 - noise)^2, and a shingle of n
+    with p = q^n, if errors are independent. Two shingles that begin k < n characters apart are both
+    right with q^(n + k), so that the share of right shingles in N characters has the variance (p (1
+    - p) + 2 sum_k (q^(n + k) - p^2)) / N. The result is 2.326 standard deviations below p in 200
+    characters, and of Jaccard similarity p / (2 - p) there.
 
     Examples
     --------
-    >>> noise_threshold(0.05), noise_threshold(0.05, ngram=7), noise_threshold(0.05, similarity="containment")
-    (0.271, 0.165, 0.426)
+    >>> noise_threshold(0.05), noise_threshold(0.05, ngram=7)
+    (0.271, 0.165)
+    >>> noise_threshold(0.05, similarity="containment")
+    0.426
     """
     if _is_heavy(noise, ngram, similarity):
         return max(_REACHED, round((_AT_NONE - noise / 2.0) * _NGRAM / ngram, 3))
@@ -119,7 +144,9 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
 
 
 def _is_heavy(noise: float, ngram: int, similarity: str) -> bool:
-    """Return whether the threshold is below what clean texts share. Shingles of 3 are too short for it."""
+    """Return whether the threshold is below what clean texts share. Shingles of 3 are too short for
+    it.
+    """
     return noise > _HEAVY and ngram >= _LEAST_NGRAM and similarity == "jaccard"
 
 

@@ -1,4 +1,6 @@
-"""The settings of a run and of an index: which document of a cluster stays, how the machine is used, what is stored."""
+"""The settings of a run and of an index: which document of a cluster stays, how the machine is
+used, what is stored.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from neardup.settings.passages import MIN_LENGTH
 
 Storage = Literal["fingerprints", "features", "text"]
 MIN_PRECISION = Constraint(
-    "The least estimated precision of settings that answers suggest; the lower end of its interval is at least half of "
+    "The least estimated precision of settings that answers suggest; the lower end of its "
+    "interval is at least half of "
     "it. Else the given settings stay.",
     low=0.0,
     high=0.95,
@@ -24,15 +27,21 @@ class IndexSettings(Validated):
 
     storage: Storage = parameter(
         "features",
-        "The data stored for a kept document besides its fingerprint: nothing (fingerprints; SimHash with "
-        "confirm=hamming), the hashes of its features, which confirm duplicates exactly (features), or its "
-        "compressed text, which takes a third of the space of the features and twice the time to confirm a pair "
+        "The data stored for a kept document besides its fingerprint: nothing (fingerprints; "
+        "SimHash with "
+        "confirm=hamming), the hashes of its features, which confirm duplicates exactly "
+        "(features), or its "
+        "compressed text, which takes a third of the space of the features and twice the time "
+        "to confirm a pair "
         "(text).",
         choices=get_args(Storage),
     )
     max_bucket_size: int | None = parameter(
         None,
-        "The maximum number of documents in a bucket; later ones are left out. Default: as in dedup.",
+        (
+            "The maximum number of documents in a bucket; later ones are left out. Default: as in "
+            "dedup."
+        ),
         int,
         low=1,
         high=100_000,
@@ -62,9 +71,12 @@ class SelectionSettings(Validated):
 
     keep: Keep = parameter(
         "first",
-        "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of numbers or dates, or "
-        "the order of the inputs (source). Separate several by commas: each decides the ties of those before it. "
-        "longest:3 keeps three of a cluster, and so on; none keeps no document that has a near-duplicate.",
+        "Which document of a cluster to keep: by position, length in UTF-8 bytes, a column of "
+        "numbers or dates, or "
+        "the order of the inputs (source). Separate several by commas: each decides the ties "
+        "of those before it. "
+        "longest:3 keeps three of a cluster, and so on; none keeps no document that has a "
+        "near-duplicate.",
         choices=get_args(get_args(Keep)[0]),
         prefixes=("max:", "min:"),
         counted=get_args(get_args(Keep)[0])[:-1],
@@ -78,14 +90,17 @@ class SelectionSettings(Validated):
     )
     linkage: Linkage = parameter(
         "sieve",
-        "Remove each document that is similar to a kept one (sieve), or all but one of each chain of similar "
+        "Remove each document that is similar to a kept one (sieve), or all but one of each "
+        "chain of similar "
         "documents (connected).",
         choices=LINKAGES,
     )
     max_bucket_size: int | None = parameter(
         None,
-        "The maximum number of documents in a bucket; later ones are left out, and counted in the report. It "
-        "keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for all pairs), 1,000 with "
+        "The maximum number of documents in a bucket; later ones are left out, and counted in "
+        "the report. It "
+        "keeps the work linear on boilerplate. Default: 64 in a band (1,000 in a search for "
+        "all pairs), 1,000 with "
         "one fingerprint, 10,000 with one sampled shingle (containment).",
         int,
         low=1,
@@ -93,7 +108,10 @@ class SelectionSettings(Validated):
     )
     audit_sample: int = parameter(
         0,
-        "The number of sampled documents to compare exactly with all others, to measure the recall; 0 for none.",
+        (
+            "The number of sampled documents to compare exactly with all others, to measure the "
+            "recall; 0 for none."
+        ),
         low=0,
         high=100_000,
     )
@@ -103,7 +121,8 @@ class SelectionSettings(Validated):
         if "none" in self.keep.split(","):
             if self.keep != "none":
                 raise SettingError(
-                    f"keep='none' keeps no copy, and there is nothing to choose: got {self.keep!r}. Use keep='none' "
+                    "keep='none' keeps no copy, and there is nothing to choose: got "
+                    f"{self.keep!r}. Use keep='none' "
                     "(--keep none) alone."
                 )
             if self.linkage == "sieve":
@@ -118,7 +137,8 @@ class SelectionSettings(Validated):
         """Raise SettingError unless one document of a cluster stays."""
         if self.copies != 1:
             raise SettingError(
-                f"{command} keeps one document of each cluster: got keep={self.keep!r}. Set another order, such as "
+                f"{command} keeps one document of each cluster: got keep={self.keep!r}. Set "
+                "another order, such as "
                 "keep='first' (--keep first), or use dedup."
             )
 
@@ -143,14 +163,18 @@ class GroupSettings(Validated):
 
     group_by: str | None = parameter(
         None,
-        "Keep or remove all documents with the same value in this column together, such as the files of a repository. "
+        "Keep or remove all documents with the same value in this column together, such as "
+        "the files of a repository. "
         "Writes groups.parquet.",
         str,
         sentinels=("COLUMN",),
     )
     group_share: float = parameter(
         0.5,
-        "Remove a group if at least this share of its documents are near-duplicates of documents in kept groups.",
+        (
+            "Remove a group if at least this share of its documents are near-duplicates of "
+            "documents in kept groups."
+        ),
         exclusive_min=0,
         high=1,
     )
@@ -160,7 +184,8 @@ class GroupSettings(Validated):
         if self.group_by is None:
             if self.group_share != 0.5:
                 raise SettingError(
-                    f"group_share is of the documents of a group: got group_share={self.group_share} without group_by. "
+                    "group_share is of the documents of a group: got "
+                    f"group_share={self.group_share} without group_by. "
                     "Name the column (--group-by), or leave group_share (--group-share) out."
                 )
             return
@@ -168,14 +193,18 @@ class GroupSettings(Validated):
             "keep": (selection.keep, selection.copies == 1),  # first: "none" sets linkage
             "linkage": (selection.linkage, selection.linkage == "sieve"),
             "passages": (output.passages, output.passages is None),
-            "within": (selection.within, selection.within != self.group_by),  # no two groups would be compared
+            "within": (
+                selection.within,
+                selection.within != self.group_by,
+            ),  # no two groups would be compared
             "write": (output.write, output.write != "annotated"),
             "count_by": (output.count_by, output.count_by is None),
         }
         for option, (value, fits) in others.items():
             if not fits:
                 raise SettingError(
-                    f"group_by keeps or removes whole groups, which {option} does not allow for: got "
+                    f"group_by keeps or removes whole groups, which {option} does not allow "
+                    "for: got "
                     f"{option}={value!r} with group_by={self.group_by!r}. Leave {option} "
                     f"(--{option.replace('_', '-')}) or group_by (--group-by) out."
                 )
@@ -187,27 +216,38 @@ class OutputSettings(Validated):
 
     write: OutputKind = parameter(
         "kept",
-        "The output besides removed.parquet: the kept documents in the format of the input (kept), a true or "
-        "false for each input row (mask), the ids of the kept documents (ids), all documents with the columns "
+        "The output besides removed.parquet: the kept documents in the format of the input "
+        "(kept), a true or "
+        "false for each input row (mask), the ids of the kept documents (ids), all documents "
+        "with the columns "
         "duplicate_of, similarity, cluster and duplicates (annotated), or nothing (removed).",
         choices=get_args(OutputKind),
     )
     passages: int | None = parameter(
         None,
-        "Then cut the passages of at least N characters that are repeated in the kept documents; see neardup passages.",
+        (
+            "Then cut the passages of at least N characters that are repeated in the kept "
+            "documents; see neardup passages."
+        ),
         int,
         low=MIN_LENGTH,
         high=100_000,
     )
     count_by: str | None = parameter(
         None,
-        "Count removed documents by the values of this column, such as a source. Default: the column of within.",
+        (
+            "Count removed documents by the values of this column, such as a source. Default: the "
+            "column of within."
+        ),
         str,
         sentinels=("COLUMN",),
     )
     lang: Language = parameter(
         "en",
-        "The language of reports and tables: English, or simplified Chinese, which is the default of a Chinese locale.",
+        (
+            "The language of reports and tables: English, or simplified Chinese, which is the "
+            "default of a Chinese locale."
+        ),
         choices=get_args(Language),
     )
 
@@ -223,7 +263,10 @@ class EngineSettings(Validated):
     )
     master: str | None = parameter(
         None,
-        "The cluster of --engine spark, such as spark://host:7077. Default: that of spark-submit, or this machine.",
+        (
+            "The cluster of --engine spark, such as spark://host:7077. Default: that of "
+            "spark-submit, or this machine."
+        ),
         str,
         sentinels=("URL",),
     )
@@ -232,7 +275,8 @@ class EngineSettings(Validated):
         super().__post_init__()
         if self.engine == "local" and self.master is not None:
             raise SettingError(
-                f"master (--master) is the address of a cluster: got master={self.master!r} with engine='local'. Add "
+                f"master (--master) is the address of a cluster: got master={self.master!r} "
+                "with engine='local'. Add "
                 "engine='spark' (--engine spark), or leave it out."
             )
 
@@ -248,14 +292,19 @@ class RunSettings(Validated):
     """How a run uses the machine. Nothing here changes the result."""
 
     threads: int | None = parameter(
-        None, "Worker threads. Default: one per processor available to this process.", int, low=1, high=1024
+        None,
+        "Worker threads. Default: one per processor available to this process.",
+        int,
+        low=1,
+        high=1024,
     )
     batch_rows: int | None = parameter(
         None, "Documents per batch. Default: chosen from their size.", int, low=1, high=1_000_000
     )
     cache_bytes: int | None = parameter(
         None,
-        "Memory for caching the input documents, in bytes; inputs that do not fit are read and decoded again when "
+        "Memory for caching the input documents, in bytes; inputs that do not fit are read "
+        "and decoded again when "
         "needed. Default: a quarter of the memory.",
         int,
         low=0,
@@ -263,14 +312,17 @@ class RunSettings(Validated):
     )
     on_error: OnError = parameter(
         "reject",
-        "How to handle documents that cannot be read: reject lists them in rejected.jsonl, and a file that cannot "
-        "be read to its end makes the result incomplete (exit code 1); skip lists them and exits with 0; stop "
+        "How to handle documents that cannot be read: reject lists them in rejected.jsonl, "
+        "and a file that cannot "
+        "be read to its end makes the result incomplete (exit code 1); skip lists them and "
+        "exits with 0; stop "
         "ends the run at the first one.",
         choices=get_args(OnError),
     )
     max_unreadable: float = parameter(
         MAX_UNREADABLE,
-        "The share of unreadable rows of a file, such as 0.01, above which the file counts as not read to its end, so "
+        "The share of unreadable rows of a file, such as 0.01, above which the file counts as "
+        "not read to its end, so "
         "that the result is incomplete (exit code 1).",
         low=0.0,
         high=1.0,

@@ -13,7 +13,9 @@ _seconds = partial(parameter, exclusive_min=0, high=86_400)
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(Validated):
-    """Where the service listens, and the limits of requests, connections and waiting; each is named in its error."""
+    """Where the service listens, and the limits of requests, connections and waiting; each is named
+    in its error.
+    """
 
     host: str = parameter(
         "127.0.0.1",
@@ -21,31 +23,57 @@ class ServiceSettings(Validated):
         sentinels=("ADDRESS",),
     )
     port: int = parameter(8765, "The TCP port; 0 chooses a free one.", low=0, high=65_535)
-    log: str = parameter("json", "The format of the log on standard error.", choices=("json", "text", "none"))
+    log: str = parameter(
+        "json", "The format of the log on standard error.", choices=("json", "text", "none")
+    )
     max_body_bytes: int = _bytes(16 << 20, "The maximum size of a request body.", low=1024)
     max_text_bytes: int = _bytes(4 << 20, "The maximum size of a text or page, in UTF-8.", low=1)
-    max_payload_bytes: int = _bytes(64 << 10, "The maximum size of the payload of a document, as JSON.", low=2)
+    max_payload_bytes: int = _bytes(
+        64 << 10, "The maximum size of the payload of a document, as JSON.", low=2
+    )
     max_id_bytes: int = _bytes(2048, "The maximum size of the id of a document, in UTF-8.", low=1)
-    max_header_bytes: int = _bytes(16 << 10, "The maximum size of the request line and headers.", low=512)
-    max_documents: int = _count(1000, "The maximum number of documents or texts in a request.", high=100_000)
-    max_hits: int = parameter(10_000, "The maximum number of hits in an answer, for all texts.", low=10, high=1_000_000)
+    max_header_bytes: int = _bytes(
+        16 << 10, "The maximum size of the request line and headers.", low=512
+    )
+    max_documents: int = _count(
+        1000, "The maximum number of documents or texts in a request.", high=100_000
+    )
+    max_hits: int = parameter(
+        10_000, "The maximum number of hits in an answer, for all texts.", low=10, high=1_000_000
+    )
     max_connections: int = _count(512, "The maximum number of open connections.", high=65_536)
     max_queued_documents: int = _count(
         10_000,
-        "The maximum number of documents waiting for the index; beyond it, requests are answered with 429.",
+        (
+            "The maximum number of documents waiting for the index; beyond it, requests are "
+            "answered with 429."
+        ),
         high=10_000_000,
     )
     max_pending_bytes: int = _bytes(
         256 << 20,
-        "The maximum total size of the request bodies in memory; beyond it, requests are answered with 429.",
+        (
+            "The maximum total size of the request bodies in memory; beyond it, requests are "
+            "answered with 429."
+        ),
         low=1024,
     )
     batch_wait_ms: float = parameter(
-        1.0, "How long a request waits for others to share a batch with, in milliseconds.", low=0, high=1000
+        1.0,
+        "How long a request waits for others to share a batch with, in milliseconds.",
+        low=0,
+        high=1000,
     )
-    read_timeout_s: float = _seconds(30.0, "The time within which a request must arrive, in seconds.")
-    answer_timeout_s: float = _seconds(30.0, "The time within which a request is answered, in seconds.")
-    idle_timeout_s: float = _seconds(60.0, "The time after which an idle connection is closed, in seconds.")
+    read_timeout_s: float = _seconds(
+        30.0, "The time within which a request must arrive, in seconds."
+    )
+    answer_timeout_s: float = _seconds(
+        30.0, "The time within which a request is answered, in seconds."
+    )
+    idle_timeout_s: float = _seconds(
+        60.0, "The time after which an idle connection is closed, in seconds."
+    )
     stop_timeout_s: float = _seconds(
-        30.0, "The time that requests in progress have to finish when the service stops, in seconds."
+        30.0,
+        "The time that requests in progress have to finish when the service stops, in seconds.",
     )

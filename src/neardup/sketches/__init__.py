@@ -1,1 +1,3 @@
-"""Indexes in memory of signatures and fingerprints: queries while documents are added and removed."""
+"""Indexes in memory of signatures and fingerprints: queries while documents are added and
+removed.
+"""

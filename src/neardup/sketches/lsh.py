@@ -1,4 +1,6 @@
-"""An index of MinHash signatures in memory: those similar to a query, while signatures come and go."""
+"""An index of MinHash signatures in memory: those similar to a query, while signatures come and
+go.
+"""
 
 from __future__ import annotations
 
@@ -31,24 +33,34 @@ class BandTables:
     def __init__(self, bands: Bands) -> None:
         self.bands = bands
         slots = np.full((bands.num_bands, _LEAST_SLOTS), kernels.band_tables.FREE, np.uint64)
-        self._tables = kernels.band_tables.Tables(slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32))
+        self._tables = kernels.band_tables.Tables(
+            slots, np.empty((bands.num_bands, _LEAST_SLOTS), np.uint32)
+        )
 
     def add(self, store: RowStore, first: int) -> None:
-        """Enter the rows of a store from `first` on; one without features, all ones, shares no band."""
+        """Enter the rows of a store from `first` on; one without features, all ones, shares no
+        band.
+        """
         self._grow(store.num_rows)
         for start, stop in spans(first, store.num_rows):
             block = store.values[start:stop]
             keys, featured = self._keys_of(block), ~is_empty(block)
-            kernels.band_tables.enter_rows(keys, self.bands.rows_per_band, start, featured, store.values, self._tables)
+            kernels.band_tables.enter_rows(
+                keys, self.bands.rows_per_band, start, featured, store.values, self._tables
+            )
 
     def find(self, queries: Array, store: RowStore, least: int, threads: int) -> Matches:
-        """Return the rows that share a band with each query and agree with it in at least so many hashes."""
+        """Return the rows that share a band with each query and agree with it in at least so many
+        hashes.
+        """
         stored, rows_per_band = store.stored(), self.bands.rows_per_band
 
         def prepare(block: Array) -> SearchBlock:
             keys = self._keys_of(block)
             return lambda begin, found: int(
-                kernels.band_tables.find_rows(block, keys, begin, rows_per_band, stored, self._tables, least, found)
+                kernels.band_tables.find_rows(
+                    block, keys, begin, rows_per_band, stored, self._tables, least, found
+                )
             )
 
         found = find_in_blocks(queries, prepare, threads)
@@ -66,7 +78,11 @@ class BandTables:
         old, needed = self._tables, 3 * num_rows // 2 + 1
         slots, older = old
         if needed > slots.shape[1]:
-            slots = np.full((len(slots), max(needed, 3 * slots.shape[1] // 2)), kernels.band_tables.FREE, np.uint64)
+            slots = np.full(
+                (len(slots), max(needed, 3 * slots.shape[1] // 2)),
+                kernels.band_tables.FREE,
+                np.uint64,
+            )
             kernels.band_tables.move_slots(old.slots, slots)
         if num_rows > older.shape[1]:
             older = np.empty((len(older), max(num_rows, 3 * older.shape[1] // 2)), np.uint32)
@@ -75,13 +91,15 @@ class BandTables:
 
 
 class LSHIndex(RowIndex[BandTables]):
-    """An index in memory that finds the signatures of similar sets, by locality-sensitive hashing in bands.
+    """An index in memory that finds the signatures of similar sets, by locality-sensitive hashing
+    in bands.
 
     Parameters
     ----------
-    method : the threshold from which sets are similar; the recall, or the bands that find them; and num_hashes, the
-        length of the signatures, when unset that of the first added. `MinHash()` when None. Of longer signatures than
-        the bands take, the first hashes go into bands and all into estimates.
+    method : the threshold from which sets are similar; the recall, or the bands that find them; and
+        num_hashes, the length of the signatures, when unset that of the first added. `MinHash()`
+        when None. Of longer signatures than the bands take, the first hashes go into bands and all
+        into estimates.
     threshold : instead of a method, for `MinHash(threshold=threshold)`.
     scheme : how the signatures were made; when unset, that of the first `Signatures` added.
     threads : of `query_many`; all processors of this process when unset.
@@ -89,19 +107,21 @@ class LSHIndex(RowIndex[BandTables]):
     Raises
     ------
     SettingError
-        If a value is out of its limits, or no bands of num_hashes reach the recall; the message names the highest
-        recall.
+        If a value is out of its limits, or no bands of num_hashes reach the recall; the message
+        names the highest recall.
 
     Notes
     -----
-    Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4: signatures of sets of similarity s share
-    one of b bands of r rows with probability 1 - (1 - s^r)^b. Which rows share a band is exact; similarities are
-    estimated from all hashes, with a standard deviation of sqrt(s (1 - s) / num_hashes). A set without features, whose
-    signature is all ones, is similar to nothing.
+    Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4: signatures of sets of
+    similarity s share one of b bands of r rows with probability 1 - (1 - s^r)^b. Which rows share a
+    band is exact; similarities are estimated from all hashes, with a standard deviation of sqrt(s
+    (1 - s) / num_hashes). A set without features, whose signature is all ones, is similar to
+    nothing.
 
-    Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id: about 750 with 128
-    hashes and the 12 bands of the default. What was removed is passed over, and left out once it is half of all. Not
-    for use by several threads while one of them adds or removes.
+    Memory: 4 x num_hashes + (16 to 24) x num_bands bytes a signature, and 24 for an integer id:
+    about 750 with 128 hashes and the 12 bands of the default. What was removed is passed over, and
+    left out once it is half of all. Not for use by several threads while one of them adds or
+    removes.
 
     Examples
     --------
@@ -122,7 +142,8 @@ class LSHIndex(RowIndex[BandTables]):
     ) -> None:
         if method is not None and threshold is not None:
             raise SettingError(
-                f"threshold is part of the method: got threshold={threshold!r} and {method!r:.80}. Leave one of the "
+                f"threshold is part of the method: got threshold={threshold!r} and "
+                f"{method!r:.80}. Leave one of the "
                 "two out."
             )
         method = named_as(MinHash, "minhash" if method is None else method, threshold)
@@ -130,7 +151,9 @@ class LSHIndex(RowIndex[BandTables]):
             self.bands = Bands(method.num_bands, method.rows_per_band)
         else:
             chosen, rows, length = method.recall, method.rows_per_band, method.num_hashes
-            self.bands = choose_bands(method.threshold, chosen, num_hashes=length, rows_per_band=rows)
+            self.bands = choose_bands(
+                method.threshold, chosen, num_hashes=length, rows_per_band=rows
+            )
         self.method = method
         store = SignatureRows(method.num_hashes, self.bands.num_hashes, scheme)
         super().__init__(store, partial(BandTables, self.bands), threads)
@@ -159,7 +182,9 @@ class LSHIndex(RowIndex[BandTables]):
         return f"LSHIndex(threshold={self.threshold}, {bands}, {len(self):,} signatures)"
 
     def add(self, id: str | int, signature: AnySignatures) -> None:
-        """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many` does."""
+        """Add a signature: an array of num_hashes, or Signatures of one. Raises as `add_many`
+        does.
+        """
         self._add([id], one_row(signature))
 
     def add_many(self, ids: IdsLike, signatures: AnySignatures) -> None:
@@ -168,19 +193,22 @@ class LSHIndex(RowIndex[BandTables]):
         Parameters
         ----------
         ids : strings, or integers below 2^63: a list, a NumPy or an Arrow array.
-        signatures : Signatures, or a uint32 array of shape (n, num_hashes), taken to be of the index's scheme.
+        signatures : Signatures, or a uint32 array of shape (n, num_hashes), taken to be of the
+            index's scheme.
 
         Raises
         ------
         InputError
-            If an id is there already or twice, or is not of the kind of the others; if the two differ in length.
+            If an id is there already or twice, or is not of the kind of the others; if the two
+            differ in length.
         SchemeError
             If the signatures are of another scheme, seed or length; both are named.
         """
         self._add(ids, signatures)
 
     def add_if_new(self, id: str | int, signature: AnySignatures) -> list[tuple[str | int, float]]:
-        """Add a signature unless a similar one is there: return the similar ones, and add it if there are none.
+        """Add a signature unless a similar one is there: return the similar ones, and add it if
+        there are none.
 
         Parameters
         ----------
@@ -198,19 +226,24 @@ class LSHIndex(RowIndex[BandTables]):
             self.add(id, signature)
         return found
 
-    def query(self, signature: AnySignatures, *, min_similarity: float | None = None) -> list[tuple[str | int, float]]:
-        """Return (id, similarity) of the similar ones, most similar first; at equal similarity, earlier ones.
+    def query(
+        self, signature: AnySignatures, *, min_similarity: float | None = None
+    ) -> list[tuple[str | int, float]]:
+        """Return (id, similarity) of the similar ones, most similar first; at equal similarity,
+        earlier ones.
 
         Parameters
         ----------
         signature : an array of num_hashes, or Signatures of one.
-        min_similarity : the least estimated Jaccard similarity that is returned; the threshold when None; 0.0 for all
-            that share a band.
+        min_similarity : the least estimated Jaccard similarity that is returned; the threshold when
+            None; 0.0 for all that share a band.
         """
         found = self._find(one_row(signature), min_similarity)
         return self._hits(found.row, found.equal / (self.num_hashes or 1))
 
-    def query_many(self, signatures: AnySignatures, *, min_similarity: float | None = None) -> pa.Table:
+    def query_many(
+        self, signatures: AnySignatures, *, min_similarity: float | None = None
+    ) -> pa.Table:
         """Return the similar ones of each of many signatures: what `query` returns for each.
 
         Parameters
@@ -221,24 +254,31 @@ class LSHIndex(RowIndex[BandTables]):
         Returns
         -------
         pyarrow.Table
-            Columns `query` (int64, the position of the query), `id` (int64 or string), `similarity` (float64), by
-            query, then the most similar, then as they were added.
+            Columns `query` (int64, the position of the query), `id` (int64 or string), `similarity`
+            (float64), by query, then the most similar, then as they were added.
         """
         found = self._find(signatures, min_similarity)
         return self._table(found.query, found.row, similarity=found.equal / (self.num_hashes or 1))
 
     def _find(self, signatures: AnySignatures, min_similarity: float | None) -> Matches:
         values = self._store.to_values(signatures)
-        least = _least_equal(self.threshold if min_similarity is None else min_similarity, self.num_hashes or 1)
-        return self._searcher.find(values if len(self) else values[:0], self._store, least, self._threads)
+        least = _least_equal(
+            self.threshold if min_similarity is None else min_similarity, self.num_hashes or 1
+        )
+        return self._searcher.find(
+            values if len(self) else values[:0], self._store, least, self._threads
+        )
 
     def merge(self, other: LSHIndex) -> None:
         """Add all signatures of another index, whatever its bands. Raises as `add_many` does."""
         self._merge(other)
 
     @classmethod
-    def open(cls, path: AnyPath, *, method: MinHash | None = None, threads: int | None = None) -> LSHIndex:
-        """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of `neardup sign`.
+    def open(
+        cls, path: AnyPath, *, method: MinHash | None = None, threads: int | None = None
+    ) -> LSHIndex:
+        """Return an index of the signatures in a file: of an index, of `Signatures.save`, or of
+        `neardup sign`.
 
         Parameters
         ----------
@@ -270,9 +310,12 @@ class LSHIndex(RowIndex[BandTables]):
 
 def _least_equal(min_similarity: float, num_hashes: int) -> int:
     """Return how many hashes agree at least where the estimated similarity is at least so much."""
-    number = isinstance(min_similarity, (int, float, np.number)) and not isinstance(min_similarity, bool)
+    number = isinstance(min_similarity, (int, float, np.number)) and not isinstance(
+        min_similarity, bool
+    )
     if not number or not 0 <= min_similarity <= 1:
         raise SettingError(
-            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. Change min_similarity."
+            f"min_similarity must be a number from 0 to 1, or None: got {min_similarity!r}. "
+            "Change min_similarity."
         )
     return int(np.searchsorted(np.arange(num_hashes + 1) / num_hashes, min_similarity))

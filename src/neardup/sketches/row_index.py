@@ -23,8 +23,9 @@ _BLOCK = 1 << 14  # signatures worked on at once
 
 SearcherT = TypeVar("SearcherT", bound="Searcher")
 SearchBlock = Callable[[int, "kernels.matches.Found"], int]
-"""Searches for the queries of a block from a number on; returns the query that did not fit into the buffers, or their
-number."""
+"""Searches for the queries of a block from a number on; returns the query that did not fit into the
+buffers, or their number.
+"""
 
 
 class Searcher(Protocol):
@@ -45,7 +46,9 @@ class Matches(NamedTuple):
     equal: Ints
 
 
-def find_in_blocks(queries: Array, prepare: Callable[[Array], SearchBlock], threads: int) -> Matches:
+def find_in_blocks(
+    queries: Array, prepare: Callable[[Array], SearchBlock], threads: int
+) -> Matches:
     """Return the results of all queries, in order.
 
     prepare : returns the search for a block of the queries.
@@ -89,9 +92,13 @@ def _in_order(parts: list[Matches]) -> Matches:
 
 
 class RowIndex(ABC, Generic[SearcherT]):
-    """Base of the indexes: a store of rows and a searcher, which is made again when removed rows are left out."""
+    """Base of the indexes: a store of rows and a searcher, which is made again when removed rows
+    are left out.
+    """
 
-    def __init__(self, store: RowStore, make_searcher: Callable[[], SearcherT], threads: int | None) -> None:
+    def __init__(
+        self, store: RowStore, make_searcher: Callable[[], SearcherT], threads: int | None
+    ) -> None:
         self._store = store
         self._threads = count_threads(RunSettings(threads=threads).threads)
         self._make_searcher, self._searcher = make_searcher, make_searcher()
@@ -135,13 +142,16 @@ class RowIndex(ABC, Generic[SearcherT]):
         return list(zip(self._store.ids_of(rows).to_pylist(), measured.tolist(), strict=True))
 
     def _table(self, query: Ints, rows: Ints, **measured: Any) -> pa.Table:
-        """Return the results of many queries: the position of each query, ids, and measures by name."""
+        """Return the results of many queries: the position of each query, ids, and measures by
+        name.
+        """
         return pa.table({"query": query, "id": self._store.ids_of(rows), **measured})
 
     def _merge(self, other: RowIndex[SearcherT]) -> None:
         if type(other) is not type(self):
             raise InputError(
-                f"An {type(self).__name__} can only be merged with one of the same type: got {type(other).__name__}."
+                f"An {type(self).__name__} can only be merged with one of the same type: got "
+                f"{type(other).__name__}."
             )
         if self.scheme is not None and other.scheme is not None:
             kind = f"{self._store.noun.capitalize()}s"
@@ -154,12 +164,16 @@ class RowIndex(ABC, Generic[SearcherT]):
     def save(self, path: AnyPath, *, overwrite: bool = False) -> None:
         """Write ids and rows to a Parquet file, the scheme and the settings in its metadata.
 
-        `Signatures.open` or `Fingerprints.open` reads it, too. The file appears when it is complete; tables are built
-        again when it is opened. Raises OutputError if the file exists and is not to be replaced.
+        `Signatures.open` or `Fingerprints.open` reads it, too. The file appears when it is
+        complete; tables are built again when it is opened. Raises OutputError if the file exists
+        and is not to be replaced.
         """
         write_tables(path, map(self._to_table, self._store.batches()), overwrite)
 
     def _to_table(self, rows: Rows) -> pa.Table:
         table = self._store.to_sketches(rows).to_table()
-        metadata = {**(table.schema.metadata or {}), INDEX_KEY: json.dumps(self._settings()).encode()}
+        metadata = {
+            **(table.schema.metadata or {}),
+            INDEX_KEY: json.dumps(self._settings()).encode(),
+        }
         return table.replace_schema_metadata(metadata)

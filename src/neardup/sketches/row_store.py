@@ -1,4 +1,6 @@
-"""The rows of an index in memory: ids, signatures or fingerprints of one scheme and length, by row number."""
+"""The rows of an index in memory: ids, signatures or fingerprints of one scheme and length, by row
+number.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Integers, Ints, Words, arrow_of, arrow_of_strings, flatten_strings, grow
+from neardup.arrays import (
+    Array,
+    Integers,
+    Ints,
+    Words,
+    arrow_of,
+    arrow_of_strings,
+    flatten_strings,
+    grow,
+)
 from neardup.errors import InputError, SchemeError
 from neardup.fingerprints.fingerprints import Fingerprints
 from neardup.fingerprints.signatures import Signatures, unknown_scheme
@@ -28,8 +39,8 @@ IdsLike: TypeAlias = Sequence[str] | Sequence[int] | Array | pa.Array | pa.Chunk
 class IdTable:
     """Ids by row, and rows by id.
 
-    An integer is kept as the eight bytes of an int64, a string as its UTF-8: 16 bytes a row and the string, and four to
-    sixteen more in a table of rows.
+    An integer is kept as the eight bytes of an int64, a string as its UTF-8: 16 bytes a row and the
+    string, and four to sixteen more in a table of rows.
     """
 
     def __init__(self) -> None:
@@ -48,39 +59,53 @@ class IdTable:
         if not isinstance(ids, pa.Array):
             if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
                 raise InputError(
-                    f"Ids are a list, a NumPy or an Arrow array: got {type(ids).__name__} {shown(ids)}. Put a single "
+                    f"Ids are a list, a NumPy or an Arrow array: got {type(ids).__name__} "
+                    f"{shown(ids)}. Put a single "
                     "one in a list."
                 )
             if not isinstance(ids, (list, np.ndarray)):
                 ids = list(ids)  # a generator can be read only once
             if not isinstance(ids, np.ndarray) and any(isinstance(id, bool) for id in ids):
-                raise InputError("An id is a string or an integer: got a bool. Pass strings or integers.")
+                raise InputError(
+                    "An id is a string or an integer: got a bool. Pass strings or integers."
+                )
             try:
                 ids = _from_list(ids) if isinstance(ids, list) else pa.array(ids)
             except (pa.ArrowException, OverflowError, ValueError) as error:
                 raise InputError(
-                    f"Ids are all strings, or all integers from -2^63 to 2^63 - 1: {error}. Pass them as strings."
+                    f"Ids are all strings, or all integers from -2^63 to 2^63 - 1: {error}. "
+                    "Pass them as strings."
                 ) from error
         kind = pa.int64() if pa.types.is_integer(ids.type) else pa.large_string()
-        texts = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) or pa.types.is_string_view(ids.type)
+        texts = (
+            pa.types.is_string(ids.type)
+            or pa.types.is_large_string(ids.type)
+            or pa.types.is_string_view(ids.type)
+        )
         if len(ids) == 0:
             return pa.array([], self.kind or pa.large_string())
         if not (pa.types.is_integer(ids.type) or texts) or ids.null_count:
             raise InputError(
-                f"An id is a string or an integer: got {ids.type} with {ids.null_count} nulls. Give every row an id."
+                f"An id is a string or an integer: got {ids.type} with {ids.null_count} "
+                "nulls. Give every row an id."
             )
         if self.kind is not None and kind != self.kind:
             names = {pa.int64(): "integers", pa.large_string(): "strings"}
             raise InputError(
-                f"The ids of this index are {names[self.kind]}: got {ids[0].as_py()!r}. Pass {names[self.kind]}."
+                f"The ids of this index are {names[self.kind]}: got {ids[0].as_py()!r}. Pass "
+                f"{names[self.kind]}."
             )
         try:
             return ids if ids.type == kind else ids.cast(kind)
         except pa.ArrowException as error:
-            raise InputError(f"An id is an integer below 2^63: {error}. Pass ids as strings.") from error
+            raise InputError(
+                f"An id is an integer below 2^63: {error}. Pass ids as strings."
+            ) from error
 
     def append(self, ids: pa.Array) -> None:
-        """Give each id the next row, in order. Raises InputError, and changes nothing, if one is there already."""
+        """Give each id the next row, in order. Raises InputError, and changes nothing, if one is
+        there already.
+        """
         if len(ids) == 0:
             return
         added = _flatten(ids)
@@ -100,7 +125,9 @@ class IdTable:
         self._used += len(ids)
 
     def _leave_out(self, added: kernels.ids.Ids, count: int) -> None:
-        """Free the slots of the first ids that were entered a moment ago; O(count), however many others there are."""
+        """Free the slots of the first ids that were entered a moment ago; O(count), however many
+        others there are.
+        """
         entered = kernels.ids.Ids(added.data, added.offsets[: count + 1])
         slots = np.empty(count, np.int64)
         kernels.ids.find_ids(entered, self._stored(), self._slots, slots)
@@ -148,7 +175,9 @@ class IdTable:
         return found
 
     def _reserve(self, num_rows: int, num_bytes: int) -> None:
-        """Grow every array to hold so many rows and bytes, and the table to be at most two thirds full."""
+        """Grow every array to hold so many rows and bytes, and the table to be at most two thirds
+        full.
+        """
         self._data = grow(self._data, num_bytes)
         self._offsets = grow(self._offsets, num_rows + 1)
         self.forgotten = grow(self.forgotten, (num_rows >> 6) + 1)
@@ -168,7 +197,8 @@ class IdTable:
 
 def _is_taken(id: str | int, row: int) -> InputError:
     return InputError(
-        f"The id {id!r} is already in the index, or twice in the new rows: got it at row {row}. Remove it first, or "
+        f"The id {id!r} is already in the index, or twice in the new rows: got it at row "
+        f"{row}. Remove it first, or "
         "give each row an id of its own."
     )
 
@@ -203,14 +233,16 @@ class Rows(NamedTuple):
 
 
 class RowStore(ABC):
-    """Ids and values by row number, appended only; a removed row is marked until `compact` leaves it out.
+    """Ids and values by row number, appended only; a removed row is marked until `compact` leaves
+    it out.
 
     A searcher refers to rows by these numbers. It reads `values` and `forgotten` in place.
 
     Attributes
     ----------
     values : array (num_rows or more, width), of the row's signature or fingerprint.
-    scheme : of the values; None until the first come that have one. Arrays are taken to be of the same.
+    scheme : of the values; None until the first come that have one. Arrays are taken to be of the
+        same.
     """
 
     noun: ClassVar[str]
@@ -218,7 +250,9 @@ class RowStore(ABC):
 
     def __init__(self, width: int | None, dtype: type, scheme: Scheme | None) -> None:
         if scheme is not None:
-            check_kind("scheme", scheme, Mapping, "a mapping, such as that of Signatures.scheme, or None")
+            check_kind(
+                "scheme", scheme, Mapping, "a mapping, such as that of Signatures.scheme, or None"
+            )
         self.width, self.scheme = width, None if scheme is None else dict(scheme)
         self.values: Array = np.zeros((0, width or 0), dtype)
         self._ids = IdTable()
@@ -243,7 +277,9 @@ class RowStore(ABC):
 
     @abstractmethod
     def to_values(self, sketches: Any) -> Array:
-        """Return the argument of a user as an array (n, width). Raise InputError or SchemeError if it is none."""
+        """Return the argument of a user as an array (n, width). Raise InputError or SchemeError if
+        it is none.
+        """
 
     @abstractmethod
     def to_sketches(self, rows: Rows) -> Sketches:
@@ -260,26 +296,35 @@ class RowStore(ABC):
         Raises
         ------
         InputError
-            If an id is there already or twice, or is not of the kind of the others; if the numbers of rows differ.
+            If an id is there already or twice, or is not of the kind of the others; if the numbers
+            of rows differ.
         SchemeError
             If they are of another scheme or length.
         """
         new_ids, values = self._ids.to_array(ids), self.to_values(sketches)
         if len(new_ids) != len(values):
             raise InputError(
-                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} {self.noun}s. Pass equal "
+                f"Ids and {self.noun}s go together: got {len(new_ids)} ids and {len(values)} "
+                f"{self.noun}s. Pass equal "
                 "numbers."
             )
         first, stop = self.num_rows, self.num_rows + len(new_ids)
         if stop >= self.max_rows:
-            raise InputError(f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use two indexes.")
+            raise InputError(
+                f"An index has fewer than {self.max_rows:,} {self.noun}s: got {stop:,}. Use "
+                "two indexes."
+            )
         if not len(new_ids):
             return first
         self._ids.append(new_ids)
         if self.width is None:
             self.width = values.shape[1]
             self.values = np.zeros((0, self.width), values.dtype)
-        if self.scheme is None and isinstance(sketches, Sketches) and sketches.scheme.get("name") != UNKNOWN:
+        if (
+            self.scheme is None
+            and isinstance(sketches, Sketches)
+            and sketches.scheme.get("name") != UNKNOWN
+        ):
             self.scheme = dict(sketches.scheme)
         self.values = grow(self.values, stop)
         self.values[first:stop] = values
@@ -288,7 +333,9 @@ class RowStore(ABC):
     def remove(self, id: str | int) -> None:
         """Mark the row of an id as removed. Raises InputError if there is none."""
         if id not in self._ids:
-            raise InputError(f"The index has no {self.noun} with the id {id!r}. Check with `id in index` first.")
+            raise InputError(
+                f"The index has no {self.noun} with the id {id!r}. Check with `id in index` first."
+            )
         self._ids.remove(self._ids.to_array([id]))
 
     @property
@@ -322,7 +369,10 @@ class RowStore(ABC):
 
     def alive_rows(self) -> Ints:
         """Return the rows that were not removed."""
-        return np.flatnonzero(np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little") == 0)
+        return np.flatnonzero(
+            np.unpackbits(self.forgotten.view(np.uint8), count=self.num_rows, bitorder="little")
+            == 0
+        )
 
 
 class SignatureRows(RowStore):
@@ -338,25 +388,34 @@ class SignatureRows(RowStore):
         """Return Signatures, or a uint32 array of shape (n, num_hashes), as the array."""
         if isinstance(sketches, Signatures):
             if self.scheme is not None:
-                require_same(self.scheme, sketches.scheme, "the index", "what is given", kind="Signatures")
+                require_same(
+                    self.scheme, sketches.scheme, "the index", "what is given", kind="Signatures"
+                )
             sketches = sketches.values
-        if not isinstance(sketches, np.ndarray) or sketches.dtype != np.uint32 or sketches.ndim != 2:
+        if (
+            not isinstance(sketches, np.ndarray)
+            or sketches.dtype != np.uint32
+            or sketches.ndim != 2
+        ):
             is_array = isinstance(sketches, np.ndarray)
             shown = f"{sketches.dtype} {sketches.shape}" if is_array else type(sketches).__name__
             raise InputError(
-                "Signatures are Signatures, or a uint32 array with a row for each; a single one is one row: got "
+                "Signatures are Signatures, or a uint32 array with a row for each; a single "
+                "one is one row: got "
                 f"{shown}. Sign texts with neardup.sign(texts, method=...), or convert with "
                 "numpy.asarray(values, numpy.uint32)."
             )
         length = sketches.shape[1]
         if self.width is not None and length != self.width:
             raise SchemeError(
-                f"Signatures of {self.width} and of {length} hashes cannot be compared: the index has {self.width}, "
+                f"Signatures of {self.width} and of {length} hashes cannot be compared: the "
+                f"index has {self.width}, "
                 f"those given have {length}. Sign with MinHash(num_hashes={self.width})."
             )
         if length < self._least_hashes:
             raise SchemeError(
-                f"This index needs signatures of {self._least_hashes} hashes or more: got {length}. Sign with more "
+                f"This index needs signatures of {self._least_hashes} hashes or more: got "
+                f"{length}. Sign with more "
                 "(num_hashes), or make an index that needs fewer."
             )
         return sketches
@@ -376,16 +435,23 @@ class FingerprintRows(RowStore):
         self.bits = bits
 
     def to_values(self, sketches: Any) -> Array:
-        """Return Fingerprints, a uint64 array of shape (n,) or (n, num_words), or integers as the array."""
+        """Return Fingerprints, a uint64 array of shape (n,) or (n, num_words), or integers as the
+        array.
+        """
         if isinstance(sketches, Fingerprints):
             return self._checked(sketches)
         if not isinstance(sketches, np.ndarray):
             return self._from_integers(sketches)
         shape = (len(sketches), num_words(self.bits))
-        if sketches.dtype != np.uint64 or sketches.shape not in (shape, shape[: 1 + (shape[1] > 1)]):
+        if sketches.dtype != np.uint64 or sketches.shape not in (
+            shape,
+            shape[: 1 + (shape[1] > 1)],
+        ):
             raise InputError(
-                f"Fingerprints of {self.bits} bits are integers or a uint64 array of shape (n, {shape[1]}): got "
-                f"{sketches.dtype} {sketches.shape}. Split them into words of 64 bits, the lowest first."
+                f"Fingerprints of {self.bits} bits are integers or a uint64 array of shape "
+                f"(n, {shape[1]}): got "
+                f"{sketches.dtype} {sketches.shape}. Split them into words of 64 bits, the "
+                "lowest first."
             )
         if self.bits == 32 and len(sketches) and int(sketches.max()) >> 32:
             row = int(np.flatnonzero(sketches.ravel() >> np.uint64(32))[0])
@@ -398,7 +464,8 @@ class FingerprintRows(RowStore):
         require_same(ours, theirs, "the index", "what is given")
         if fingerprints.empty.any():
             raise InputError(
-                f"{int(fingerprints.empty.sum()):,} of {len(fingerprints):,} documents have no features, and so no "
+                f"{int(fingerprints.empty.sum()):,} of {len(fingerprints):,} documents have "
+                "no features, and so no "
                 "fingerprint. Leave them out: fingerprints[~fingerprints.empty]."
             )
         return fingerprints.values
@@ -407,32 +474,49 @@ class FingerprintRows(RowStore):
         check_kind("fingerprints", integers, Iterable, "Fingerprints, integers or a uint64 array")
         values, num_bytes = list(integers), 8 * num_words(self.bits)
         for row, value in enumerate(values):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << self.bits:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, np.integer))
+                or not 0 <= value < 1 << self.bits
+            ):
                 raise self._refuse(value, row)
         data = b"".join(int(value).to_bytes(num_bytes, "little") for value in values)
         return np.frombuffer(data, "<u8").astype(np.uint64).reshape(len(values), num_bytes // 8)
 
     def _refuse(self, value: object, row: int) -> InputError:
         return InputError(
-            f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got {value!r} at row {row}. "
+            (
+                f"A fingerprint of this index is an integer from 0 to 2^{self.bits} - 1: got "
+                f"{value!r} at row {row}. "
+            )
             + (
-                "Pass neardup.sign(text, method='simhash'), or use neardup.Index, which takes texts."
+                (
+                    "Pass neardup.sign(text, method='simhash'), or use neardup.Index, which takes "
+                    "texts."
+                )
                 if isinstance(value, str) and not value.isdigit()
-                else "Create an index with more bits, or add 2^bits to a negative value that was read as a signed "
+                else "Create an index with more bits, or add 2^bits to a negative value that was "
+                "read as a signed "
                 "number."
             )
         )
 
     def to_sketches(self, rows: Rows) -> Sketches:
-        return Fingerprints(rows.values, self.scheme or {"name": UNKNOWN, "bits": self.bits}, rows.ids)
+        return Fingerprints(
+            rows.values, self.scheme or {"name": UNKNOWN, "bits": self.bits}, rows.ids
+        )
 
 
 def one_row(signature: Any) -> Any:
-    """Return one signature, given as a row or as Signatures of one, as an array or Signatures of one row."""
+    """Return one signature, given as a row or as Signatures of one, as an array or Signatures of
+    one row.
+    """
     if isinstance(signature, np.ndarray) and signature.ndim == 1:
         signature = signature[None]
     if isinstance(signature, (np.ndarray, Sketches)) and len(signature) != 1:
-        raise InputError(f"Pass one signature: got {len(signature)}. Pass several to query_many or add_many.")
+        raise InputError(
+            f"Pass one signature: got {len(signature)}. Pass several to query_many or add_many."
+        )
     return signature
 
 

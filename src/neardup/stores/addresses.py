@@ -14,20 +14,25 @@ from neardup.stores.servers import parse_server_address
 
 _SERVERS = dict.fromkeys(("postgresql", "postgres"), "postgres")
 _SERVERS |= dict.fromkeys(("redis", "rediss", "valkey", "unix"), "redis")
-"""The kind of server of each scheme: the extra of neardup that installs its client, and the folder of its store."""
+"""The kind of server of each scheme: the extra of neardup that installs its client, and the folder
+of its store.
+"""
 _CLIENTS = {"postgres": "psycopg", "redis": "redis"}
 _MEMORY = "memory:"
 _DATABASE = "index.db"  # of a folder
 
 
-def create_store(address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None) -> Store:
+def create_store(
+    address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None
+) -> Store:
     """Create a store and open it for writing.
 
     Parameters
     ----------
     address : a folder that is not there yet, `memory:`, `postgresql://...` or `redis://...`.
     settings : of the store.
-    fill : writes the first documents. If it does not return, there is no store at the address that can be opened.
+    fill : writes the first documents. If it does not return, there is no store at the address that
+        can be opened.
 
     Raises
     ------
@@ -56,13 +61,15 @@ def open_store(address: str, read_only: bool = False) -> Store:
     Raises
     ------
     StoreError
-        If there is no store at the address, or it is incomplete, damaged, in use, of a later version, or out of reach.
+        If there is no store at the address, or it is incomplete, damaged, in use, of a later
+        version, or out of reach.
     MissingExtraError
         If the client of the server is not installed.
     """
     if address.startswith(_MEMORY):
         raise StoreError(
-            f"An index in memory lives in the process that created it and cannot be opened: got {address}. Create it, "
+            "An index in memory lives in the process that created it and cannot be opened: "
+            f"got {address}. Create it, "
             "or open a folder, postgresql://... or redis://..."
         )
     store: Store = _module_of(address).open(address, read_only)
@@ -75,7 +82,8 @@ def _module_of(address: str) -> Any:
         return import_module("neardup.stores.embedded")
     if scheme not in _SERVERS:
         raise StoreError(
-            f"No store is known for the address {address}: a folder, memory:, postgresql://... and redis://... are "
+            f"No store is known for the address {address}: a folder, memory:, "
+            "postgresql://... and redis://... are "
             "accepted. Name one of these."
         )
     extra = _SERVERS[scheme]
@@ -84,7 +92,8 @@ def _module_of(address: str) -> Any:
         import_module(client)
     except ImportError as error:
         raise MissingExtraError(
-            f"An address that begins with {scheme}:// needs the package {client}, which is not installed. Install it: "
+            f"An address that begins with {scheme}:// needs the package {client}, which is "
+            "not installed. Install it: "
             f'pip install "neardup[{extra}]". Or use an index in a folder of this machine.'
         ) from error
     return import_module(f"neardup.stores.{extra}.store")

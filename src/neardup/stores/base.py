@@ -1,7 +1,7 @@
 """The protocol of a store: what an index needs of memory, of files, or of a database server.
 
-A store contains the rows of documents, numbered in the order of arrival, and tables of keys that list the rows. It
-knows nothing of texts and methods: `index/` computes the keys and decides.
+A store contains the rows of documents, numbered in the order of arrival, and tables of keys that
+list the rows. It knows nothing of texts and methods: `index/` computes the keys and decides.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ META, LAYOUT, SCHEMA = "meta", "layout", "schema"
 class StoreSettings(NamedTuple):
     """The settings of a store, which never change.
 
-    meta : settings of the index, values for JSON. layout : of the tables of keys. schema : the columns of documents.
-    attachments : files by name.
+    meta : settings of the index, values for JSON. layout : of the tables of keys. schema : the
+    columns of documents. attachments : files by name.
     """
 
     meta: Mapping[str, Any]
@@ -49,7 +49,9 @@ class StoreSettings(NamedTuple):
 
 
 def decode_settings(stored: Callable[[str], bytes]) -> StoreSettings:
-    """Return the settings that `encode` encoded, without attachments. stored : returns the bytes of a name."""
+    """Return the settings that `encode` encoded, without attachments. stored : returns the bytes of
+    a name.
+    """
     meta, tables = json.loads(stored(META)), json.loads(stored(LAYOUT))
     layout = Layout(tuple(tables["prefix_bits"]), tables["max_distance"])
     return StoreSettings(meta, layout, pa.ipc.read_schema(pa.py_buffer(stored(SCHEMA))))
@@ -66,14 +68,18 @@ def dump(values: Mapping[str, Any]) -> bytes:
 
 
 class Counts(NamedTuple):
-    """The number of rows that were not forgotten: documents that were kept, and that were removed as duplicates."""
+    """The number of rows that were not forgotten: documents that were kept, and that were removed
+    as duplicates.
+    """
 
     kept: int
     removed: int
 
 
 class Import(NamedTuple):
-    """An import whose documents are staged. opened : microseconds since 1970. num_documents : staged so far."""
+    """An import whose documents are staged. opened : microseconds since 1970. num_documents :
+    staged so far.
+    """
 
     name: str
     opened: int
@@ -84,10 +90,11 @@ class Import(NamedTuple):
 class Changes:
     """One atomic change of a store.
 
-    documents : new rows, `schemas.indexed_schema`; `row` counts on from `Snapshot.num_rows` without gaps. entries : the
-    keys of those that are members of buckets; `document` is the position in `documents`. seen : rows (any, also new
-    ones) whose `last_seen` becomes `seen_at`, microseconds since 1970. forgotten : rows, without repeats, that no call
-    finds any more. ended_import : the name of an import whose staged documents are dropped.
+    documents : new rows, `schemas.indexed_schema`; `row` counts on from `Snapshot.num_rows` without
+    gaps. entries : the keys of those that are members of buckets; `document` is the position in
+    `documents`. seen : rows (any, also new ones) whose `last_seen` becomes `seen_at`, microseconds
+    since 1970. forgotten : rows, without repeats, that no call finds any more. ended_import : the
+    name of an import whose staged documents are dropped.
     """
 
     documents: pa.Table | None = None
@@ -99,7 +106,9 @@ class Changes:
 
 
 def join_changes(parts: Iterable[Changes]) -> Changes:
-    """Return several changes, each of the state after those before it, as one; the last ended_import."""
+    """Return several changes, each of the state after those before it, as one; the last
+    ended_import.
+    """
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
@@ -115,14 +124,21 @@ def join_changes(parts: Iterable[Changes]) -> Changes:
             first += len(part.documents)
     forgotten = np.concatenate([part.forgotten for part in rest])
     documents = pa.concat_tables(tables) if tables else None
-    joined = Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True))) if entries else None
+    joined = (
+        Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True)))
+        if entries
+        else None
+    )
     seen = np.setdiff1d(np.concatenate([part.seen for part in rest]), forgotten)
-    ended = next((part.ended_import for part in reversed(rest) if part.ended_import is not None), None)
+    ended = next(
+        (part.ended_import for part in reversed(rest) if part.ended_import is not None), None
+    )
     return Changes(documents, joined, seen, max(part.seen_at for part in rest), forgotten, ended)
 
 
 def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
-    """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`.
+    """Raise StoreError if there are too many rows, ValueError if the changes break the rules of
+    `Changes`.
 
     num_rows, schema : of the store.
     """
@@ -130,7 +146,8 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
     stop = num_rows + size
     if stop > MAX_ROWS:
         raise StoreError(
-            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: got {stop:,}. Create a "
+            f"An index numbers up to {MAX_ROWS:,} documents, also those that were removed: "
+            f"got {stop:,}. Create a "
             "second index, or rebuild this one without the documents that were forgotten."
         )
     if size and changes.documents is not None:
@@ -138,14 +155,18 @@ def check_changes(changes: Changes, num_rows: int, schema: pa.Schema) -> None:
         if rows[0].as_py() != num_rows or rows[-1].as_py() != stop - 1:
             raise ValueError(f"rows must count on from {num_rows}: got {rows[0]} to {rows[-1]}")
         if not schema.equals(changes.documents.schema):
-            raise ValueError(f"columns must be those of the store, {schema.names}: got {changes.documents.schema}")
+            raise ValueError(
+                f"columns must be those of the store, {schema.names}: got "
+                f"{changes.documents.schema}"
+            )
     for rows in (changes.seen, changes.forgotten):
         if len(rows) and not (rows.min() >= 0 and rows.max() < stop):
             raise ValueError(f"rows must be from 0 to {stop - 1}: got {rows.min()} to {rows.max()}")
 
 
 class Snapshot(ABC):
-    """A consistent state, by which an index decides: of a store, or of one with changes that are not written yet.
+    """A consistent state, by which an index decides: of a store, or of one with changes that are
+    not written yet.
 
     May be used by one thread at a time; a store gives each its own.
     """
@@ -161,8 +182,8 @@ class Snapshot(ABC):
 
         Parameters
         ----------
-        lookups : of each, the rows are wanted whose key in `table` has the same upper `prefix_bits` bits and differs
-            in `max_distance` bits or fewer.
+        lookups : of each, the rows are wanted whose key in `table` has the same upper `prefix_bits`
+            bits and differs in `max_distance` bits or fewer.
         limit : of the rows of one key (all 64 bits), the earliest `limit` are listed.
         """
 
@@ -172,8 +193,9 @@ class Snapshot(ABC):
 
     @abstractmethod
     def rows_of_contents(self, contents: Words) -> Rows:
-        """Return the earliest kept row that is a member of buckets and has the content, uint64 (n, 2); else the
-        earliest removed one; else -1."""
+        """Return the earliest kept row that is a member of buckets and has the content, uint64 (n,
+        2); else the earliest removed one; else -1.
+        """
 
     @abstractmethod
     def without(self, rows: Rows) -> Snapshot:
@@ -181,12 +203,15 @@ class Snapshot(ABC):
 
     @abstractmethod
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        """Return columns of some rows, in this order, repeats allowed. Requires: none of them was forgotten."""
+        """Return columns of some rows, in this order, repeats allowed. Requires: none of them was
+        forgotten.
+        """
 
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return the features of some rows that comparisons read, and columns; requires the same as `take`.
+        """Return the features of some rows that comparisons read, and columns; requires the same as
+        `take`.
 
         details : names for `Sketched.details`.
         """
@@ -218,7 +243,9 @@ class Writer(StoredSnapshot):
     """The only writer of a store, while it is open. Its reads see what it wrote."""
 
     def write(self, changes: Changes) -> None:
-        """Apply all changes or none. When this returns, a durable store has them on disk. Raises as `write_all`."""
+        """Apply all changes or none. When this returns, a durable store has them on disk. Raises as
+        `write_all`.
+        """
         self.write_all([changes])
 
     @abstractmethod
@@ -233,7 +260,9 @@ class Writer(StoredSnapshot):
 
     @abstractmethod
     def stage(self, import_name: str, opened: int, documents: pa.Table | None) -> None:
-        """Append documents, of any schema, to an import, which is opened by the first call; durable as `write` is."""
+        """Append documents, of any schema, to an import, which is opened by the first call; durable
+        as `write` is.
+        """
 
 
 class Store(ABC):
@@ -241,7 +270,8 @@ class Store(ABC):
 
     Attributes
     ----------
-    address : as the user named it. shown : the address without a password. settings : without attachments. durable :
+    address : as the user named it. shown : the address without a password. settings : without
+        attachments. durable :
     whether documents survive the process. promise : one sentence about what survives which failure.
     """
 
@@ -258,7 +288,8 @@ class Store(ABC):
             raise StoreError(f"The index {self.shown} was closed. Open it again.")
         if for_writing and self.read_only:
             raise StoreError(
-                f"The index {self.shown} was opened for reading only. Open it without read_only to change it."
+                f"The index {self.shown} was opened for reading only. Open it without "
+                "read_only to change it."
             )
 
     @abstractmethod
@@ -267,12 +298,14 @@ class Store(ABC):
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Writer]:
-        """Wait for other writers of this process, or of other hosts if the store is shared, and open the store.
+        """Wait for other writers of this process, or of other hosts if the store is shared, and
+        open the store.
 
         Raises
         ------
         StoreError
-            If the store was opened for reading only, or another process has it open for writing and it is not shared.
+            If the store was opened for reading only, or another process has it open for writing and
+            it is not shared.
         """
 
     @abstractmethod
@@ -285,7 +318,9 @@ class Store(ABC):
 
     @abstractmethod
     def verify(self) -> list[str]:
-        """Return a sentence for each damaged part: checksums, tables without rows, rows without tables."""
+        """Return a sentence for each damaged part: checksums, tables without rows, rows without
+        tables.
+        """
 
     @abstractmethod
     def compact(self) -> None:

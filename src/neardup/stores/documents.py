@@ -1,4 +1,6 @@
-"""The documents of a store in chunks of rows, in memory or in mapped files; and the times that changed since."""
+"""The documents of a store in chunks of rows, in memory or in mapped files; and the times that
+changed since.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,33 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Bytes, Mask, Rows, Uint32s, Words, find_in, flatten_strings, grow, join_arrays
+from neardup.arrays import (
+    Bytes,
+    Mask,
+    Rows,
+    Uint32s,
+    Words,
+    find_in,
+    flatten_strings,
+    grow,
+    join_arrays,
+)
 from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
-_FAN_IN, _MAX_COMBINED = 16, 1 << 12  # small chunks are combined sixteen at a time, up to so many rows: some ms
+_FAN_IN, _MAX_COMBINED = (
+    16,
+    1 << 12,
+)  # small chunks are combined sixteen at a time, up to so many rows: some ms
 _ROWS_A_SCAN = 1 << 14
 _WORD = 8
 _GROWTH = 2
 _BOOL = pa.bool_()
 _NULLS, _BEGIN, _ENDS = range(3)  # of kernels.gather
-_LEAST_TIME, _GREATEST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # of Python, microseconds since 1970
+_LEAST_TIME, _GREATEST_TIME = (
+    -62_135_596_800_000_000,
+    253_402_300_799_999_999,
+)  # of Python, microseconds since 1970
 NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 """Types of files instead of those of the index, besides bytes of one length."""
 
@@ -29,7 +47,8 @@ NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 class Binaries(NamedTuple):
     """Bytes of any length, row by row; those of a null are none.
 
-    data : uint8, aligned for numbers. offsets : int64 (num_rows + 1,); row i is data[offsets[i] : offsets[i + 1]].
+    data : uint8, aligned for numbers. offsets : int64 (num_rows + 1,); row i is data[offsets[i] :
+    offsets[i + 1]].
     """
 
     data: Bytes
@@ -40,8 +59,9 @@ class Binaries(NamedTuple):
 class Chunk:
     """The documents of the rows from `first` to `stop`, some of which may be gone.
 
-    batch : columns of the documents. One that is missing has nulls only, but for `row`, which counts on from `first`,
-    and `last_seen`, which is `first_seen`. name : of the file that contains the chunk, if any.
+    batch : columns of the documents. One that is missing has nulls only, but for `row`, which
+    counts on from `first`, and `last_seen`, which is `first_seen`. name : of the file that contains
+    the chunk, if any.
     """
 
     first: int
@@ -53,10 +73,16 @@ class Chunk:
     @property
     def listed(self) -> Uint32s | None:
         """The rows that are there, None if all are."""
-        return None if self.batch.num_rows == self.stop - self.first else self.batch.column("row").to_numpy()
+        return (
+            None
+            if self.batch.num_rows == self.stop - self.first
+            else self.batch.column("row").to_numpy()
+        )
 
     def rows(self, begin: int, end: int) -> Rows:
-        """Return the rows at the positions from `begin` to `end`. Raises StoreError if they are damaged."""
+        """Return the rows at the positions from `begin` to `end`. Raises StoreError if they are
+        damaged.
+        """
         if self.listed is None:
             return np.arange(self.first + begin, self.first + end)
         rows = self.listed[begin:end].astype(np.int64)
@@ -67,22 +93,36 @@ class Chunk:
     @property
     def damaged(self) -> StoreError:
         """The error of documents that are not as the index lists them."""
-        return damaged(self.name or "of documents", "a document is not where the index lists it, or its bytes are not")
+        return damaged(
+            self.name or "of documents",
+            "a document is not where the index lists it, or its bytes are not",
+        )
 
     @property
     def place(self) -> tuple[int, ...]:
-        """The numbers of the chunk for `gather_rows`, without the address of those of its fields."""
-        return self.first, 0 if self.listed is None else self.listed.ctypes.data, self.batch.num_rows, 0
+        """The numbers of the chunk for `gather_rows`, without the address of those of its
+        fields.
+        """
+        return (
+            self.first,
+            0 if self.listed is None else self.listed.ctypes.data,
+            self.batch.num_rows,
+            0,
+        )
 
     def locate(self, schema: pa.Schema) -> int:
-        """Return the address of the numbers of the columns of the schema of the store, which stay with the chunk.
+        """Return the address of the numbers of the columns of the schema of the store, which stay
+        with the chunk.
 
         Raises StoreError if columns are of other types.
         """
         if self._fields:
             return self._fields[0].ctypes.data
         columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
-        if not all(name in schema.names and _fits(columns[name].type, schema.field(name).type) for name in columns):
+        if not all(
+            name in schema.names and _fits(columns[name].type, schema.field(name).type)
+            for name in columns
+        ):
             raise self.damaged
         if self.listed is None:
             columns["row"] = None
@@ -117,19 +157,27 @@ def _fits(stored: pa.DataType, kind: pa.DataType) -> bool:
 
 @cache
 def _code_of(kind: pa.DataType) -> tuple[int, int]:
-    """Return the kind of a column for `gather_rows`, and the bytes of a value, or else of an offset."""
+    """Return the kind of a column for `gather_rows`, and the bytes of a value, or else of an
+    offset.
+    """
     codes = kernels.gather
     if kind == _BOOL:
         return codes.BITS, 1
     is_short, is_long = kind in NARROW.values(), kind in NARROW
-    return (codes.SHORT, 4) if is_short else (codes.LONG, 8) if is_long else (codes.FIXED, kind.bit_width // 8)
+    return (
+        (codes.SHORT, 4)
+        if is_short
+        else (codes.LONG, 8)
+        if is_long
+        else (codes.FIXED, kind.bit_width // 8)
+    )
 
 
 class Selection(NamedTuple):
     """Some columns as `gather_rows` takes them.
 
-    schema : of these columns. wanted : their numbers in the schema of the store. widths : as returned. kinds : the
-    types. last_seen : its number among them, or -1.
+    schema : of these columns. wanted : their numbers in the schema of the store. widths : as
+    returned. kinds : the types. last_seen : its number among them, or -1.
     """
 
     schema: pa.Schema
@@ -144,7 +192,9 @@ def selection_of(schema: pa.Schema, names: Sequence[str]) -> Selection:
     chosen = pa.schema([schema.field(name) for name in names])
     wanted = np.array([schema.get_field_index(name) for name in names], np.int64)
     kinds = tuple(chosen.types)
-    widths = [1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8 for kind in kinds]
+    widths = [
+        1 if kind == _BOOL else 0 if kind in NARROW else kind.bit_width // 8 for kind in kinds
+    ]
     last_seen = names.index("last_seen") if "last_seen" in names else -1
     return Selection(chosen, wanted, np.array(widths, np.int64), kinds, last_seen)
 
@@ -183,15 +233,22 @@ class Gathered(NamedTuple):
         for column in range(first, len(selection.kinds)):
             kind, nulls = selection.kinds[column], self.numbers.item(column, _NULLS)
             if nulls and not selection.schema.field(column).nullable:
-                raise damaged("of documents", f"the {selection.schema.field(column).name} of a document is missing")
+                raise damaged(
+                    "of documents",
+                    f"the {selection.schema.field(column).name} of a document is missing",
+                )
             if nulls == size:
                 arrays.append(pa.nulls(size, kind))
                 continue
             values = self.bytes_of(column)
-            buffers = [pa.py_buffer(np.packbits(values, bitorder="little") if kind == _BOOL else values)]
+            buffers = [
+                pa.py_buffer(np.packbits(values, bitorder="little") if kind == _BOOL else values)
+            ]
             if not selection.widths.item(column):
                 buffers.insert(0, pa.py_buffer(self.numbers[column, _ENDS:]))
-            valid = pa.py_buffer(np.packbits(self.there[column], bitorder="little")) if nulls else None
+            valid = (
+                pa.py_buffer(np.packbits(self.there[column], bitorder="little")) if nulls else None
+            )
             arrays.append(pa.Array.from_buffers(kind, size, [valid, *buffers], nulls))
             if not _is_whole(arrays[-1], values):
                 raise damaged("of documents", "a text is not UTF-8, or a time is out of range")
@@ -203,7 +260,9 @@ class Gathered(NamedTuple):
 
 
 def _is_whole(array: pa.Array, values: Bytes) -> bool:
-    """Return whether Python can read a column: a fifth of a microsecond for a text. values : its bytes."""
+    """Return whether Python can read a column: a fifth of a microsecond for a text. values : its
+    bytes.
+    """
     if pa.types.is_timestamp(array.type):
         times = values.view(np.int64)
         return bool(times.min() >= _LEAST_TIME and times.max() <= _GREATEST_TIME)
@@ -224,14 +283,18 @@ def gather(rows: Rows, chunks: Sequence[Chunk], places: Rows, selection: Selecti
     StoreError
         If a row is in no chunk, or its bytes in no file.
     """
-    *gathered, damaged = kernels.gather.gather_rows(rows, places, selection.wanted, selection.widths)
+    *gathered, damaged = kernels.gather.gather_rows(
+        rows, places, selection.wanted, selection.widths
+    )
     if damaged >= 0:
         raise chunks[damaged].damaged
     return Gathered(selection, *gathered)
 
 
 def without(chunk: Chunk, forgotten: Words, schema: pa.Schema) -> Chunk:
-    """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself if none are."""
+    """Return a chunk in memory, with all columns, without the documents of forgotten rows; itself
+    if none are.
+    """
     rows = chunk.rows(0, chunk.batch.num_rows)
     alive = rows[~bits_at(forgotten, rows)]
     if len(alive) == len(rows):
@@ -275,14 +338,16 @@ def array_of(column: pa.ChunkedArray) -> pa.Array:
 def contents_of(column: pa.ChunkedArray) -> Words:
     """Return a column of binary(16) as uint64 (n, 2)."""
     array = array_of(column)
-    return np.frombuffer(array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset).reshape(-1, 2)
+    return np.frombuffer(
+        array.buffers()[1] or b"", np.uint64, 2 * len(array), 16 * array.offset
+    ).reshape(-1, 2)
 
 
 class Sketched(NamedTuple):
     """What documents are compared by, row by row.
 
-    content : uint64 (num_rows, 2). featured : bool (num_rows,). sketch : uint8 (num_rows, width). details : more
-    columns, by name, without those of nulls.
+    content : uint64 (num_rows, 2). featured : bool (num_rows,). sketch : uint8 (num_rows, width).
+    details : more columns, by name, without those of nulls.
     """
 
     content: Words
@@ -301,7 +366,11 @@ def sketched_of(table: pa.Table, details: Sequence[str] = ()) -> Sketched:
     is_featured = np.asarray(featured.to_numpy(zero_copy_only=False), np.bool_)
     sketches = _rows_of(_binaries(sketch).data, len(sketch))
     columns = {name: table.column(name) for name in details}
-    more = {name: _binaries(array_of(column)) for name, column in columns.items() if column.null_count < len(table)}
+    more = {
+        name: _binaries(array_of(column))
+        for name, column in columns.items()
+        if column.null_count < len(table)
+    }
     return Sketched(contents_of(table.column("content")), is_featured, sketches, more)
 
 
@@ -316,7 +385,8 @@ def _rows_of(data: Bytes, size: int) -> Bytes:
 
 
 class Seen(NamedTuple):
-    """Times that replace `last_seen`, by row. rows : uint32, rising; times : int64, microseconds since 1970.
+    """Times that replace `last_seen`, by row. rows : uint32, rising; times : int64, microseconds
+    since 1970.
 
     name : of the file that contains them, if any.
     """
@@ -327,9 +397,15 @@ class Seen(NamedTuple):
 
 
 def add_seen(runs: tuple[Seen, ...], added: Seen) -> tuple[Seen, ...]:
-    """Return the runs with a later one, merged so that each in memory is at least twice as long as the next."""
+    """Return the runs with a later one, merged so that each in memory is at least twice as long as
+    the next.
+    """
     runs = (*runs, added)
-    while len(runs) > 1 and runs[-2].name is None and len(runs[-2].rows) < _GROWTH * len(runs[-1].rows):
+    while (
+        len(runs) > 1
+        and runs[-2].name is None
+        and len(runs[-2].rows) < _GROWTH * len(runs[-1].rows)
+    ):
         runs = (*runs[:-2], merge_seen(runs[-2:]))
     return runs
 
@@ -352,8 +428,8 @@ def merge_seen(runs: Sequence[Seen]) -> Seen:
 class DocumentsView(NamedTuple):
     """The documents at one moment.
 
-    places : of the chunks, for `gather_rows`; the fields of the last ones may not be located yet. selected : columns
-    that were taken before, by their names.
+    places : of the chunks, for `gather_rows`; the fields of the last ones may not be located yet.
+    selected : columns that were taken before, by their names.
     """
 
     schema: pa.Schema
@@ -369,11 +445,17 @@ class DocumentsView(NamedTuple):
     def take_sketched(
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
-        """Return the features that comparisons read, and columns. Requires: the documents are there."""
+        """Return the features that comparisons read, and columns. Requires: the documents are
+        there.
+        """
         gathered = self._gather(rows, (*SKETCHED, *details, *columns))
         content, featured, sketch = gathered.bytes_of(0), gathered.bytes_of(1), gathered.bytes_of(2)
         first = len(SKETCHED) + len(details)
-        more = {name: gathered.binaries(i) for i, name in enumerate(details, len(SKETCHED)) if gathered.has_values(i)}
+        more = {
+            name: gathered.binaries(i)
+            for i, name in enumerate(details, len(SKETCHED))
+            if gathered.has_values(i)
+        }
         contents, sketches = content.view(np.uint64).reshape(-1, 2), _rows_of(sketch, len(rows))
         return Sketched(contents, featured.view(np.bool_), sketches, more), gathered.arrays(first)
 
@@ -393,11 +475,15 @@ class DocumentsView(NamedTuple):
         self._locate()
         gathered = gather(rows, self.chunks, self.places, selection)
         if self.seen and selection.last_seen >= 0:
-            self._correct_times(gathered.bytes_of(selection.last_seen).view(np.int64), rows.astype(np.uint32))
+            self._correct_times(
+                gathered.bytes_of(selection.last_seen).view(np.int64), rows.astype(np.uint32)
+            )
         return gathered
 
     def _locate(self) -> None:
-        """Locate the fields of the last chunks, if they are not: in order, so that all are where the last ones are."""
+        """Locate the fields of the last chunks, if they are not: in order, so that all are where
+        the last ones are.
+        """
         number = len(self.chunks)
         while number and not self.places.item(number - 1, kernels.gather.FIELDS):
             number -= 1
@@ -424,12 +510,18 @@ class Documents:
         self._num_placed = 0
 
     def append(self, documents: pa.Table, first: int, least_row: int) -> None:
-        """Append documents of the rows from `first` on; combine small chunks that begin at `least_row` or later."""
+        """Append documents of the rows from `first` on; combine small chunks that begin at
+        `least_row` or later.
+        """
         self.chunks.append(Chunk(first, first + len(documents), as_batch(documents)))
         while (begin := self._first_to_combine(least_row)) is not None:
             combined = self.chunks[begin:]
             table = pa.Table.from_batches([chunk.batch for chunk in combined])
-            self._put(begin, len(self.chunks), [Chunk(combined[0].first, combined[-1].stop, as_batch(table))])
+            self._put(
+                begin,
+                len(self.chunks),
+                [Chunk(combined[0].first, combined[-1].stop, as_batch(table))],
+            )
 
     def restore(self, chunks: Sequence[Chunk], seen: Sequence[Seen]) -> None:
         """Begin with these chunks of all rows, and times."""
@@ -438,11 +530,17 @@ class Documents:
 
     def drop(self, forgotten: Words) -> None:
         """Drop the documents of forgotten rows."""
-        self._put(0, len(self.chunks), [without(chunk, forgotten, self.schema) for chunk in self.chunks])
+        self._put(
+            0, len(self.chunks), [without(chunk, forgotten, self.schema) for chunk in self.chunks]
+        )
 
     def replace(self, chunk: Chunk) -> None:
         """Put a chunk instead of those whose rows it covers."""
-        inside = [i for i, old in enumerate(self.chunks) if chunk.first <= old.first and old.stop <= chunk.stop]
+        inside = [
+            i
+            for i, old in enumerate(self.chunks)
+            if chunk.first <= old.first and old.stop <= chunk.stop
+        ]
         self._put(inside[0], inside[-1] + 1, [chunk])
 
     def view(self) -> DocumentsView:
@@ -452,7 +550,9 @@ class Documents:
         for number in range(self._num_placed, size):
             self._places[number] = self.chunks[number].place
         self._num_placed = size
-        return DocumentsView(self.schema, tuple(self.chunks), self._places[:size], self.seen, self._selected)
+        return DocumentsView(
+            self.schema, tuple(self.chunks), self._places[:size], self.seen, self._selected
+        )
 
     def _put(self, begin: int, end: int, chunks: Sequence[Chunk]) -> None:
         """Replace the chunks from `begin` to `end`."""
@@ -462,9 +562,15 @@ class Documents:
             self._num_placed = begin
 
     def _first_to_combine(self, least_row: int) -> int | None:
-        """Return the first of the last sixteen chunks if all of them are about as small as the last."""
+        """Return the first of the last sixteen chunks if all of them are about as small as the
+        last.
+        """
         last = self.chunks[-_FAN_IN:]
         if len(last) < _FAN_IN or last[0].first < least_row:
             return None
         most = min(_MAX_COMBINED // _FAN_IN, _FAN_IN * last[-1].batch.num_rows)
-        return len(self.chunks) - _FAN_IN if all(chunk.batch.num_rows < most for chunk in last) else None
+        return (
+            len(self.chunks) - _FAN_IN
+            if all(chunk.batch.num_rows < most for chunk in last)
+            else None
+        )

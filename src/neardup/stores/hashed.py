@@ -1,4 +1,6 @@
-"""Snapshots whose last two tables of keys find rows by their ids and contents, and whether these agree."""
+"""Snapshots whose last two tables of keys find rows by their ids and contents, and whether these
+agree.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,20 @@ from neardup.stores.key_tables import ALL, KeyEntries
 NUM_HASHED = 2
 _IDS, _CONTENTS = range(NUM_HASHED)
 _MOST_COPIES = 64
-"""Members of one content that are looked at: only `add` makes more than one, and all of these are kept."""
+"""Members of one content that are looked at: only `add` makes more than one, and all of these are
+kept.
+"""
 
 
 class HashedSnapshot(StoredSnapshot):
-    """A snapshot that finds rows by the hash of the id, and members by the first half of their content."""
+    """A snapshot that finds rows by the hash of the id, and members by the first half of their
+    content.
+    """
 
     @abstractmethod
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
-        """Return the numbers of keys and the rows that have them, `limit` of a key or more if there are as many.
+        """Return the numbers of keys and the rows that have them, `limit` of a key or more if there
+        are as many.
 
         table : of the last two.
         """
@@ -48,18 +55,28 @@ class HashedSnapshot(StoredSnapshot):
         return result
 
     def rows_of_contents(self, contents: Words) -> Rows:
-        """Return the earliest kept row that is a member and has the content; else the earliest removed one; else -1."""
-        number, row = self._find_equal(_CONTENTS, np.ascontiguousarray(contents[:, 0]), _MOST_COPIES)
+        """Return the earliest kept row that is a member and has the content; else the earliest
+        removed one; else -1.
+        """
+        number, row = self._find_equal(
+            _CONTENTS, np.ascontiguousarray(contents[:, 0]), _MOST_COPIES
+        )
         result = np.full(len(contents), -1, np.int64)
         if len(row):
-            same = (contents_of(self.take(row, ["content"]).column("content")) == contents[number]).all(axis=1)
+            same = (
+                contents_of(self.take(row, ["content"]).column("content")) == contents[number]
+            ).all(axis=1)
             number, row = number[same], row[same]
-            last = np.lexsort((-row, self.are_kept(row), number))  # of equal numbers, the last is assigned
+            last = np.lexsort(
+                (-row, self.are_kept(row), number)
+            )  # of equal numbers, the last is assigned
             result[number[last]] = row[last]
         return result
 
 
-def entries_of(documents: pa.Table, entries: Entries | None, first: int, num_tables: int) -> KeyEntries:
+def entries_of(
+    documents: pa.Table, entries: Entries | None, first: int, num_tables: int
+) -> KeyEntries:
     """Return the entries of new documents in all tables, rows rising in each of them.
 
     first : the row of the first document. num_tables : those of `entries`.
@@ -68,13 +85,19 @@ def entries_of(documents: pa.Table, entries: Entries | None, first: int, num_tab
     members = documents.column("member").to_numpy().nonzero()[0]
     stop = size + len(members)
     total = stop + (0 if entries is None else len(entries.key))
-    found = KeyEntries(np.empty(total, np.uint16), np.empty(total, np.uint64), np.empty(total, np.int64))
+    found = KeyEntries(
+        np.empty(total, np.uint16), np.empty(total, np.uint64), np.empty(total, np.int64)
+    )
     found.table[:size], found.table[size:stop] = num_tables + _IDS, num_tables + _CONTENTS
     found.key[:size] = hash_ids(array_of(documents.column("id")))
     found.key[size:stop] = contents_of(documents.column("content"))[members, 0]
     found.row[:size], found.row[size:stop] = np.arange(size), members
     if entries is not None:
-        found.table[stop:], found.key[stop:], found.row[stop:] = entries.table, entries.key, entries.document
+        found.table[stop:], found.key[stop:], found.row[stop:] = (
+            entries.table,
+            entries.key,
+            entries.document,
+        )
     return found._replace(row=(found.row + first).astype(np.uint32))
 
 
@@ -89,15 +112,28 @@ def check_rows(snapshot: HashedSnapshot) -> list[str]:
     try:
         for table in snapshot.scan(["row", "id", "state", "member", "content"]):
             rows = table.column("row").to_numpy().astype(np.int64)
-            kept, members = table.column("state").to_numpy() == KEPT, table.column("member").to_numpy()
-            wrong = (snapshot.rows_of_ids(array_of(table.column("id"))) != rows) | (snapshot.are_kept(rows) != kept)
-            wrong[members] |= snapshot.rows_of_contents(contents_of(table.column("content"))[members]) < 0
+            kept, members = (
+                table.column("state").to_numpy() == KEPT,
+                table.column("member").to_numpy(),
+            )
+            wrong = (snapshot.rows_of_ids(array_of(table.column("id"))) != rows) | (
+                snapshot.are_kept(rows) != kept
+            )
+            wrong[members] |= (
+                snapshot.rows_of_contents(contents_of(table.column("content"))[members]) < 0
+            )
             if wrong.any():
-                found.append(f"{int(wrong.sum())} documents from row {rows[wrong][0]} on differ from their entries.")
+                found.append(
+                    f"{int(wrong.sum())} documents from row {rows[wrong][0]} on differ from "
+                    "their entries."
+                )
             num_kept, num_rows = num_kept + int(kept.sum()), num_rows + len(rows)
     except StoreError as error:
         return [*found, str(error)]
     stored = Counts(num_kept, num_rows - num_kept)
     if stored != snapshot.count():
-        found.append(f"The numbers of kept and removed documents are {tuple(stored)}, not {tuple(snapshot.count())}.")
+        found.append(
+            f"The numbers of kept and removed documents are {tuple(stored)}, not "
+            f"{tuple(snapshot.count())}."
+        )
     return found

@@ -1,8 +1,8 @@
 """Tables of keys that list rows: sorted runs, and a tail of the latest entries.
 
-Appending is cheap: entries go to the tail, which becomes a run when it is long. Runs are merged so that each has at
-least twice as many entries as the next, so a lookup visits few of them. A view stays as it is while entries are
-appended.
+Appending is cheap: entries go to the tail, which becomes a run when it is long. Runs are merged so
+that each has at least twice as many entries as the next, so a lookup visits few of them. A view
+stays as it is while entries are appended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from neardup.errors import StoreError
 from neardup.stores.damage import damaged
 
 GROWTH = 2
-"""The least ratio of the sizes of a run and the next. Of 47 equal runs each is written four times; with 4, six."""
+"""The least ratio of the sizes of a run and the next. Of 47 equal runs each is written four times;
+with 4, six.
+"""
 MAX_ENTRIES = 2**32 - 1
 """Entries of a table in one run: cells count in 32 bits."""
 ALL = 2**62
@@ -31,7 +33,9 @@ _ENTRIES_A_CELL_BITS, _MAX_CELL_BITS = 3, 24
 
 
 class KeyEntries(NamedTuple):
-    """Keys of rows in tables. table : uint16, key : uint64, row : uint32 (num_entries,), rows not falling."""
+    """Keys of rows in tables. table : uint16, key : uint64, row : uint32 (num_entries,), rows not
+    falling.
+    """
 
     table: Uint16s
     key: Words
@@ -41,8 +45,8 @@ class KeyEntries(NamedTuple):
 class SortedTable(NamedTuple):
     """Entries of one table by key, then row.
 
-    keys : uint64, rows : uint32 (num_entries,). starts : uint32, where each cell begins, the end last; cell c has the
-    keys whose bits above `shift` are c.
+    keys : uint64, rows : uint32 (num_entries,). starts : uint32, where each cell begins, the end
+    last; cell c has the keys whose bits above `shift` are c.
     """
 
     keys: Words
@@ -53,7 +57,9 @@ class SortedTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KeyRun:
-    """Entries of all tables of the rows from `first` to `stop`. name : of the file that contains them, if any."""
+    """Entries of all tables of the rows from `first` to `stop`. name : of the file that contains
+    them, if any.
+    """
 
     first: int
     stop: int
@@ -80,7 +86,9 @@ class KeyView(NamedTuple):
     tail: kernels.key_tables.Tail
     runs: tuple[KeyRun, ...]
 
-    def find(self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States) -> Found:
+    def find(
+        self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States
+    ) -> Found:
         """Return the rows in the buckets of keys, as `Snapshot.find` defines it.
 
         Parameters
@@ -94,7 +102,10 @@ class KeyView(NamedTuple):
         StoreError
             If a part that is needed is damaged.
         """
-        if len(key) < _MANY_LOOKUPS or self.parts.fields[:, kernels.key_tables.SIZE].sum() < _MANY_ENTRIES:
+        if (
+            len(key) < _MANY_LOOKUPS
+            or self.parts.fields[:, kernels.key_tables.SIZE].sum() < _MANY_ENTRIES
+        ):
             return self._find(table, key, limit, states)
         # In the order of the tables: neighbours share pages, which takes two thirds of the time.
         order = np.lexsort((key, table))
@@ -105,16 +116,25 @@ class KeyView(NamedTuple):
         truncated[order] = found.truncated
         return Found(entry[back], found.row[back], found.kept[back], truncated)
 
-    def _find(self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States) -> Found:
+    def _find(
+        self, table: Uint16s, key: Words, limit: int, states: kernels.key_tables.States
+    ) -> Found:
         rules = (self.prefix_bits, self.max_distance, limit)
         found = kernels.key_tables.find_rows(table, key, *self.parts, *self.tail, *rules, *states)
         if found[-1] >= 0:
-            places = [run for i in range(len(self.prefix_bits)) for run in self.runs if len(run.tables[i].keys)]
+            places = [
+                run
+                for i in range(len(self.prefix_bits))
+                for run in self.runs
+                if len(run.tables[i].keys)
+            ]
             raise damaged_keys(places[found[-1]].name)
         return Found(*found[:-1])
 
     def tables(self, limit: int) -> kernels.key_tables.Tables:
-        """Return the tables as kernels read them, of which as many rows of one key are found as `limit`."""
+        """Return the tables as kernels read them, of which as many rows of one key are found as
+        `limit`.
+        """
         rules = kernels.key_tables.Rules(self.prefix_bits, self.max_distance, limit)
         return kernels.key_tables.Tables(self.parts, self.tail, rules)
 
@@ -146,14 +166,17 @@ class KeyTables:
         counts = np.bincount(entries.table, minlength=len(self.prefix_bits))
         if (self._sizes + counts).max(initial=0) <= _TAIL_ENTRIES:
             cursors = self._sizes + np.arange(len(counts)) * _TAIL_ENTRIES
-            kernels.key_tables.split_tables(*entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1))
+            kernels.key_tables.split_tables(
+                *entries, cursors, self._keys.reshape(-1), self._rows.reshape(-1)
+            )
             self._sizes = self._sizes + counts  # views have the array
         else:
             self._end_run(entries, stop)
         self.stop = stop
 
     def append_columns(self, keys: Words, rows: Uint32s, stop: int) -> None:
-        """Append rows below `stop` that have no entries yet and a key in every table, as all have that came before.
+        """Append rows below `stop` that have no entries yet and a key in every table, as all have
+        that came before.
 
         Parameters
         ----------
@@ -169,7 +192,10 @@ class KeyTables:
             self._rows[:, begin : begin + len(rows)] = rows
             self._sizes, self.stop = self._sizes + len(rows), stop  # views have the array of sizes
             return
-        tables = tuple(sort_table(keys[i], rows.copy(), bits) for i, bits in enumerate(self.prefix_bits.tolist()))
+        tables = tuple(
+            sort_table(keys[i], rows.copy(), bits)
+            for i, bits in enumerate(self.prefix_bits.tolist())
+        )
         self.runs.append(KeyRun(self.first, stop, tables))
         self.first, self.stop, self._parts = stop, stop, None
 
@@ -182,7 +208,9 @@ class KeyTables:
     def seal_tail(self) -> None:
         """Make the tail a run, if rows are in it."""
         if self.first < self.stop:
-            none = KeyEntries(np.empty(0, np.uint16), np.empty(0, np.uint64), np.empty(0, np.uint32))
+            none = KeyEntries(
+                np.empty(0, np.uint16), np.empty(0, np.uint64), np.empty(0, np.uint32)
+            )
             self._end_run(none, self.stop)
 
     def _end_run(self, entries: KeyEntries, stop: int) -> None:
@@ -192,7 +220,9 @@ class KeyTables:
         self._clear_tail()
 
     def merge_latest(self, forgotten: Words, least_row: int) -> None:
-        """Merge the latest runs as the ratio of sizes demands, none that begins before `least_row`."""
+        """Merge the latest runs as the ratio of sizes demands, none that begins before
+        `least_row`.
+        """
         if not self.runs or self.runs[-1] is self._merged:
             return
         free = [run.name is None and run.first >= least_row for run in self.runs]
@@ -204,7 +234,9 @@ class KeyTables:
 
     def replace(self, run: KeyRun) -> None:
         """Put a run instead of those whose rows it covers."""
-        inside = [i for i, old in enumerate(self.runs) if run.first <= old.first and old.stop <= run.stop]
+        inside = [
+            i for i, old in enumerate(self.runs) if run.first <= old.first and old.stop <= run.stop
+        ]
         self.runs[inside[0] : inside[-1] + 1] = [run]
         self._parts = None
 
@@ -217,7 +249,9 @@ class KeyTables:
         """Return the entries of this moment."""
         if self._parts is None:
             self._parts = parts_of(self.runs, len(self.prefix_bits))
-        return KeyView(self.prefix_bits, self.max_distance, self._parts, self._tail(), tuple(self.runs))
+        return KeyView(
+            self.prefix_bits, self.max_distance, self._parts, self._tail(), tuple(self.runs)
+        )
 
     def _tail(self) -> kernels.key_tables.Tail:
         return kernels.key_tables.Tail(self._keys, self._rows, self._sizes)
@@ -230,7 +264,8 @@ class KeyTables:
 
 
 def first_to_merge(sizes: Sequence[int], most: int = MAX_ENTRIES) -> int:
-    """Return the first of the runs that are merged with the last, by their sizes; the last alone if none is.
+    """Return the first of the runs that are merged with the last, by their sizes; the last alone if
+    none is.
 
     most : the greatest size of what is merged.
     """
@@ -242,7 +277,11 @@ def first_to_merge(sizes: Sequence[int], most: int = MAX_ENTRIES) -> int:
 
 
 def sort_entries(
-    entries: KeyEntries, prefix_bits: Rows, first: int, stop: int, tail: kernels.key_tables.Tail | None = None
+    entries: KeyEntries,
+    prefix_bits: Rows,
+    first: int,
+    stop: int,
+    tail: kernels.key_tables.Tail | None = None,
 ) -> KeyRun:
     """Return the entries of the rows from `first` to `stop` as a run.
 
@@ -264,7 +303,11 @@ def sort_entries(
             rows[begins[table] : begins[table] + size] = tail.rows[table, :size]
     kernels.key_tables.split_tables(*entries, begins + earlier, keys, rows)
     places = zip(begins, ends, prefix_bits.tolist(), strict=True)
-    return KeyRun(first, stop, tuple(sort_table(keys[begin:end], rows[begin:end], bits) for begin, end, bits in places))
+    return KeyRun(
+        first,
+        stop,
+        tuple(sort_table(keys[begin:end], rows[begin:end], bits) for begin, end, bits in places),
+    )
 
 
 def sort_table(keys: Words, rows: Uint32s, prefix_bits: int) -> SortedTable:
@@ -281,13 +324,17 @@ def merge_runs(runs: Sequence[KeyRun], prefix_bits: Rows, forgotten: Words) -> K
         fields = parts.fields[parts.ends[table] : parts.ends[table + 1]]
         size = int(fields[:, kernels.key_tables.SIZE].sum())
         keys, rows = np.empty(size, np.uint64), np.empty(size, np.uint32)
-        used = kernels.key_tables.merge_parts(fields, np.zeros(len(fields), np.int64), forgotten, keys, rows)
+        used = kernels.key_tables.merge_parts(
+            fields, np.zeros(len(fields), np.int64), forgotten, keys, rows
+        )
         tables.append(with_cells(keys[:used], rows[:used], int(bits)))
     return KeyRun(runs[0].first, runs[-1].stop, tuple(tables))
 
 
 def choose_shift(size: int, prefix_bits: int) -> int:
-    """Return the bits of a key below its cell, for so many entries: about six in a cell, or one bucket or more."""
+    """Return the bits of a key below its cell, for so many entries: about six in a cell, or one
+    bucket or more.
+    """
     bits = min(max(1, size.bit_length() - _ENTRIES_A_CELL_BITS), _MAX_CELL_BITS)
     return 64 - max(1, min(bits, prefix_bits))
 
@@ -309,9 +356,14 @@ def parts_of(runs: Sequence[KeyRun], num_tables: int) -> kernels.key_tables.Part
                 addresses = keys.ctypes.data, rows.ctypes.data, starts.ctypes.data
                 fields.append((*addresses, shift, len(keys), run.first, run.stop))
         ends.append(len(fields))
-    return kernels.key_tables.Parts(np.array(fields, np.int64).reshape(-1, 7), np.array(ends, np.int64))
+    return kernels.key_tables.Parts(
+        np.array(fields, np.int64).reshape(-1, 7), np.array(ends, np.int64)
+    )
 
 
 def damaged_keys(name: str | None) -> StoreError:
     """Return the error of a file of keys that a kernel could not follow."""
-    return damaged(name or "of keys", "an entry is outside of its table, or names a row that is not in the file")
+    return damaged(
+        name or "of keys",
+        "an entry is outside of its table, or names a row that is not in the file",
+    )

@@ -63,7 +63,8 @@ class MemoryStore(StateStore):
     def backup(self, path: str) -> None:
         """Raise StoreError: a memory store has no files."""
         raise StoreError(
-            f"An index in memory cannot be backed up to files: got {path}. Create an index in a folder, and add the "
+            f"An index in memory cannot be backed up to files: got {path}. Create an index in "
+            "a folder, and add the "
             "documents with its `merge`."
         )
 
@@ -87,7 +88,10 @@ class MemoryStore(StateStore):
             tables.append(documents)
 
     def _list_imports(self) -> list[Import]:
-        found = [Import(name, opened, sum(map(len, tables))) for name, (opened, tables) in list(self._imports.items())]
+        found = [
+            Import(name, opened, sum(map(len, tables)))
+            for name, (opened, tables) in list(self._imports.items())
+        ]
         return sorted(found, key=lambda each: each.opened)
 
     def _read_staged(self, import_name: str) -> Iterator[pa.Table]:

@@ -1,7 +1,8 @@
 """Arrow tables as packed rows, and back: documents on their way to a server and from it.
 
-compact : the rows of `kernels.packed_rows` with varints, and little-endian numbers of the least width, for Redis;
-otherwise the binary formats of PostgreSQL, whose integers are wider and big-endian.
+compact : the rows of `kernels.packed_rows` with varints, and little-endian numbers of the least
+width, for Redis; otherwise the binary formats of PostgreSQL, whose integers are wider and
+big-endian.
 """
 
 from __future__ import annotations
@@ -13,15 +14,29 @@ import numpy as np
 import pyarrow as pa
 
 from neardup import kernels
-from neardup.arrays import Array, Bytes, Rows, flatten_strings, numpy_type, offsets_from_lengths, read_only
+from neardup.arrays import (
+    Array,
+    Bytes,
+    Rows,
+    flatten_strings,
+    numpy_type,
+    offsets_from_lengths,
+    read_only,
+)
 
 EPOCH_2000 = 946_684_800_000_000
 """The microseconds from 1970 to 2000, from which PostgreSQL counts time."""
-_WIDER = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}  # PostgreSQL has no unsigned types
+_WIDER = {
+    "uint8": "int16",
+    "uint16": "int32",
+    "uint32": "int64",
+}  # PostgreSQL has no unsigned types
 
 
 class Packed(NamedTuple):
-    """Rows one after the other. data : uint8. offsets : int64 (num_rows + 1,), where each begins."""
+    """Rows one after the other. data : uint8. offsets : int64 (num_rows + 1,), where each
+    begins.
+    """
 
     data: Bytes
     offsets: Rows
@@ -42,21 +57,31 @@ def pack_table(table: pa.Table, compact: bool) -> Packed:
     kernels.packed_rows.size_rows(lengths, compact, offsets[1:])
     np.cumsum(offsets, out=offsets)
     packed = np.empty(offsets[-1], np.uint8)
-    kernels.packed_rows.pack_rows(np.concatenate([*parts, np.empty(0, np.uint8)]), starts, lengths, compact, packed)
+    kernels.packed_rows.pack_rows(
+        np.concatenate([*parts, np.empty(0, np.uint8)]), starts, lengths, compact, packed
+    )
     return Packed(packed, offsets)
 
 
 def unpack_table(
-    packed: Bytes, num_rows: int, fields: Sequence[pa.Field], compact: bool, columns: Sequence[str] | None = None
+    packed: Bytes,
+    num_rows: int,
+    fields: Sequence[pa.Field],
+    compact: bool,
+    columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Return the table of packed rows, which have these fields; only some columns, if these are named.
+    """Return the table of packed rows, which have these fields; only some columns, if these are
+    named.
 
     Raises
     ------
     ValueError
         If the bytes are not so many rows of these fields.
     """
-    starts, lengths = np.empty((len(fields), num_rows), np.int64), np.empty((len(fields), num_rows), np.int64)
+    starts, lengths = (
+        np.empty((len(fields), num_rows), np.int64),
+        np.empty((len(fields), num_rows), np.int64),
+    )
     packed = read_only(packed)
     damaged = kernels.packed_rows.find_fields(packed, compact, starts, lengths)
     if damaged >= 0:
@@ -68,7 +93,9 @@ def unpack_table(
 
 
 def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
-    """Return the type of the numbers of a column as they are packed; None for strings and bytes of any length."""
+    """Return the type of the numbers of a column as they are packed; None for strings and bytes of
+    any length.
+    """
     if pa.types.is_fixed_size_binary(dtype):
         return np.dtype(f"V{dtype.byte_width}")
     if pa.types.is_boolean(dtype):
@@ -83,9 +110,15 @@ def _number_type(dtype: pa.DataType, compact: bool) -> np.dtype[Any] | None:
 
 
 def _fields_of(array: pa.Array, compact: bool) -> tuple[Bytes, Rows, Rows]:
-    """Return the bytes of a column, where the value of each row begins, and its length; -1 for a null."""
+    """Return the bytes of a column, where the value of each row begins, and its length; -1 for a
+    null.
+    """
     if array.null_count == len(array):
-        return np.empty(0, np.uint8), np.zeros(len(array), np.int64), np.full(len(array), -1, np.int64)
+        return (
+            np.empty(0, np.uint8),
+            np.zeros(len(array), np.int64),
+            np.full(len(array), -1, np.int64),
+        )
     number = _number_type(array.type, compact)
     if number is None:
         data, offsets = flatten_strings(array)
@@ -112,7 +145,9 @@ def _numbers_of(array: pa.Array, number: np.dtype[Any]) -> Array:
     return np.ascontiguousarray(values.astype(number))
 
 
-def _column_of(packed: Bytes, starts: Rows, lengths: Rows, dtype: pa.DataType, compact: bool) -> pa.Array:
+def _column_of(
+    packed: Bytes, starts: Rows, lengths: Rows, dtype: pa.DataType, compact: bool
+) -> pa.Array:
     number = _number_type(dtype, compact)
     valid = lengths >= 0
     nulls = int(len(valid) - valid.sum())
@@ -121,9 +156,13 @@ def _column_of(packed: Bytes, starts: Rows, lengths: Rows, dtype: pa.DataType, c
     data = np.empty(offsets[-1], np.uint8)
     kernels.packed_rows.gather(packed, starts, lengths, data)
     if number is None:
-        return pa.Array.from_buffers(dtype, len(lengths), [mask, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
+        return pa.Array.from_buffers(
+            dtype, len(lengths), [mask, pa.py_buffer(offsets), pa.py_buffer(data)], nulls
+        )
     if np.any(lengths[valid] != number.itemsize):
-        raise ValueError(f"a value of {int(lengths[valid].max())} bytes where {dtype} has {number.itemsize}")
+        raise ValueError(
+            f"a value of {int(lengths[valid].max())} bytes where {dtype} has {number.itemsize}"
+        )
     values = np.zeros(len(lengths), number)
     values[valid] = data.view(number)
     if pa.types.is_boolean(dtype):

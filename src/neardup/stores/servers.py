@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from neardup.errors import StoreError
-from neardup.stores.base import LAYOUT, META, SCHEMA, Store, StoreSettings, attachment_name, decode_settings
+from neardup.stores.base import (
+    LAYOUT,
+    META,
+    SCHEMA,
+    Store,
+    StoreSettings,
+    attachment_name,
+    decode_settings,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 DEFAULT_INDEX = "index"
 REPEATED = (
-    "repeat the call; a change that was not acknowledged is either complete or absent, and documents that are there "
+    "repeat the call; a change that was not acknowledged is either complete or absent, and "
+    "documents that are there "
     "already are not added twice."
 )
 _FORMAT, _INCOMPLETE = "format", "incomplete"
@@ -25,7 +34,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,48}")
 
 
 class ServerAddress(NamedTuple):
-    """server : the URL of the server, for its client. name : of the index. shown : for messages, without passwords."""
+    """server : the URL of the server, for its client. name : of the index. shown : for messages,
+    without passwords.
+    """
 
     server: str
     name: str
@@ -45,13 +56,20 @@ def parse_server_address(address: str) -> ServerAddress:
     index = next((value for option, value in reversed(options) if option == "index"), DEFAULT_INDEX)
     user, _, place = parts.netloc.rpartition("@")
     public = f"{user.partition(':')[0]}@{place}" if user else place
-    shown = _url(parts, public, [(option, "..." if "password" in option else value) for option, value in options])
+    shown = _url(
+        parts,
+        public,
+        [(option, "..." if "password" in option else value) for option, value in options],
+    )
     if not _NAME.fullmatch(index):
         raise StoreError(
-            f"The name of the index is not valid: got index={index!r} in {shown}. A name has 1 to 48 letters, "
+            f"The name of the index is not valid: got index={index!r} in {shown}. A name has "
+            "1 to 48 letters, "
             "digits, underscores and hyphens. Choose such a name, as in ?index=news."
         )
-    return ServerAddress(_url(parts, parts.netloc, [each for each in options if each[0] != "index"]), index, shown)
+    return ServerAddress(
+        _url(parts, parts.netloc, [each for each in options if each[0] != "index"]), index, shown
+    )
 
 
 def _url(parts: SplitResult, netloc: str, options: list[tuple[str, str]]) -> str:
@@ -63,14 +81,23 @@ def _url(parts: SplitResult, netloc: str, options: list[tuple[str, str]]) -> str
 Sentences = Mapping[tuple[type[Exception] | str, ...], str]
 
 
-def explain_error(sentences: Sentences, error: Exception, reason: str, address: ServerAddress) -> StoreError:
-    """Return the error to raise for one of a client: the first sentence that is about its type or a word of its reason.
+def explain_error(
+    sentences: Sentences, error: Exception, reason: str, address: ServerAddress
+) -> StoreError:
+    """Return the error to raise for one of a client: the first sentence that is about its type or a
+    word of its reason.
 
-    sentences : by types and words; they name the {reason}, {where} the server is, and the {name} of the index.
+    sentences : by types and words; they name the {reason}, {where} the server is, and the {name} of
+    the index.
     """
     for causes, sentence in sentences.items():
-        if any(cause in reason if isinstance(cause, str) else isinstance(error, cause) for cause in causes):
-            return StoreError(sentence.format(reason=reason, where=f"at {address.shown}", name=address.name))
+        if any(
+            cause in reason if isinstance(cause, str) else isinstance(error, cause)
+            for cause in causes
+        ):
+            return StoreError(
+                sentence.format(reason=reason, where=f"at {address.shown}", name=address.name)
+            )
     raise error
 
 
@@ -79,7 +106,8 @@ class ServerStore(Store):
 
     Parameters
     ----------
-    address : of the server and the index, as in `parse_server_address`. The default of the name is "index".
+    address : of the server and the index, as in `parse_server_address`. The default of the name is
+        "index".
     read_only : whether `writing` is refused.
     new : the settings of an index to create; None opens one.
     fill : writes the first documents of a new index, which cannot be opened before it has returned.
@@ -87,7 +115,8 @@ class ServerStore(Store):
     Raises
     ------
     StoreError
-        If the index exists, or there is none, it is incomplete or of another format, or the server cannot be reached.
+        If the index exists, or there is none, it is incomplete or of another format, or the server
+        cannot be reached.
     """
 
     def __init__(
@@ -105,7 +134,8 @@ class ServerStore(Store):
                 incomplete = {} if fill is None else {_INCOMPLETE: b""}
                 if not self._create(new, new.encode() | {_FORMAT: _VERSION} | incomplete):
                     raise StoreError(
-                        f"The index exists already: {self.shown}. A new index needs a name that is free. Open it, "
+                        f"The index exists already: {self.shown}. A new index needs a name "
+                        "that is free. Open it, "
                         f"choose another name with ?index=NAME, or {self._deletion}"
                     )
             stored = self._stored((_FORMAT, META, LAYOUT, SCHEMA, _INCOMPLETE))
@@ -120,27 +150,35 @@ class ServerStore(Store):
             raise
 
     @classmethod
-    def create(cls, address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None) -> Self:
+    def create(
+        cls, address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None
+    ) -> Self:
         """Create an index, and open it for writing; parameters as of the class."""
         return cls(address, False, settings, fill)
 
     def _check(self, stored: dict[str, bytes], is_filled: bool) -> None:
-        """Raise StoreError if there is no index, or none that can be used. is_filled : whether it is filled here."""
+        """Raise StoreError if there is no index, or none that can be used. is_filled : whether it
+        is filled here.
+        """
         if not stored:
             names = ", ".join(sorted(map(repr, self._names()))) or "none"
             raise StoreError(
-                f"There is no index {self.place.name!r} at {self.shown}. Indexes there: {names}. Name one of them with "
+                f"There is no index {self.place.name!r} at {self.shown}. Indexes there: "
+                f"{names}. Name one of them with "
                 "?index=NAME, or create it with `neardup index create`."
             )
         if stored[_FORMAT] != _VERSION:
             raise StoreError(
-                f"The index is of another format: version {stored[_FORMAT].decode()} at {self.shown}. This neardup "
-                f"reads version {_VERSION.decode()}. Use the version of neardup that made it, or create the index "
+                f"The index is of another format: version {stored[_FORMAT].decode()} at "
+                f"{self.shown}. This neardup "
+                f"reads version {_VERSION.decode()}. Use the version of neardup that made it, "
+                "or create the index "
                 "again."
             )
         if _INCOMPLETE in stored and not is_filled:
             raise StoreError(
-                f"The index {self.shown} is incomplete: the process that filled it is not done, or was interrupted. "
+                f"The index {self.shown} is incomplete: the process that filled it is not "
+                "done, or was interrupted. "
                 f"Wait for it; or {self._deletion.rstrip('.')}, and run the command again."
             )
 
@@ -152,7 +190,8 @@ class ServerStore(Store):
     def backup(self, path: str) -> None:
         """Raise StoreError: the server's own tools copy it."""
         raise StoreError(
-            f"neardup does not back up a server: got {path!r} for {self.shown}. The server's own tools do, while the "
+            f"neardup does not back up a server: got {path!r} for {self.shown}. The server's "
+            "own tools do, while the "
             f"index is in use. Run: {self._backup_command(path)}"
         )
 
@@ -171,7 +210,9 @@ class ServerStore(Store):
 
     @abstractmethod
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
-        """Create an index without documents at once; return whether there was none. encoded : all of its settings."""
+        """Create an index without documents at once; return whether there was none. encoded : all
+        of its settings.
+        """
 
     @abstractmethod
     def _stored(self, names: Collection[str]) -> dict[str, bytes]:

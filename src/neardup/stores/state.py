@@ -1,4 +1,6 @@
-"""Stores whose rows a process has in memory or mapped: tables of keys, documents, bits of rows; and views of them."""
+"""Stores whose rows a process has in memory or mapped: tables of keys, documents, bits of rows; and
+views of them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from neardup.arrays import Mask, Rows, Words, grow, writable
 from neardup.candidates.lookups import Entries, Found, Layout
 from neardup.schemas import KEPT
 from neardup.stores.base import Changes, Counts, Import, Store, Writer, check_changes
-from neardup.stores.documents import Chunk, Documents, DocumentsView, Seen, Sketched, add_seen, bits_at, seen_at
+from neardup.stores.documents import (
+    Chunk,
+    Documents,
+    DocumentsView,
+    Seen,
+    Sketched,
+    add_seen,
+    bits_at,
+    seen_at,
+)
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
 from neardup.stores.key_tables import KeyEntries, KeyRun, KeyTables, KeyView, merge_runs
 
@@ -42,7 +53,11 @@ class State:
         self.apply_all(changes.documents, changes.entries, seen, changes.forgotten)
 
     def apply_all(
-        self, documents: pa.Table | None, entries: Entries | None, seen: Seen | None, forgotten: Rows
+        self,
+        documents: pa.Table | None,
+        entries: Entries | None,
+        seen: Seen | None,
+        forgotten: Rows,
     ) -> None:
         """Apply several changes as one: documents and their entries, times, rows to forget."""
         if documents is not None and len(documents):
@@ -64,7 +79,12 @@ class State:
         self.least_row = self.num_rows
 
     def restore(
-        self, runs: Sequence[KeyRun], chunks: Sequence[Chunk], seen: Sequence[Seen], kept: Words, forgotten: Words
+        self,
+        runs: Sequence[KeyRun],
+        chunks: Sequence[Chunk],
+        seen: Sequence[Seen],
+        kept: Words,
+        forgotten: Words,
     ) -> None:
         """Begin with what files contain.
 
@@ -78,12 +98,19 @@ class State:
         self.num_rows = self.least_row = runs[-1].stop if runs else 0
         self.keys.restore(runs, self.num_rows)
         self.documents.restore(chunks, seen)
-        self.kept, self.forgotten = lengthen(kept, self.num_rows), lengthen(forgotten, self.num_rows)
+        self.kept, self.forgotten = (
+            lengthen(kept, self.num_rows),
+            lengthen(forgotten, self.num_rows),
+        )
         self.num_kept = int(kernels.key_tables.count_bits(self.kept & ~self.forgotten))
-        self.num_removed = self.num_rows - int(kernels.key_tables.count_bits(self.forgotten)) - self.num_kept
+        self.num_removed = (
+            self.num_rows - int(kernels.key_tables.count_bits(self.forgotten)) - self.num_kept
+        )
 
     def check(self, changes: Changes) -> None:
-        """Raise StoreError if there are too many rows, ValueError if the changes break the rules of `Changes`."""
+        """Raise StoreError if there are too many rows, ValueError if the changes break the rules of
+        `Changes`.
+        """
         check_changes(changes, self.num_rows, self.documents.schema)
 
     def entries_of(self, documents: pa.Table, entries: Entries | None, first: int) -> KeyEntries:
@@ -186,13 +213,18 @@ class View(HashedSnapshot):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         """Return the rows in the buckets of keys."""
-        return self.moment.keys.find(writable(lookups.table), writable(lookups.key), limit, self.moment.states)
+        return self.moment.keys.find(
+            writable(lookups.table), writable(lookups.key), limit, self.moment.states
+        )
 
     def without(self, rows: Rows) -> View:
         """Return the state as if some rows had been forgotten."""
         forgotten = self.moment.states.forgotten.copy()
         kernels.key_tables.set_bits(forgotten, rows)
-        return View(self._store, self.moment._replace(states=self.moment.states._replace(forgotten=forgotten)))
+        return View(
+            self._store,
+            self.moment._replace(states=self.moment.states._replace(forgotten=forgotten)),
+        )
 
     def take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         """Return columns of some rows, in this order."""
@@ -202,7 +234,9 @@ class View(HashedSnapshot):
         self, rows: Rows, details: Sequence[str], columns: Sequence[str]
     ) -> tuple[Sketched, list[pa.Array]]:
         """Return the features of some rows that comparisons read, and columns."""
-        return self.moment.documents.take_sketched(writable(np.asarray(rows), np.int64), details, columns)
+        return self.moment.documents.take_sketched(
+            writable(np.asarray(rows), np.int64), details, columns
+        )
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield columns of all rows in their order."""
@@ -222,7 +256,9 @@ class View(HashedSnapshot):
 
     def _find_equal(self, table: int, keys: Words, limit: int) -> tuple[Rows, Rows]:
         number = len(self.moment.keys.prefix_bits) - NUM_HASHED + table
-        found = self.moment.keys.find(np.full(len(keys), number, np.uint16), keys, limit, self.moment.states)
+        found = self.moment.keys.find(
+            np.full(len(keys), number, np.uint16), keys, limit, self.moment.states
+        )
         return found.entry, found.row
 
     def are_kept(self, rows: Rows) -> Mask:

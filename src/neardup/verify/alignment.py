@@ -24,11 +24,15 @@ class Pair(NamedTuple):
     @property
     def shared(self) -> bool:
         """Whether both pages have the line."""
-        return self.left is not None and self.right is not None and self.left.label == self.right.label
+        return (
+            self.left is not None and self.right is not None and self.left.label == self.right.label
+        )
 
 
 class Outlines(NamedTuple):
-    """Two outlines as pairs of lines, and the number of elements of each that are left out at the end."""
+    """Two outlines as pairs of lines, and the number of elements of each that are left out at the
+    end.
+    """
 
     pairs: list[Pair]
     left_out: tuple[int, int]
@@ -44,8 +48,9 @@ def align_outlines(left: str, right: str) -> Outlines:
 
     Notes
     -----
-    A line is shared at any depth: an element around others adds one line and does not change the lines inside, as with
-    the shingles of start tags, which ignore depth. The number of repetitions of a line does not count.
+    A line is shared at any depth: an element around others adds one line and does not change the
+    lines inside, as with the shingles of start tags, which ignore depth. The number of repetitions
+    of a line does not count.
     """
     (first, first_left_out), (second, second_left_out) = outline(left), outline(right)
     pairs: list[Pair] = []
@@ -54,7 +59,9 @@ def align_outlines(left: str, right: str) -> Outlines:
     for line_index, other_index in [*shared, (len(first), len(second))]:
         pairs += [Pair(line, None) for line in first[start:line_index]]
         pairs += [Pair(None, line) for line in second[other_start:other_index]]
-        pairs += map(Pair, first[line_index : line_index + 1], second[other_index : other_index + 1])
+        pairs += map(
+            Pair, first[line_index : line_index + 1], second[other_index : other_index + 1]
+        )
         start, other_start = line_index + 1, other_index + 1
     return Outlines(pairs, (first_left_out, second_left_out))
 
@@ -72,29 +79,34 @@ class Passage(NamedTuple):
 
 
 def mark_passages(
-    left_text: str, left: Sequence[TokenSpan], right_text: str, right: Sequence[TokenSpan], ngram: int
+    left_text: str,
+    left: Sequence[TokenSpan],
+    right_text: str,
+    right: Sequence[TokenSpan],
+    ngram: int,
 ) -> tuple[list[Passage], list[Passage]]:
     """Return the shared and the differing passages of two texts.
 
     Parameters
     ----------
     left_text, right_text : the texts.
-    left, right : their tokens with their positions; neither starts nor ends decrease. Tokens may share characters. A
-        token of no width is compared, but not shown.
+    left, right : their tokens with their positions; neither starts nor ends decrease. Tokens may
+        share characters. A token of no width is compared, but not shown.
     ngram : tokens per shingle. A text of fewer tokens is one shingle of all of them.
 
     Returns
     -------
     tuple of two lists of Passage
         For each text its passages in order, without gaps, from 0 to its end, alternately shared and
-        differing; none for an empty text. Characters between two tokens belong to the passage on their left, those
-        before the first token to the first passage.
+        differing; none for an empty text. Characters between two tokens belong to the passage on
+        their left, those before the first token to the first passage.
 
     Notes
     -----
-    A token is shared if a shingle that covers it occurs anywhere in the other text, so a moved block is shared,
-    with its first and last ``ngram - 1`` tokens. Characters that several tokens come from are
-    shared only if all those tokens are. Time is linear in the number of tokens, times ``ngram``.
+    A token is shared if a shingle that covers it occurs anywhere in the other text, so a moved
+    block is shared, with its first and last ``ngram - 1`` tokens. Characters that several tokens
+    come from are shared only if all those tokens are. Time is linear in the number of tokens, times
+    ``ngram``.
     """
     shingles, others = _shingles(left, ngram), _shingles(right, ngram)
     return (
@@ -104,13 +116,21 @@ def mark_passages(
 
 
 def _shingles(spans: Sequence[TokenSpan], ngram: int) -> list[tuple[str, ...]]:
-    """Return the shingles in order: one of all tokens if there are fewer than `ngram`, none if there are none."""
+    """Return the shingles in order: one of all tokens if there are fewer than `ngram`, none if
+    there are none.
+    """
     tokens = [span.token for span in spans]
     width = min(ngram, len(tokens))
-    return [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)] if width else []
+    return (
+        [tuple(tokens[first : first + width]) for first in range(len(tokens) - width + 1)]
+        if width
+        else []
+    )
 
 
-def _covered(shingles: list[tuple[str, ...]], others: set[tuple[str, ...]], num_tokens: int) -> list[bool]:
+def _covered(
+    shingles: list[tuple[str, ...]], others: set[tuple[str, ...]], num_tokens: int
+) -> list[bool]:
     """Return for each token whether a shingle that covers it is among ``others``."""
     shared = [False] * num_tokens
     reach = 0
@@ -130,7 +150,9 @@ def _merge(text: str, spans: Sequence[TokenSpan], shared: list[bool]) -> list[Pa
         return [Passage(0, len(text), False)]
     starts = [0, *(run.start for run in runs[1:])]
     ends = [*starts[1:], len(text)]
-    return [Passage(start, end, run.shared) for start, end, run in zip(starts, ends, runs, strict=True)]
+    return [
+        Passage(start, end, run.shared) for start, end, run in zip(starts, ends, runs, strict=True)
+    ]
 
 
 def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
@@ -150,7 +172,9 @@ def _units(spans: Sequence[TokenSpan], shared: list[bool]) -> list[Passage]:
 _WORDS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 """A word, or a letter of a script without spaces."""
 _MAX_CELLS = 300_000_000  # words of one text times words of the other: some 40 MB and 0.1 s
-_MIN_RUN = 3  # words that must match one after the other: fewer would cut a moved passage into pieces
+_MIN_RUN = (
+    3  # words that must match one after the other: fewer would cut a moved passage into pieces
+)
 
 
 class Stretch(NamedTuple):
@@ -164,15 +188,17 @@ class Stretch(NamedTuple):
 def align(
     left: str, left_passages: Sequence[Passage], right: str, right_passages: Sequence[Passage]
 ) -> list[Stretch] | None:
-    """Return shared and differing stretches by turns, or None if long texts share passages in another order.
+    """Return shared and differing stretches by turns, or None if long texts share passages in
+    another order.
 
     Notes
     -----
-    Passages are shared wherever they are in the other text. If the shared passages of both texts are the same, letter
-    by letter, then a differing passage belongs in the other text after as many shared letters as in its own. Letters
-    and digits are counted, as the space between tokens may differ; case, compatibility and traditional Chinese are
-    folded, as tokens may have been. This takes linear time. Otherwise some passages moved or are repeated: then only a
-    longest common subsequence of the shared words stays shared, and a moved passage differs in both texts.
+    Passages are shared wherever they are in the other text. If the shared passages of both texts
+    are the same, letter by letter, then a differing passage belongs in the other text after as many
+    shared letters as in its own. Letters and digits are counted, as the space between tokens may
+    differ; case, compatibility and traditional Chinese are folded, as tokens may have been. This
+    takes linear time. Otherwise some passages moved or are repeated: then only a longest common
+    subsequence of the shared words stays shared, and a moved passage differs in both texts.
     """
     sides = [_Side(left, left_passages), _Side(right, right_passages)]
     if sides[0].letters != sides[1].letters:
@@ -184,7 +210,9 @@ def align(
     stretches = []
     begin = (0, 0)
     for cut in cuts:
-        (left_start, left_end), (right_start, right_end) = (side.differing_after(cut) for side in sides)
+        (left_start, left_end), (right_start, right_end) = (
+            side.differing_after(cut) for side in sides
+        )
         stretches.append(Stretch(left[begin[0] : left_start], right[begin[1] : right_start], True))
         stretches.append(Stretch(left[left_start:left_end], right[right_start:right_end], False))
         begin = left_end, right_end
@@ -202,7 +230,9 @@ class _Word(NamedTuple):
 def _in_order(
     left: str, left_passages: Sequence[Passage], right: str, right_passages: Sequence[Passage]
 ) -> tuple[Sequence[Passage], Sequence[Passage]]:
-    """Return the passages of both texts, of which those stay shared that are in one order; all if they are too long."""
+    """Return the passages of both texts, of which those stay shared that are in one order; all if
+    they are too long.
+    """
     first, second = _words(left, left_passages), _words(right, right_passages)
     if len(first) * len(second) > _MAX_CELLS:
         return left_passages, right_passages
@@ -256,8 +286,8 @@ def _split(passages: Sequence[Passage], words: Sequence[_Word], kept: Set[int]) 
 class _Side:
     """One of the texts: its shared letters, and the differing ranges between them.
 
-    letters : the folded letters of the shared passages. offsets : the position of each in the text. differing : number
-    of shared letters before a differing stretch -> its start and end.
+    letters : the folded letters of the shared passages. offsets : the position of each in the text.
+    differing : number of shared letters before a differing stretch -> its start and end.
     """
 
     def __init__(self, text: str, passages: Sequence[Passage]) -> None:

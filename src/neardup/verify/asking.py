@@ -16,13 +16,15 @@ from neardup.verify.recall import wilson
 BANDS = np.arange(1, 10) / 10
 """The lower ends of the bands of similarity from which pairs are drawn to be asked about."""
 
-# The share of duplicates is known at _POINTS, the middles of intervals of 0.01, five in a step of the thresholds.
+# The share of duplicates is known at _POINTS, the middles of intervals of 0.01, five in a step of
+# the thresholds.
 _PER_STEP = 5
 _PER_UNIT = 100
 _POINTS = LOWEST + (np.arange(_PER_STEP * len(STEPS)) + 0.5) / _PER_UNIT
 
-# The curves that the share may follow: it rises in the shape of an S, around a centre, over a width, up to a top. A
-# centre outside of the similarities leaves its beginning or its end alone. All are equally likely before any answer.
+# The curves that the share may follow: it rises in the shape of an S, around a centre, over a
+# width, up to a top. A centre outside of the similarities leaves its beginning or its end alone.
+# All are equally likely before any answer.
 _CENTRES = np.linspace(-0.1, 1.1, 25)
 _WIDTHS = np.geomspace(0.01, 0.15, 6)
 _TOPS = np.array([0.5, 0.7, 0.85, 1.0])
@@ -31,7 +33,8 @@ _WRONG = (0.0, 0.05, 0.1, 0.15)
 _TINY = 1e-6  # an answer that a curve excludes, with no wrong answers
 _TAIL = 0.025  # of each side of a 95 % interval
 _LEAST_OF_LIMIT = 0.5
-_AGAIN = 3  # of so many answers that are wanted, one more may be asked for where they contradict each other
+# of so many answers that are wanted, one more may be asked for where they contradict each other
+_AGAIN = 3
 
 
 class Share(NamedTuple):
@@ -43,7 +46,9 @@ class Share(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The estimates at a threshold, from answers about pairs. recall : among the pairs from a similarity of 0.1 on."""
+    """The estimates at a threshold, from answers about pairs. recall : among the pairs from a
+    similarity of 0.1 on.
+    """
 
     threshold: float
     f1: float
@@ -52,22 +57,28 @@ class Estimate(NamedTuple):
     answers: int
 
     def is_precise(self, min_precision: float) -> bool:
-        """Return whether the precision is high enough, and the lower end of its interval at least half of that.
+        """Return whether the precision is high enough, and the lower end of its interval at least
+        half of that.
 
-        Without the second limit, two wrong answers in bands with most of the pairs can be enough for a precision that
-        is stated as 0.61 and is 0.29.
+        Without the second limit, two wrong answers in bands with most of the pairs can be enough
+        for a precision that is stated as 0.61 and is 0.29.
         """
         least = _LEAST_OF_LIMIT * min_precision
         return self.precision.estimated >= min_precision and self.precision.low >= least
 
     def record(self) -> JsonObject:
         """Return the estimates by name."""
-        return self._asdict() | {"precision": self.precision._asdict(), "recall": self.recall._asdict()}
+        return self._asdict() | {
+            "precision": self.precision._asdict(),
+            "recall": self.recall._asdict(),
+        }
 
 
 def count_steps(similarity: Floats) -> Ints:
     """Return the number of pairs from each threshold of STEPS up to the next one."""
-    return np.bincount(np.searchsorted(STEPS, similarity, side="right") - 1, minlength=len(STEPS)).astype(np.int64)
+    return np.bincount(
+        np.searchsorted(STEPS, similarity, side="right") - 1, minlength=len(STEPS)
+    ).astype(np.int64)
 
 
 def band_of(similarity: Floats) -> Ints:
@@ -81,14 +92,16 @@ def estimate(pairs: Ints, similarity: Floats, same: Mask) -> list[Estimate]:
     Parameters
     ----------
     pairs : int64 array, the number of pairs of the collection by step; see `count_steps`.
-    similarity, same : the pairs that were answered, drawn at random within their bands, and the answers.
+    similarity, same : the pairs that were answered, drawn at random within their bands, and the
+        answers.
 
     Notes
     -----
-    By Bayes' rule over curves of the share of duplicates by similarity, and over shares of wrong answers: an answer is
-    yes with the probability e + (1 - 2 e) p, where p is the share of duplicates and e that of wrong answers. The
-    estimates are means over the curves, weighted by their probability, and intervals contain 95 % of the weight. They
-    are at least as wide as Wilson's interval of all answers: after many, one curve has nearly all of the weight.
+    By Bayes' rule over curves of the share of duplicates by similarity, and over shares of wrong
+    answers: an answer is yes with the probability e + (1 - 2 e) p, where p is the share of
+    duplicates and e that of wrong answers. The estimates are means over the curves, weighted by
+    their probability, and intervals contain 95 % of the weight. They are at least as wide as
+    Wilson's interval of all answers: after many, one curve has nearly all of the weight.
     """
     if not same.any():
         return []
@@ -103,13 +116,15 @@ def estimate(pairs: Ints, similarity: Floats, same: Mask) -> list[Estimate]:
     recalls = _shares(right / np.maximum(all_right, np.finfo(np.float64).tiny), weights, len(same))
     return [
         Estimate(threshold, mean_f1, precision, recall, len(same))
-        for threshold, mean_f1, precision, recall in zip(STEPS.tolist(), f1.tolist(), precisions, recalls, strict=True)
+        for threshold, mean_f1, precision, recall in zip(
+            STEPS.tolist(), f1.tolist(), precisions, recalls, strict=True
+        )
     ]
 
 
 class Decision(NamedTuple):
-    """The threshold with the largest F1 of the precise ones, of all if none is precise; and one as strict as the given
-    settings. Of several equal thresholds it is the highest.
+    """The threshold with the largest F1 of the precise ones, of all if none is precise; and one as
+    strict as the given settings. Of several equal thresholds it is the highest.
     """
 
     found: Estimate
@@ -123,7 +138,9 @@ class Decision(NamedTuple):
 
 
 def decide(estimates: Sequence[Estimate], min_precision: float, given: float) -> Decision:
-    """Return the decision. given : the threshold that is as strict as the given settings; see `as_strict`."""
+    """Return the decision. given : the threshold that is as strict as the given settings; see
+    `as_strict`.
+    """
     precise = [each for each in estimates if each.is_precise(min_precision)]
     return Decision(
         found=max(reversed(precise or estimates), key=lambda each: each.f1),
@@ -137,27 +154,32 @@ def as_strict(threshold: float, ngram: int, other_ngram: int) -> float:
 
     Notes
     -----
-    In a text of w words, k changed words that are far apart change n k of the shingles of n words. The similarity is
-    then (1 - x) / (1 + x) with x = n k / w.
+    In a text of w words, k changed words that are far apart change n k of the shingles of n words.
+    The similarity is then (1 - x) / (1 + x) with x = n k / w.
     """
     changed = (1 - threshold) / (1 + threshold) * other_ngram / ngram
     equal = max(LOWEST, (1 - changed) / (1 + changed))
-    return float(STEPS[np.searchsorted(STEPS, equal + 1e-9, side="right") - 1])  # 0.95 may be one unit less
+    return float(
+        STEPS[np.searchsorted(STEPS, equal + 1e-9, side="right") - 1]
+    )  # 0.95 may be one unit less
 
 
 def bands_to_ask_again(similarity: Floats, same: Mask, count: int) -> list[int]:
-    """Return the bands to ask one more question about, after `count` answers or more; at most a third more in all."""
+    """Return the bands to ask one more question about, after `count` answers or more; at most a
+    third more in all.
+    """
     return contradicting_bands(similarity, same)[: max(0, count + count // _AGAIN - len(same))]
 
 
 def contradicting_bands(similarity: Floats, same: Mask) -> list[int]:
-    """Return the bands that have to be pooled to make the share of yes rise with the similarity, those with the fewest
-    answers first, of several the lowest.
+    """Return the bands that have to be pooled to make the share of yes rise with the similarity,
+    those with the fewest answers first, of several the lowest.
 
     Notes
     -----
-    While a band or block has a larger share of yes than the next one, the two become one block (Ayer et al., An
-    empirical distribution function for sampling with incomplete information, 1955).
+    While a band or block has a larger share of yes than the next one, the two become one block
+    (Ayer et al., An empirical distribution function for sampling with incomplete information,
+    1955).
     """
     band = band_of(similarity)
     answers: list[int] = np.bincount(band, minlength=len(BANDS)).tolist()

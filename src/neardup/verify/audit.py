@@ -1,4 +1,6 @@
-"""Measure the recall of a search on a sample: its documents are compared exactly with all others."""
+"""Measure the recall of a search on a sample: its documents are compared exactly with all
+others.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _SEED = 20261121  # fixed: the same corpus and settings draw the same documents
 
 
 def draw_sample(is_featured: Mask, num_documents: int) -> Ints:
-    """Return the numbers of sampled documents, rising. is_featured : bool by document, in input order."""
+    """Return the numbers of sampled documents, rising. is_featured : bool by document, in input
+    order.
+    """
     featured = np.flatnonzero(is_featured)
     drawn = np.random.default_rng(_SEED).permutation(len(featured))[:num_documents]
     return np.sort(featured[drawn]).astype(np.int64)
@@ -25,8 +29,8 @@ def draw_sample(is_featured: Mask, num_documents: int) -> Ints:
 class Audited(NamedTuple):
     """Documents to compare.
 
-    content : uint64 (num_documents, 2). keys : uint64 (num_keys, num_documents). sets : of these documents, or of all;
-    document i is number `first` + i there.
+    content : uint64 (num_documents, 2). keys : uint64 (num_keys, num_documents). sets : of these
+    documents, or of all; document i is number `first` + i there.
     """
 
     content: Words
@@ -36,7 +40,8 @@ class Audited(NamedTuple):
 
 
 class Audit:
-    """A sample, and the pairs of each of its documents so far: `found`, by a band, and `true`, all. Both are int64.
+    """A sample, and the pairs of each of its documents so far: `found`, by a band, and `true`, all.
+    Both are int64.
 
     Copies share every band; they are left out here and in the estimate of the recall.
 
@@ -59,4 +64,6 @@ class Audit:
         """Count the pairs of the sample with further documents."""
         stretch = kernels.audit.Stretch(documents.first, documents.content, documents.keys)
         counts = kernels.audit.Counts(self.found, self.true)
-        kernels.audit.compare(self._postings, self._sample, stretch, documents.sets, self._threshold, counts)
+        kernels.audit.compare(
+            self._postings, self._sample, stretch, documents.sets, self._threshold, counts
+        )

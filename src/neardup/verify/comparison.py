@@ -44,13 +44,16 @@ def _refuse_lone_surrogates(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"The {name} text contains a lone surrogate at position {error.start}, which is not valid Unicode. "
+            f"The {name} text contains a lone surrogate at position {error.start}, which is "
+            "not valid Unicode. "
             "Decode it with errors='replace'."
         ) from error
 
 
 def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
-    """Return the compared text of two documents: the text of a page, if the settings compare that."""
+    """Return the compared text of two documents: the text of a page, if the settings compare
+    that.
+    """
     if shingling.html is None:
         return left, right
     first, second = extract_text(pa.array([left, right], "large_string"), shingling).to_pylist()
@@ -59,4 +62,6 @@ def shown(left: str, right: str, shingling: Shingling) -> tuple[str, str]:
 
 def mark(left: str, right: str, shingling: Shingling) -> tuple[list[Passage], list[Passage]]:
     """Return the shared and differing passages of two texts."""
-    return mark_passages(left, token_spans(left, shingling), right, token_spans(right, shingling), shingling.ngram)
+    return mark_passages(
+        left, token_spans(left, shingling), right, token_spans(right, shingling), shingling.ngram
+    )

@@ -44,7 +44,8 @@ def hamming_distance(left: int, right: int) -> int:
     for name, value in (("left", left), ("right", right)):
         if not isinstance(value, (int, np.integer)) or not 0 <= int(value) < 1 << _MAX_BITS:
             raise InputError(
-                f"{name} must be a fingerprint, an integer from 0 to 2^{_MAX_BITS} - 1: got {value!r}. "
+                f"{name} must be a fingerprint, an integer from 0 to 2^{_MAX_BITS} - 1: got "
+                f"{value!r}. "
                 "Add 2^bits to a negative value, which was read as a signed number."
             )
     return (int(left) ^ int(right)).bit_count()
@@ -61,9 +62,15 @@ def hamming_distances(left: Words, right: Words) -> Uint16s:
     -------
     uint16 array of shape (num_rows,).
     """
-    if left.shape != right.shape or left.dtype != np.uint64 or right.dtype != np.uint64 or left.ndim not in (1, 2):
+    if (
+        left.shape != right.shape
+        or left.dtype != np.uint64
+        or right.dtype != np.uint64
+        or left.ndim not in (1, 2)
+    ):
         raise TypeError(
-            f"hamming_distances needs two uint64 arrays of one shape: got {left.dtype} {left.shape} and "
+            f"hamming_distances needs two uint64 arrays of one shape: got {left.dtype} "
+            f"{left.shape} and "
             f"{right.dtype} {right.shape}. Compare row by row."
         )
     shape = (len(left), -1 if len(left) else 1)
@@ -75,10 +82,11 @@ def hamming_distances(left: Words, right: Words) -> Uint16s:
 class Rule(NamedTuple):
     """The condition of a duplicate pair.
 
-    similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or hamming, if the distance
-    of the fingerprints decides alone. bits : of a fingerprint; 0 without fingerprints. min_structure : the least cosine
-    of the structure of two pages; 0 if it is not compared. above_chance : whether two documents must also share more
-    shingles than unrelated texts do.
+    similarity : jaccard, containment or cosine of the sets, which must reach `threshold`; or
+    hamming, if the distance of the fingerprints decides alone. bits : of a fingerprint; 0 without
+    fingerprints. min_structure : the least cosine of the structure of two pages; 0 if it is not
+    compared. above_chance : whether two documents must also share more shingles than unrelated
+    texts do.
     """
 
     similarity: str
@@ -89,7 +97,9 @@ class Rule(NamedTuple):
 
 
 def similarity_of_counts(shared: Ints, sizes: Ints, other_sizes: Ints, similarity: str) -> Floats:
-    """Return the similarity of sets, from their sizes and the number of shared elements; 0 for empty sets."""
+    """Return the similarity of sets, from their sizes and the number of shared elements; 0 for
+    empty sets.
+    """
     measure = kernels.sorted_sets.MEASURES[similarity]
     return np.asarray(kernels.sorted_sets.similarity_of_counts(shared, sizes, other_sizes, measure))
 
@@ -105,11 +115,17 @@ def can_reach(rule: Rule | None, size: Array, other_size: Array) -> Mask:
     if rule is None or rule.similarity == "hamming":
         return np.ones(len(size), np.bool_)
     first, second = size.astype(np.int64), other_size.astype(np.int64)
-    return similarity_of_counts(np.minimum(first, second), second, first, rule.similarity) >= rule.threshold
+    return (
+        similarity_of_counts(np.minimum(first, second), second, first, rule.similarity)
+        >= rule.threshold
+    )
 
 
-def similarity_of_lists(left: Lists, right: Lists, left_rows: Array, right_rows: Array, similarity: str) -> Floats:
-    """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right list.
+def similarity_of_lists(
+    left: Lists, right: Lists, left_rows: Array, right_rows: Array, similarity: str
+) -> Floats:
+    """Return the exact similarity of unsorted lists, pair by pair; containment is that of the right
+    list.
 
     Parameters
     ----------
@@ -123,7 +139,8 @@ def similarity_of_lists(left: Lists, right: Lists, left_rows: Array, right_rows:
 def similarity_above_chance(
     sets: tuple[Lists, Lists], even: tuple[Lists, Lists], rows: tuple[Array, Array], similarity: str
 ) -> Floats:
-    """Return the exact similarity of lists, pair by pair, but 0 for pairs that share no more than unrelated texts do.
+    """Return the exact similarity of lists, pair by pair, but 0 for pairs that share no more than
+    unrelated texts do.
 
     Parameters
     ----------
@@ -134,12 +151,16 @@ def similarity_above_chance(
     left_rows, right_rows = rows
     shared, left_sizes, right_sizes = count_shared(*sets, left_rows, right_rows)
     found = similarity_of_counts(shared, right_sizes, left_sizes, similarity)
-    least = kernels.sorted_sets.shared_above_chance(even[0].sizes[left_rows], even[1].sizes[right_rows])
+    least = kernels.sorted_sets.shared_above_chance(
+        even[0].sizes[left_rows], even[1].sizes[right_rows]
+    )
     return np.where(shared >= least, found, 0.0)
 
 
 def count_shared(left: Lists, right: Lists, left_rows: Array, right_rows: Array) -> Ints:
-    """Return how many elements lists share, as sets, and how many each has: (3, num_pairs), shared, left and right."""
+    """Return how many elements lists share, as sets, and how many each has: (3, num_pairs), shared,
+    left and right.
+    """
     counts = np.empty((3, len(left_rows)), np.int64)
     first = writable(left.hashes), writable(left.offsets), writable(left_rows, np.int64)
     second = writable(right.hashes), writable(right.offsets), writable(right_rows, np.int64)
@@ -183,4 +204,6 @@ class Measured:
 
 def measured_of_copies(count: int, measures: Measures) -> Measured:
     """Return the measures of `count` pairs of copies, in writable arrays."""
-    return Measured({each.name: np.full(count, each.of_itself, numpy_type(each.type)) for each in measures})
+    return Measured(
+        {each.name: np.full(count, each.of_itself, numpy_type(each.type)) for each in measures}
+    )

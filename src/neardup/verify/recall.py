@@ -22,13 +22,16 @@ class Recall(NamedTuple):
     num_pairs: int
 
 
-def estimate_recall(similarity: Floats, cluster: Positions, probability: Callable[[Floats], Floats]) -> Recall | None:
+def estimate_recall(
+    similarity: Floats, cluster: Positions, probability: Callable[[Floats], Floats]
+) -> Recall | None:
     """Estimate the recall of a run from the pairs it found.
 
     Parameters
     ----------
     similarity : float64 array of shape (num_pairs,), exact similarity of each pair found.
-    cluster : uint32 array of shape (num_pairs,), the connected component of the documents of each pair.
+    cluster : uint32 array of shape (num_pairs,), the connected component of the documents of each
+        pair.
     probability : maps similarities to the probability that such a pair is proposed.
 
     Returns
@@ -37,10 +40,11 @@ def estimate_recall(similarity: Floats, cluster: Positions, probability: Callabl
 
     Notes
     -----
-    Horvitz and Thompson (1952): a pair found with probability P represents 1/P pairs, so the sum of 1/P is an unbiased
-    estimate of the number of pairs. If pairs are found independently, its variance is the sum of (1 - P)/P^2. Pairs of
-    a cluster share signatures, and are assumed to be fully dependent, which widens the interval: standard deviations
-    add up within a cluster, variances across clusters.
+    Horvitz and Thompson (1952): a pair found with probability P represents 1/P pairs, so the sum of
+    1/P is an unbiased estimate of the number of pairs. If pairs are found independently, its
+    variance is the sum of (1 - P)/P^2. Pairs of a cluster share signatures, and are assumed to be
+    fully dependent, which widens the interval: standard deviations add up within a cluster,
+    variances across clusters.
     """
     num_pairs = len(similarity)
     if num_pairs == 0:
@@ -60,14 +64,14 @@ def audit_recall(found: Ints, true: Ints) -> Recall | None:
 
     Parameters
     ----------
-    found, true : int64 arrays of shape (num_documents,), the proposed pairs of each audited document, and all its
-        duplicate pairs.
+    found, true : int64 arrays of shape (num_documents,), the proposed pairs of each audited
+        document, and all its duplicate pairs.
 
     Returns
     -------
-    Recall, or None if the documents have no duplicates. The interval is that of a ratio of two sums over documents
-    drawn at random (Cochran, Sampling Techniques, 1977, section 6.3), never narrower than Wilson's interval for the
-    number of documents with duplicates.
+    Recall, or None if the documents have no duplicates. The interval is that of a ratio of two sums
+    over documents drawn at random (Cochran, Sampling Techniques, 1977, section 6.3), never narrower
+    than Wilson's interval for the number of documents with duplicates.
     """
     total = int(true.sum())
     if total == 0:
@@ -80,12 +84,20 @@ def audit_recall(found: Ints, true: Ints) -> Recall | None:
     if count > 1:
         spread = _NORMAL_95 * math.sqrt(count * float(residual.var(ddof=1))) / total
     low, high = wilson(share, count)
-    return Recall(share, max(0.0, min(low, share - spread)), min(1.0, max(high, share + spread)), total)
+    return Recall(
+        share, max(0.0, min(low, share - spread)), min(1.0, max(high, share + spread)), total
+    )
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials, which need not be a whole number."""
+    """Return Wilson's 95 % interval (1927) of a share observed in `count` trials, which need not be
+    a whole number.
+    """
     z2 = _NORMAL_95**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = _NORMAL_95 / (1 + z2 / count) * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
+    half = (
+        _NORMAL_95
+        / (1 + z2 / count)
+        * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
+    )
     return centre - half, centre + half

@@ -16,8 +16,8 @@ _LISTED_PAIRS = 2_000_000  # of more duplicate pairs, as many are drawn
 class Score(NamedTuple):
     """The pairs found at one limit.
 
-    limit : the threshold, or the distance of SimHash. found : the found pairs whose truth is known. correct : the found
-    pairs that are duplicates. positives : all duplicate pairs, found or not.
+    limit : the threshold, or the distance of SimHash. found : the found pairs whose truth is known.
+    correct : the found pairs that are duplicates. positives : all duplicate pairs, found or not.
 
     Examples
     --------
@@ -43,7 +43,9 @@ class Score(NamedTuple):
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean of precision and recall; None if there are no duplicates and no found pairs."""
+        """The harmonic mean of precision and recall; None if there are no duplicates and no found
+        pairs.
+        """
         whole = self.found + self.positives
         return 2 * self.correct / whole if whole else None
 
@@ -51,7 +53,8 @@ class Score(NamedTuple):
 class Labels(NamedTuple):
     """Labels of documents: two documents are duplicates if they have the same label.
 
-    codes : int64 array of shape (num_documents,), the number of the label; negative if it is unknown.
+    codes : int64 array of shape (num_documents,), the number of the label; negative if it is
+    unknown.
     """
 
     codes: Ints
@@ -59,13 +62,16 @@ class Labels(NamedTuple):
     def judge(self, left: Positions, right: Positions) -> npt.NDArray[np.int8]:
         """Return SAME, DIFFERENT or UNKNOWN for each pair of documents."""
         left_codes, right_codes = self.codes[left], self.codes[right]
-        return np.where((left_codes >= 0) & (right_codes >= 0), left_codes == right_codes, UNKNOWN).astype(np.int8)
+        return np.where(
+            (left_codes >= 0) & (right_codes >= 0), left_codes == right_codes, UNKNOWN
+        ).astype(np.int8)
 
     def count_positives(self, classes: Ints) -> Ints:
-        """Return the number of duplicate pairs in each class; a pair is in the lower class of its documents.
+        """Return the number of duplicate pairs in each class; a pair is in the lower class of its
+        documents.
 
-        Pairs are counted without listing them: with documents sorted by decreasing class, the i-th document of a label
-        is the lower one of i pairs.
+        Pairs are counted without listing them: with documents sorted by decreasing class, the i-th
+        document of a label is the lower one of i pairs.
         """
         known = np.flatnonzero(self.codes >= 0)
         known = known[np.lexsort((-classes[known], self.codes[known]))]
@@ -74,7 +80,8 @@ class Labels(NamedTuple):
         return counts
 
     def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
-        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they are few or rare.
+        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they
+        are few or rare.
 
         Parameters
         ----------
@@ -82,11 +89,17 @@ class Labels(NamedTuple):
         """
         known = np.flatnonzero(self.codes >= 0)
         known = known[np.argsort(self.codes[known], kind="stable")]
-        before = rank_in_run(self.codes[known])  # members of its label ahead of each document: its pairs
+        before = rank_in_run(
+            self.codes[known]
+        )  # members of its label ahead of each document: its pairs
         ends = np.cumsum(before)
         total = int(ends[-1]) if len(ends) else 0
         few = total <= _LISTED_PAIRS
-        pairs = np.arange(total) if few else np.random.default_rng(seed).integers(0, total, _LISTED_PAIRS)
+        pairs = (
+            np.arange(total)
+            if few
+            else np.random.default_rng(seed).integers(0, total, _LISTED_PAIRS)
+        )
         second = np.searchsorted(ends, pairs, side="right")
         other = second - before[second] + pairs - (ends[second] - before[second])
         keys = np.unique(pair_keys(known[second].astype(np.uint32), known[other].astype(np.uint32)))
@@ -102,8 +115,8 @@ class Labels(NamedTuple):
 class Judgements(NamedTuple):
     """Pairs of documents that were judged one by one; all other pairs are unknown.
 
-    left, right : uint32 arrays of shape (num_pairs,), left < right, each pair once, by left and then by right.
-    same : bool, whether the pair is a duplicate.
+    left, right : uint32 arrays of shape (num_pairs,), left < right, each pair once, by left and
+    then by right. same : bool, whether the pair is a duplicate.
     """
 
     left: Positions
@@ -118,13 +131,19 @@ class Judgements(NamedTuple):
         return verdicts
 
     def count_positives(self, classes: Ints) -> Ints:
-        """Return the number of duplicate pairs in each class; a pair is in the lower class of its documents."""
+        """Return the number of duplicate pairs in each class; a pair is in the lower class of its
+        documents.
+        """
         lesser = np.minimum(classes[self.left], classes[self.right])[self.same]
         return np.bincount(lesser, minlength=int(classes.max(initial=0)) + 1).astype(np.int64)
 
     def draw_missed(self, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
-        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they are fewer."""
-        return _draw_absent(pair_keys(self.left[self.same], self.right[self.same]), found, count, seed)
+        """Return duplicate pairs that were not found, at random: `count` of them, or fewer if they
+        are fewer.
+        """
+        return _draw_absent(
+            pair_keys(self.left[self.same], self.right[self.same]), found, count, seed
+        )
 
     @property
     def num_pairs(self) -> int:
@@ -137,7 +156,9 @@ Truth = Labels | Judgements
 
 def pair_keys(left: Positions, right: Positions) -> Words:
     """Return a key for each pair, whatever the order of the two; keys sort as (lower, higher)."""
-    return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(left, right).astype(np.uint64)
+    return np.minimum(left, right).astype(np.uint64) << np.uint64(32) | np.maximum(
+        left, right
+    ).astype(np.uint64)
 
 
 def _draw_absent(keys: Words, found: Words, count: int, seed: int) -> tuple[Positions, Positions]:
@@ -148,7 +169,9 @@ def _draw_absent(keys: Words, found: Words, count: int, seed: int) -> tuple[Posi
 
 
 def count_within(limits: Array, values: Floats, *, at_least: bool) -> Ints:
-    """Return the number of values at or above each limit, or at or below it; limits are ascending."""
+    """Return the number of values at or above each limit, or at or below it; limits are
+    ascending.
+    """
     ordered = np.sort(values)
     if at_least:
         return len(ordered) - np.searchsorted(ordered, limits, side="left")
@@ -156,12 +179,17 @@ def count_within(limits: Array, values: Floats, *, at_least: bool) -> Ints:
 
 
 def best_of(scores: list[Score], *, at_least: bool) -> Score:
-    """Return the score of the highest F1; of equal scores the strictest: the highest threshold, the least distance."""
-    return max(scores, key=lambda score: (score.f1 or 0.0, score.limit if at_least else -score.limit))
+    """Return the score of the highest F1; of equal scores the strictest: the highest threshold, the
+    least distance.
+    """
+    return max(
+        scores, key=lambda score: (score.f1 or 0.0, score.limit if at_least else -score.limit)
+    )
 
 
 def adjusted_rand(left: Ints, right: Ints) -> float | None:
-    """Return the adjusted Rand index of two partitions of the same items: 1 if they are equal, about 0 by chance.
+    """Return the adjusted Rand index of two partitions of the same items: 1 if they are equal,
+    about 0 by chance.
 
     Parameters
     ----------
@@ -173,9 +201,10 @@ def adjusted_rand(left: Ints, right: Ints) -> float | None:
 
     Notes
     -----
-    Hubert and Arabie (1985), Comparing partitions, equation 5: the number of pairs together in both partitions, minus
-    its expectation, relative to its maximum. The computation uses integers up to the final division, so the result is
-    correctly rounded. Two partitions into single items, or into one cluster, are equal: 1.
+    Hubert and Arabie (1985), Comparing partitions, equation 5: the number of pairs together in both
+    partitions, minus its expectation, relative to its maximum. The computation uses integers up to
+    the final division, so the result is correctly rounded. Two partitions into single items, or
+    into one cluster, are equal: 1.
 
     Examples
     --------
@@ -186,7 +215,9 @@ def adjusted_rand(left: Ints, right: Ints) -> float | None:
         return None
     (left_sizes, left_index), (right_sizes, right_index) = _numbered(left), _numbered(right)
     cells = np.unique(left_index * len(right_sizes) + right_index, return_counts=True)[1]
-    together, in_left, in_right = (_pairs_within(sizes) for sizes in (cells, left_sizes, right_sizes))
+    together, in_left, in_right = (
+        _pairs_within(sizes) for sizes in (cells, left_sizes, right_sizes)
+    )
     all_pairs = len(left) * (len(left) - 1) // 2
     most = all_pairs * (in_left + in_right) - 2 * in_left * in_right
     return 2 * (all_pairs * together - in_left * in_right) / most if most else 1.0

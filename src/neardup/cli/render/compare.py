@@ -9,7 +9,14 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from neardup.cli.render.table import Rows, are_columns, is_plain, is_unicode, print_names, two_columns
+from neardup.cli.render.table import (
+    Rows,
+    are_columns,
+    is_plain,
+    is_unicode,
+    print_names,
+    two_columns,
+)
 from neardup.methods.base import Method as Answers
 from neardup.methods.registry import method_of
 from neardup.report.items import MarkedPair
@@ -46,7 +53,10 @@ class Marks(NamedTuple):
         """Return how much of a text is not shown."""
         words = len(text.split())
         is_words = words * 16 > len(text)
-        size = say("folded.words" if is_words else "folded.characters", count=words if is_words else len(text))
+        size = say(
+            "folded.words" if is_words else "folded.characters",
+            count=words if is_words else len(text),
+        )
         dots = "⋯" if self.unicode else "..."
         return f"{dots} {size} {dots}"
 
@@ -86,7 +96,9 @@ def fold_whole(sides: Sequence[tuple[str, Sequence[Passage]]], marks: Marks) -> 
             if folded is None:
                 result[i].append(_clean(text[start:end]))
             else:
-                result[i].append(folded.head).append(f"\n{folded.note}\n", "dim").append(folded.tail)
+                result[i].append(folded.head).append(f"\n{folded.note}\n", "dim").append(
+                    folded.tail
+                )
     return [_trimmed(result)]
 
 
@@ -97,7 +109,9 @@ class _Folded(NamedTuple):
 
 
 def _fold(text: str, head: bool, tail: bool, marks: Marks) -> _Folded | None:
-    """Return the ends of a shared passage next to a difference; None if it is short enough to show."""
+    """Return the ends of a shared passage next to a difference; None if it is short enough to
+    show.
+    """
     text = _clean(text)
     first = _cut(text, _CONTEXT) if head else 0
     last = len(text) - _cut(text[::-1], _CONTEXT) if tail else len(text)
@@ -124,11 +138,15 @@ def _append_differing(side: Text, text: str, index: int, marks: Marks) -> None:
         tail = len(inner) - _cut(inner[::-1], _LONGEST_DIFFERENCE // 2)
         inner = f"{inner[:head]} {marks.note(inner[head:tail])} {inner[tail:]}"
     opening, closing = _BRACKETS[index] if marks.plain else ("", "")
-    side.append(before).append(f"{opening}{inner}{closing}", None if marks.plain else _STYLES[index]).append(after)
+    side.append(before).append(
+        f"{opening}{inner}{closing}", None if marks.plain else _STYLES[index]
+    ).append(after)
 
 
 def _clean(text: str) -> str:
-    """Return a text without runs of empty lines, its hidden characters shown: an ESC must not reach a terminal."""
+    """Return a text without runs of empty lines, its hidden characters shown: an ESC must not reach
+    a terminal.
+    """
     return visible(re.sub(r"\n\s*\n", "\n", text.replace("\r\n", "\n")))
 
 
@@ -174,7 +192,8 @@ def print_differences(
 ) -> None:
     """Print the passages of two texts that differ, and what is around them.
 
-    same_text : whether the texts are equal after normalisation. brief : print the first of them only.
+    same_text : whether the texts are equal after normalisation. brief : print the first of them
+    only.
     """
     stretches = align(result.left, result.left_passages, result.right, result.right_passages)
     if all(passage.shared for passage in (*result.left_passages, *result.right_passages)):
@@ -189,7 +208,9 @@ def print_differences(
         return
     if stretches is None:
         console.print(Text(f"  {say('compare.apart')}\n", "dim"))
-        hunks = fold_whole([(result.left, result.left_passages), (result.right, result.right_passages)], marks)
+        hunks = fold_whole(
+            [(result.left, result.left_passages), (result.right, result.right_passages)], marks
+        )
     else:
         hunks = fold_stretches(stretches, marks)
     if brief:
@@ -208,8 +229,12 @@ def _first_hunks(hunks: list[Sides | Gap], marks: Marks) -> list[Sides | Gap]:
             longest = max(map(len, hunk))
             if longest > left:
                 cut = tuple(side[: _cut(side.plain, left)] for side in hunk)
-                later = zip(*(each for each in hunks[index:] if not isinstance(each, Gap)), strict=True)
-                rest = max((" ".join(side.plain for side in sides)[left:] for sides in later), key=len)
+                later = zip(
+                    *(each for each in hunks[index:] if not isinstance(each, Gap)), strict=True
+                )
+                rest = max(
+                    (" ".join(side.plain for side in sides)[left:] for sides in later), key=len
+                )
                 return [*hunks[:index], cut, Gap(marks.note(rest))]  # type: ignore[list-item]
             left -= longest
     return hunks
@@ -253,14 +278,28 @@ def _measures(result: Comparison, method: MethodSettings) -> Rows:
         ("compare.a_in_b", "A", found.num_left, found.left_in_right, bold.get("containment", "")),
         ("compare.b_in_a", "B", found.num_right, found.right_in_left, ""),
     ):
-        remark = say("compare.containment", shared=found.num_shared, size=size, unit=unit, name=name)
+        remark = say(
+            "compare.containment", shared=found.num_shared, size=size, unit=unit, name=name
+        )
         rows.figure(say(key), f"{share:.4f}", remark, style)
     if found.structure is not None:
-        rows.figure(say("compare.structure"), f"{found.structure:.4f}", say("compare.start_tags"), "bold")
-    if result.bands is not None and found.estimated_jaccard is not None and found.candidate_probability is not None:
+        rows.figure(
+            say("compare.structure"), f"{found.structure:.4f}", say("compare.start_tags"), "bold"
+        )
+    if (
+        result.bands is not None
+        and found.estimated_jaccard is not None
+        and found.candidate_probability is not None
+    ):
         b, r, hashes = result.bands.num_bands, result.bands.rows_per_band, result.bands.num_hashes
-        rows.figure("MinHash", f"{found.estimated_jaccard:.4f}", say("compare.hashes", hashes=hashes))
-        rows.figure(say("compare.chance"), percent(found.candidate_probability), say("compare.compared", b=b, r=r))
+        rows.figure(
+            "MinHash", f"{found.estimated_jaccard:.4f}", say("compare.hashes", hashes=hashes)
+        )
+        rows.figure(
+            say("compare.chance"),
+            percent(found.candidate_probability),
+            say("compare.compared", b=b, r=r),
+        )
     if found.fingerprints is not None:
         for name, fingerprint in zip("AB", found.fingerprints, strict=True):
             rows.line(say("compare.simhash", name=name), f"{fingerprint:0{bits // 4}x}")
@@ -273,7 +312,9 @@ def _bits(method: Answers) -> int:
 
 
 def _decisive(method: Answers) -> str:
-    """Return the measure that decides: distance, jaccard, containment, cosine, or one of a method of its own."""
+    """Return the measure that decides: distance, jaccard, containment, cosine, or one of a method
+    of its own.
+    """
     if method.rule is None or method.limit.measure == DISTANCE.name:
         return method.limit.measure
     return method.rule.similarity
@@ -287,7 +328,9 @@ def _verdict(result: Comparison, method: MethodSettings) -> Text:
         empty = "A" if found.num_right else "B" if found.num_left else say("compare.both")
         return different.append(say("compare.no_token", empty=empty), "default")
     if found.same_text:
-        return Text(say("compare.copies"), "bold green").append(say("compare.copy", same=same), "not bold default")
+        return Text(say("compare.copies"), "bold green").append(
+            say("compare.copy", same=same), "not bold default"
+        )
     reason = _reason(result, method)
     if result.duplicate:
         return Text(say("compare.near"), "bold green").append(reason, "not bold default")
@@ -304,9 +347,19 @@ def _reason(result: Comparison, method: MethodSettings) -> str:
             within = say("compare.within" if near else "compare.beyond")
             return say("compare.by_distance", distance=distance, within=within, value=limit.value)
         decisive = "jaccard"
-    measure, similarity, threshold = say(f"measures.{decisive}", decisive), result.similarity, result.threshold
+    measure, similarity, threshold = (
+        say(f"measures.{decisive}", decisive),
+        result.similarity,
+        result.threshold,
+    )
     reaches = _reaches(similarity, threshold)
-    reason = say("compare.by_measure", measure=measure, similarity=similarity, reaches=reaches, threshold=threshold)
+    reason = say(
+        "compare.by_measure",
+        measure=measure,
+        similarity=similarity,
+        reaches=reaches,
+        threshold=threshold,
+    )
     structure = result.measures.structure
     if structure is None or answers.rule is None or not answers.rule.min_structure:
         return reason + say("compare.stop")
@@ -319,7 +372,9 @@ def _reaches(value: float, limit: float) -> str:
     return say("compare.reaches" if value >= limit else "compare.is_below")
 
 
-def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
+def _print_columns(
+    hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console
+) -> None:
     table, line = two_columns(names, console, overflow="fold")
     for index, hunk in enumerate(hunks):
         if isinstance(hunk, Gap):
@@ -332,7 +387,9 @@ def _print_columns(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str],
     console.print(table)
 
 
-def _print_stacked(hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console) -> None:
+def _print_stacked(
+    hunks: list[tuple[Text, Text] | Gap], names: tuple[str, str], console: Console
+) -> None:
     print_names(names, console)
     for hunk in hunks:
         if isinstance(hunk, Gap):

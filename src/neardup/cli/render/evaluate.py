@@ -1,4 +1,6 @@
-"""Print how methods scored: their figures side by side, by length, over the curve and over thresholds."""
+"""Print how methods scored: their figures side by side, by length, over the curve and over
+thresholds.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def print_evaluations(found: dict[str, JsonObject], files: dict[str, str | None]) -> None:
-    """Print the reports of evaluations, by the name of the method, and the files that were written."""
+    """Print the reports of evaluations, by the name of the method, and the files that were
+    written.
+    """
     console = Console(highlight=False)
     first = next(iter(found.values()))
     _print_truth(first, console)
@@ -62,7 +66,9 @@ def _print_truth(report: ReportValues, console: Console) -> None:
     truth, rows = report["truth"], Rows()
     rows.count("Read", report["counts"]["read"], noun(report["counts"]["read"], "document"))
     if "label" in truth:
-        rows.count("Labelled", truth["documents"], f"of them, under {plural(truth['labels'], 'label')}")
+        rows.count(
+            "Labelled", truth["documents"], f"of them, under {plural(truth['labels'], 'label')}"
+        )
     else:
         judged = f"{noun(truth['pairs'], 'pair')} of {plural(truth['documents'], 'document')}"
         rows.count("Judged", truth["pairs"], judged)
@@ -75,7 +81,9 @@ def _print_truth(report: ReportValues, console: Console) -> None:
 def _print_figures(found: dict[str, JsonObject], console: Console) -> None:
     """Print a column of figures for each method."""
     columns = [_figures(report) for report in found.values()]
-    rows = [tuple(map(translated, (name, *(column[name] for column in columns)))) for name in columns[0]]
+    rows = [
+        tuple(map(translated, (name, *(column[name] for column in columns)))) for name in columns[0]
+    ]
     print_table(console, ("", *found), rows, is_bold=lambda row: row[0].strip() == "F1")
 
 
@@ -83,7 +91,10 @@ def _figures(report: ReportValues) -> dict[str, str]:
     """Return the figures of a method by their names."""
     at, best, rand = report["at_threshold"], report["best"], {}
     if report["adjusted_rand"] is not None:
-        rand = {"Adjusted Rand": report["adjusted_rand"], "  if connected": report["adjusted_rand_connected"]}
+        rand = {
+            "Adjusted Rand": report["adjusted_rand"],
+            "  if connected": report["adjusted_rand_connected"],
+        }
     return {
         "Found at": _within(report, at),
         "Found": f"{at['found']:,}",
@@ -102,15 +113,28 @@ def _print_lengths(found: dict[str, JsonObject], console: Console) -> None:
         least, most = scores_of_length[0]["characters_from"], scores_of_length[0]["characters_to"]
         span = f"{least:,}" if least == most else f"{least:,} {say('words.to')} {most:,}"
         shares = [scores(score) for score in scores_of_length]
-        shown = [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
-        rows.append((span, f"{scores_of_length[0]['documents']:,}", f"{scores_of_length[0]['positives']:,}", *shown))
-    _print_title(f"By length of the shorter text{': precision / recall' if several else ''}", console)
+        shown = (
+            [f"{precision} / {recall}" for precision, recall, _ in shares] if several else shares[0]
+        )
+        rows.append(
+            (
+                span,
+                f"{scores_of_length[0]['documents']:,}",
+                f"{scores_of_length[0]['positives']:,}",
+                *shown,
+            )
+        )
+    _print_title(
+        f"By length of the shorter text{': precision / recall' if several else ''}", console
+    )
     heads = found if several else ("precision", "recall", "F1")
     print_table(console, ("characters", "texts", "to find", *heads), rows, left=())
 
 
 def _print_curve(name: str, report: ReportValues, console: Console) -> None:
-    """Print the scores over the curve, with F1 as bars; the best is bold, the limit of the method is marked."""
+    """Print the scores over the curve, with F1 as bars; the best is bold, the limit of the method
+    is marked.
+    """
     limit = _limit_of(report)
     chosen, best = report["at_threshold"][limit], report["best"][limit]
     unicode = is_unicode(console)
@@ -129,7 +153,9 @@ def _print_curve(name: str, report: ReportValues, console: Console) -> None:
 
 
 def _mark(is_chosen: bool, is_best: bool) -> str:
-    notes = ", ".join([*(["the method's own"] if is_chosen else []), *(["the best F1"] if is_best else [])])
+    notes = ", ".join(
+        [*(["the method's own"] if is_chosen else []), *(["the best F1"] if is_best else [])]
+    )
     return f" <- {translated(notes)}" if notes else ""
 
 
@@ -140,7 +166,11 @@ def _limit_of(report: ReportValues) -> str:
 def _within(report: ReportValues, score: JsonObject) -> str:
     """Return the limit from which, or up to which, pairs are found."""
     limit = _limit_of(report)
-    return f"{score[limit]:g} or more" if limit == "threshold" else f"{plural(score[limit], 'bit')} or less"
+    return (
+        f"{score[limit]:g} or more"
+        if limit == "threshold"
+        else f"{plural(score[limit], 'bit')} or less"
+    )
 
 
 def _bar(share: float, unicode: bool) -> str:

@@ -1,4 +1,6 @@
-"""Print how two texts become fingerprints, step by step, and how an index finds one by the other."""
+"""Print how two texts become fingerprints, step by step, and how an index finds one by the
+other.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,14 @@ _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
 
 def print_explanations(
-    names: tuple[str, str], found: Sequence[Explanation | SignatureExplanation], method: MethodSettings, *, full: bool
+    names: tuple[str, str],
+    found: Sequence[Explanation | SignatureExplanation],
+    method: MethodSettings,
+    *,
+    full: bool,
 ) -> None:
-    """Print how the fingerprints of two texts are computed, and how an index finds one by the other.
+    """Print how the fingerprints of two texts are computed, and how an index finds one by the
+    other.
 
     Parameters
     ----------
@@ -44,7 +51,9 @@ def print_explanations(
         assert isinstance(left, Explanation)
         assert isinstance(right, Explanation)
         assert lookup.radius is not None
-        lines = chain(*map(_lines, names, (left, right), [full] * 2), _block_lines(left, right, lookup.radius))
+        lines = chain(
+            *map(_lines, names, (left, right), [full] * 2), _block_lines(left, right, lookup.radius)
+        )
     for line in lines:
         console.print(line, soft_wrap=True)
 
@@ -56,7 +65,9 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
     yield from _sums(found)
     digits = f"{found.fingerprint:0{found.bits}b}"
     of_zero = {digit for digit, value in zip(digits, found.sums, strict=True) if value == 0}
-    zero = say("explain.zero", digit=of_zero.pop()) if of_zero else ""  # schemes differ in the bit of a sum of 0
+    zero = (
+        say("explain.zero", digit=of_zero.pop()) if of_zero else ""
+    )  # schemes differ in the bit of a sum of 0
     yield from _titled(f"{say('explain.fingerprint')}{zero}")
     if found.bits <= _WIDEST_IN_BITS:
         yield Text(f"  {digits}")
@@ -66,7 +77,11 @@ def _lines(name: str, found: Explanation, full: bool) -> Iterator[Text]:
 def _features(found: Explanation, full: bool) -> Iterator[Text]:
     """Yield a line for each feature: the weightiest, in the order of the text."""
     order = range(len(found.features))
-    shown = list(order) if full else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
+    shown = (
+        list(order)
+        if full
+        else sorted(sorted(order, key=lambda i: -found.weights[i])[:_MAX_FEATURES])
+    )
     columns = {
         say("explain.feature"): [_shown(found.features[i]) for i in shown],
         say("explain.count"): [str(found.counts[i]) for i in shown],
@@ -74,16 +89,26 @@ def _features(found: Explanation, full: bool) -> Iterator[Text]:
         say("explain.weight"): [_number(found.weights[i]) for i in shown],
         say("explain.hash"): [_hash(found.hashes[i], found.bits) for i in shown],
     }
-    columns = {head: cells for head, cells in columns.items() if head != "idf" or found.idf is not None}
-    yield from table_lines(list(columns), list(zip(*columns.values(), strict=True)), left=(0, len(columns) - 1))
+    columns = {
+        head: cells for head, cells in columns.items() if head != "idf" or found.idf is not None
+    }
+    yield from table_lines(
+        list(columns), list(zip(*columns.values(), strict=True)), left=(0, len(columns) - 1)
+    )
     if len(shown) < len(found.features):
         left = len(found.features) - len(shown)
         yield Text(f"  {say('explain.more', left=left)}", "dim")
 
 
 def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Iterator[Text]:
-    """Yield the blocks of two fingerprints: at least `num_blocks` - `max_distance` of them have no differing bit."""
-    k, num_blocks, same = radius.max_distance, radius.num_blocks or radius.max_distance + 1, say("explain.same")
+    """Yield the blocks of two fingerprints: at least `num_blocks` - `max_distance` of them have no
+    differing bit.
+    """
+    k, num_blocks, same = (
+        radius.max_distance,
+        radius.num_blocks or radius.max_distance + 1,
+        say("explain.same"),
+    )
     differing, rows = left.fingerprint ^ right.fingerprint, []
     for number, mask in enumerate(cut_blocks(0, left.bits, num_blocks)[::-1], 1):
         low, high = (mask & -mask).bit_length() - 1, mask.bit_length() - 1
@@ -96,13 +121,20 @@ def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Itera
     yield Text()
     found = "explain.must" if differing.bit_count() <= k else "explain.may"
     equal = sum(row[-1] == same for row in rows)
-    yield Text(f"  {say(found, distance=differing.bit_count(), k=k, equal=equal, least=num_blocks - k)}")
+    yield Text(
+        f"  {say(found, distance=differing.bit_count(), k=k, equal=equal, least=num_blocks - k)}"
+    )
 
 
 def _signature_lines(
-    names: tuple[str, str], found: tuple[SignatureExplanation, SignatureExplanation], bands: Bands, full: bool
+    names: tuple[str, str],
+    found: tuple[SignatureExplanation, SignatureExplanation],
+    bands: Bands,
+    full: bool,
 ) -> Iterator[Text]:
-    """Yield the shingles of two texts, with the number of hashes of which each is the minimum; then the bands."""
+    """Yield the shingles of two texts, with the number of hashes of which each is the minimum; then
+    the bands.
+    """
     rows: dict[int, list[str]] = {}
     for side, one in enumerate(found):
         minima = Counter(one.minima)
@@ -112,17 +144,25 @@ def _signature_lines(
     shared, union = sum("-" not in row[2:] for row in rows.values()), len(rows)
     a, b = map(visible, names)
     yield from _titled(say("explain.shingles", a=a, b=b, shared=shared, union=union))
-    heads = [say("explain.shingle"), say("explain.hash"), *(say("explain.minima", name=name) for name in "AB")]
+    heads = [
+        say("explain.shingle"),
+        say("explain.hash"),
+        *(say("explain.minima", name=name) for name in "AB"),
+    ]
     shown = list(rows.values())[: union if full else _MAX_FEATURES]
     yield from table_lines(heads, shown, left=(0, 1), is_bold=lambda row: "-" not in row[2:])
     if len(shown) < union:
         yield Text(f"  {say('explain.more_shingles', left=union - len(shown))}", "dim")
     yield from _band_lines(*found, bands)
     chance = percent(float(candidate_probability(shared / union, bands)))
-    yield Text(f"  {say('explain.curve', s=shared / union, r=bands.rows_per_band, b=bands.num_bands, chance=chance)}")
+    yield Text(
+        f"  {say('explain.curve', s=shared / union, r=bands.rows_per_band, b=bands.num_bands, chance=chance)}"  # noqa: E501
+    )
 
 
-def _band_lines(left: SignatureExplanation, right: SignatureExplanation, bands: Bands) -> Iterator[Text]:
+def _band_lines(
+    left: SignatureExplanation, right: SignatureExplanation, bands: Bands
+) -> Iterator[Text]:
     """Yield a line for each band of two signatures: which hashes are equal, and the keys."""
     equal = "".join(".="[x == y] for x, y in zip(left.signature, right.signature, strict=True))
     same, rows = say("explain.same"), []
@@ -130,7 +170,12 @@ def _band_lines(left: SignatureExplanation, right: SignatureExplanation, bands: 
         hashes = equal[band * bands.rows_per_band : (band + 1) * bands.rows_per_band]
         rows.append([str(band + 1), hashes, f"{x:016x}", f"{y:016x}", same if x == y else ""])
     yield from _titled(say("explain.signature", hashes=len(equal), equal=equal.count("=")))
-    heads = [say("explain.band"), say("explain.hashes"), *(say("explain.key", name=name) for name in "AB"), ""]
+    heads = [
+        say("explain.band"),
+        say("explain.hashes"),
+        *(say("explain.key", name=name) for name in "AB"),
+        "",
+    ]
     yield from table_lines(heads, rows, left=(1, 2, 3, 4), is_bold=lambda row: row[-1] == same)
     yield Text()
     met = sum(row[-1] == same for row in rows)
@@ -149,8 +194,12 @@ def _sums(found: Explanation) -> Iterator[Text]:
         top = found.bits - 1 - start
         last = top - _PER_LINE + 1
         line = Text(say("explain.sums", top=top, last=last), "dim")
-        for value, text in zip(found.sums[start : start + _PER_LINE], written[start:], strict=False):
-            line.append(f" {text:>{width}}", "green" if value > 0 else "red" if value < 0 else "yellow")
+        for value, text in zip(
+            found.sums[start : start + _PER_LINE], written[start:], strict=False
+        ):
+            line.append(
+                f" {text:>{width}}", "green" if value > 0 else "red" if value < 0 else "yellow"
+            )
         digits = f"{found.fingerprint:0{found.bits}b}"[start : start + _PER_LINE]
         yield line.append(f"   {digits}", "bold not dim")
 
@@ -165,5 +214,7 @@ def _number(value: float, *, signed: bool = False) -> str:
 
 
 def _shown(feature: str) -> str:
-    """Return a feature for a line of a table, with the ends of lines and the tabs of code by their names."""
+    """Return a feature for a line of a table, with the ends of lines and the tabs of code by their
+    names.
+    """
     return shortened(visible(feature).replace("\n", "[LF]").replace("\t", "[TAB]"), _MAX_NAME)

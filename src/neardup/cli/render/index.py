@@ -21,7 +21,16 @@ from neardup.report.wording import memory, noun, plural, say, translated, visibl
 from neardup.settings.constraints import Options
 from neardup.stores.base import Import
 
-_LIMITS = ("similarity", "threshold", "max_distance", "confirm", "min_structure", "tokens", "ngram", "html")
+_LIMITS = (
+    "similarity",
+    "threshold",
+    "max_distance",
+    "confirm",
+    "min_structure",
+    "tokens",
+    "ngram",
+    "html",
+)
 _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 
@@ -29,10 +38,16 @@ def print_info(info: JsonObject) -> None:
     """Print what `Index.info` returns."""
     rows, documents = Rows(), info["documents"]
     rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
-    rows.count("Removed", documents["removed"], f"{noun(documents['removed'], 'document')}, similar to a kept one")
+    rows.count(
+        "Removed",
+        documents["removed"],
+        f"{noun(documents['removed'], 'document')}, similar to a kept one",
+    )
     if info["bytes"]:
         each = info["bytes_per_document"]
-        rows.figure("Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document")
+        rows.figure(
+            "Size", memory(info["bytes"]), "" if each is None else f"{each:,.1f} bytes a document"
+        )
     for staged in info["imports"]:
         remark = f"{noun(staged['num_documents'], 'document')} staged in {visible(staged['name'])}"
         rows.count("Open import", staged["num_documents"], remark)
@@ -41,9 +56,14 @@ def print_info(info: JsonObject) -> None:
     rows.line("Method", _settings(info["method"], ("method", *_LIMITS)))
     if layout := _settings(info["method"], _LAYOUT):
         rows.line("Tables", layout)
-    rows.line("Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents")))
+    rows.line(
+        "Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents"))
+    )
     if info["idf"]:
-        counted, features = info["idf"]["documents"], _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
+        counted, features = (
+            info["idf"]["documents"],
+            _settings(info["idf"]["scheme"], ("tokens", "ngram", "html")),
+        )
         frequencies = f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}"
         rows.line("Frequencies", translated(frequencies))
     rows.line("Created", translated(f"{_moment(info['created'])}, by neardup {info['neardup']}"))
@@ -69,16 +89,24 @@ def count_answers(answers: pa.Table) -> dict[str, int]:
     """Return the number of documents by answer."""
     kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
     found = {"kept": kept & ~repeated, "removed": ~kept & ~repeated, "repeated": repeated}
-    return {"read": len(answers), **{name: int(np.count_nonzero(rows)) for name, rows in found.items()}}
+    return {
+        "read": len(answers),
+        **{name: int(np.count_nonzero(rows)) for name, rows in found.items()},
+    }
 
 
 def print_merged(counts: dict[str, int]) -> None:
     """Print the number of documents by answer."""
-    found = f"{counts['kept']:,} kept, {counts['removed']:,} removed, {counts['repeated']:,} already in the index."
+    found = (
+        f"{counts['kept']:,} kept, {counts['removed']:,} removed, {counts['repeated']:,} already "
+        "in the index."
+    )
     click.echo(translated(f"{plural(counts['read'], 'document')}: {found}"))
 
 
-def print_hits(report: JsonObject, hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool) -> None:
+def print_hits(
+    report: JsonObject, hits: pa.Table, output: str | None, *, quiet: bool, as_json: bool
+) -> None:
     """Print the report of a query, and the hits, unless they were written to a file."""
     if as_json:
         rows = {} if output is not None else {"hits": hits.to_pylist()}
@@ -100,15 +128,23 @@ def _hit(row: JsonObject) -> Text:
     names = [name for name in ("similarity", "structure") if row.get(name) is not None]
     measures = [translated(f"{row[name]:.4f} {name}") for name in names]
     measures += [plural(row["distance"], "bit")] if row.get("distance") is not None else []
-    line = Text(f"  {visible(row['query_id'])}", "bold").append(f"  {visible(row['id'])}", "not bold green")
+    line = Text(f"  {visible(row['query_id'])}", "bold").append(
+        f"  {visible(row['id'])}", "not bold green"
+    )
     seen = f"{say('words.comma').join(measures)}, first seen {row['first_seen']:%Y-%m-%d %H:%M}"
     line.append(f"  {translated(seen)}", "not bold")
-    return line if row["payload"] is None else line.append(f"  {visible(row['payload'])}", "not bold dim")
+    return (
+        line
+        if row["payload"] is None
+        else line.append(f"  {visible(row['payload'])}", "not bold dim")
+    )
 
 
 def rows_of(documents: Sequence[Document]) -> list[JsonObject]:
     """Return documents of an index as rows of values."""
-    return [asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents]
+    return [
+        asdict(document) | {"sketch": document.sketch.tobytes().hex()} for document in documents
+    ]
 
 
 def print_documents(found: Sequence[JsonObject]) -> None:
@@ -116,7 +152,10 @@ def print_documents(found: Sequence[JsonObject]) -> None:
     for row in found:
         rows = Rows()
         rows.line("Document", visible(row["id"]), "bold cyan")
-        rows.line("Kept", translated("yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}"))
+        rows.line(
+            "Kept",
+            translated("yes" if row["kept"] else f"no: similar to {visible(row['kept_id'])}"),
+        )
         for name, key in (("First seen", "first_seen"), ("Last seen", "last_seen")):
             rows.line(name, f"{row[key]:%Y-%m-%d %H:%M:%S} UTC")
         for name in ("payload", "import_name", "text"):

@@ -43,7 +43,8 @@ def print_outlines(
     console = console or Console(highlight=False)
     if all(pair.shared for pair in outlines.pairs):
         console.print(
-            "  The outlines are the same; the pages may differ in heads, scripts, attributes and marked text."
+            "  The outlines are the same; the pages may differ in heads, scripts, attributes "
+            "and marked text."
         )
     else:
         rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
@@ -52,12 +53,16 @@ def print_outlines(
         (_print_columns if side_by_side else _print_stacked)(rows, names, console)
     for name, left_out in zip("AB", outlines.left_out, strict=True):
         if left_out:
-            console.print(Text(f"  {plural(left_out, 'further element')} of {name} not shown.", "dim"))
+            console.print(
+                Text(f"  {plural(left_out, 'further element')} of {name} not shown.", "dim")
+            )
 
 
 def _folded(pairs: list[Pair]) -> Iterator[Pair | _Fold]:
     """Yield the pairs, long shared stretches cut to the lines next to a difference."""
-    stretches = [(shared, list(stretch)) for shared, stretch in groupby(pairs, lambda pair: pair.shared)]
+    stretches = [
+        (shared, list(stretch)) for shared, stretch in groupby(pairs, lambda pair: pair.shared)
+    ]
     for index, (shared, stretch) in enumerate(stretches):
         first = _CONTEXT if index > 0 else 0
         last = len(stretch) - (_CONTEXT if index < len(stretches) - 1 else 0)
@@ -79,7 +84,10 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
             table.add_row(note, bar, note)
             continue
         styles = ("", "") if row.shared else ("red", "green")
-        sides = [Text(_written(line, unicode) if line else "", style) for line, style in zip(row, styles, strict=True)]
+        sides = [
+            Text(_written(line, unicode) if line else "", style)
+            for line, style in zip(row, styles, strict=True)
+        ]
         table.add_row(sides[0], bar, sides[1])
     console.print(table)
 
@@ -91,7 +99,10 @@ def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
             yield from stretch
             continue
         alone = [row for row in stretch if isinstance(row, Pair)]
-        left, right = [row.left for row in alone if row.left], [row.right for row in alone if row.right]
+        left, right = (
+            [row.left for row in alone if row.left],
+            [row.right for row in alone if row.right],
+        )
         yield from starmap(Pair, zip_longest(left, right))
 
 
@@ -114,7 +125,9 @@ def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
 
 
 def _written(line: Line, unicode: bool) -> str:
-    """Return a line behind its indentation, its hidden characters shown: an ESC must not reach a terminal."""
+    """Return a line behind its indentation, its hidden characters shown: an ESC must not reach a
+    terminal.
+    """
     return "  " * line.depth + visible(line.label) + _times(line, unicode)
 
 

@@ -43,15 +43,22 @@ def print_plan(plan: Plan, console: Console | None = None) -> None:
     if plan.core_hours is not None:
         rows.figure("Work", f"{plan.core_hours:,.0f}", "core-hours", "bold")
     if plan.false_candidates is not None:
-        each = f"{plan.false_candidates / plan.documents:.2g} per document; several times more with boilerplate"
+        each = (
+            f"{plan.false_candidates / plan.documents:.2g} per document; several times more with "
+            "boilerplate"
+        )
         pairs = f"pairs below the threshold that are compared, {each}"
         rows.figure("False candidates", f"{plan.false_candidates:,.0f}", pairs)
     if plan.comparisons is not None:
-        rows.figure("Comparisons", _few(plan.comparisons), "a query, if all bits are random", "bold")
+        rows.figure(
+            "Comparisons", _few(plan.comparisons), "a query, if all bits are random", "bold"
+        )
     rows.print(console)
     if not plan.curve or plan.threshold is None:
         return
-    console.print(Text(f"\n  {translated('Chance that a pair is compared, by its similarity')}\n", "bold"))
+    console.print(
+        Text(f"\n  {translated('Chance that a pair is compared, by its similarity')}\n", "bold")
+    )
     console.print(draw_curve(plan.curve, plan.threshold, unicode=is_unicode(console)))
 
 
@@ -60,7 +67,11 @@ def _about_memory(plan: Plan) -> str:
         return "for each core of an executor"
     if plan.engine == "memory":
         return "of the index"
-    cached = f"with {memory(plan.cache_bytes)} of cached documents" if plan.cache_bytes else "without cached documents"
+    cached = (
+        f"with {memory(plan.cache_bytes)} of cached documents"
+        if plan.cache_bytes
+        else "without cached documents"
+    )
     return f"at most, {cached} (--cache-bytes)"
 
 
@@ -70,7 +81,8 @@ def _few(count: float) -> str:
 
 
 def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unicode: bool) -> Text:
-    """Return a bar for each probability of a curve, of false candidates below the threshold and of duplicates from it.
+    """Return a bar for each probability of a curve, of false candidates below the threshold and of
+    duplicates from it.
 
     Parameters
     ----------
@@ -83,5 +95,8 @@ def draw_curve(curve: tuple[tuple[float, float], ...], threshold: float, *, unic
         bar = ("█" if unicode else "#") * round(chance * _WIDTH)
         picture.append(f"  {similarity:4.2f}  {100 * chance:5.1f} %  ")
         picture.append(bar, _FALSE if similarity < threshold else _FOUND)
-        picture.append(f"  <- {translated(f'threshold {threshold:g}')}\n" if similarity == marked else "\n", _MARK)
+        picture.append(
+            f"  <- {translated(f'threshold {threshold:g}')}\n" if similarity == marked else "\n",
+            _MARK,
+        )
     return picture

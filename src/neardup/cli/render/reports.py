@@ -11,14 +11,25 @@ from rich.text import Text
 from neardup.cli.render.table import Rows, print_table
 from neardup.documents.batch import Rejected, describe_rejected
 from neardup.files import AnyPath, JsonObject
-from neardup.report.rows import ReportValues, benchmark_table, cost_rows, removal_rows, result_rows, search_rows
+from neardup.report.rows import (
+    ReportValues,
+    benchmark_table,
+    cost_rows,
+    removal_rows,
+    result_rows,
+    search_rows,
+)
 from neardup.report.wording import for_terminal, say, visible
 
 _MAX_REJECTED = 5
 _MAX_BENCHMARKS = 12
 _FILES = {
     "dedup": {"report": "report.html", "removed": "removed.parquet"},
-    "cluster": {"report": "report.html", "clusters": "cluster_summary.parquet", "documents": "clusters.parquet"},
+    "cluster": {
+        "report": "report.html",
+        "clusters": "cluster_summary.parquet",
+        "documents": "clusters.parquet",
+    },
     "contamination": {
         "report": "report.html",
         "hits": "hits.parquet",
@@ -39,10 +50,14 @@ _KEPT = {
 """The documents that a run writes, by its option `write`."""
 
 
-def print_report(report: ReportValues, output: AnyPath | None, console: Console | None = None) -> None:
-    """Print the closing table of a command, then its clusters or benchmarks, warnings and rejected documents.
+def print_report(
+    report: ReportValues, output: AnyPath | None, console: Console | None = None
+) -> None:
+    """Print the closing table of a command, then its clusters or benchmarks, warnings and rejected
+    documents.
 
-    output : the file or the folder that was written, or its address; None if the command writes none.
+    output : the file or the folder that was written, or its address; None if the command writes
+    none.
     """
     console = console or Console(highlight=False)
     table = Rows()
@@ -99,13 +114,19 @@ def _print_largest(rows: list[JsonObject] | None, console: Console) -> None:
         name = Text(visible(row["name"] or ""), "bold")
         console.print(Text(f"  {row['size']:>{width},}  ").append_text(name), soft_wrap=True)
         file, number = row["places"][0]
-        example = visible(file) if row["first_id"] == file else f"{visible(row['first_id'])}  {visible(file)}:{number}"
+        example = (
+            visible(file)
+            if row["first_id"] == file
+            else f"{visible(row['first_id'])}  {visible(file)}:{number}"
+        )
         console.print(Text(f"  {'':{width}}  {example}", "dim"), soft_wrap=True)
 
 
 def _print_benchmarks(report: ReportValues, console: Console) -> None:
     """Print the most contaminated benchmarks; nothing for one that was searched for in itself."""
-    if report["command"] != "contamination" or (report["between"] and len(report["benchmarks"]) == 1):
+    if report["command"] != "contamination" or (
+        report["between"] and len(report["benchmarks"]) == 1
+    ):
         return
     table = benchmark_table(report)
     rows = [(visible(name), *figures) for name, *figures in table.rows[:_MAX_BENCHMARKS]]
@@ -119,7 +140,12 @@ def print_troubles(report: ReportValues, console: Console) -> None:
     """Print what could not be read, and the warnings of a run, then as `print_rejected`."""
     if report.get("unreadable") and not report["incomplete"]:  # it has the same rows
         console.print()
-        _print_line(say("terminal.unreadable_rows"), "bold red", for_terminal(report["unreadable"]["message"]), console)
+        _print_line(
+            say("terminal.unreadable_rows"),
+            "bold red",
+            for_terminal(report["unreadable"]["message"]),
+            console,
+        )
     for warning in report["warnings"]:
         console.print()
         _print_line(say("terminal.warning"), "bold yellow", for_terminal(warning), console)
@@ -137,6 +163,8 @@ def print_rejected(report: ReportValues, console: Console) -> None:
     if rejected:
         console.print()
     for row in rejected[:_MAX_REJECTED]:
-        _print_line(say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console)
+        _print_line(
+            say("terminal.rejected"), "bold red", describe_rejected(Rejected(**row)), console
+        )
     if len(rejected) > _MAX_REJECTED:
         console.print(say("terminal.more_rejected", left=len(rejected) - _MAX_REJECTED))

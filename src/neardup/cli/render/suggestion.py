@@ -1,4 +1,6 @@
-"""Print the settings that a sweep suggests with their pairs, and ask about pairs in the terminal."""
+"""Print the settings that a sweep suggests with their pairs, and ask about pairs in the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,14 @@ def print_suggestion(suggestion: Suggestion) -> None:
 def print_pair(pair: SweepPair, console: Console, *, brief: bool = False) -> None:
     """Print two documents with their differences marked. brief : only the first ones."""
     title = say("sweep.similarity", similarity=pair.similarity)
-    print_example(title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console, brief=brief)
+    print_example(
+        title, pair.pair, (visible(pair.left_id), visible(pair.right_id)), console, brief=brief
+    )
 
 
-def print_example(title: str, pair: MarkedPair, names: tuple[str, str], console: Console, *, brief: bool) -> None:
+def print_example(
+    title: str, pair: MarkedPair, names: tuple[str, str], console: Console, *, brief: bool
+) -> None:
     """Print two texts with their differences marked, below a title. brief : only the first ones."""
     console.print(Text(f"\n{title}", "bold"))
     if pair.truncated:
@@ -52,14 +58,20 @@ def print_example(title: str, pair: MarkedPair, names: tuple[str, str], console:
 
 
 def ask(pair: SweepPair) -> bool | None:
-    """Ask about a pair on stderr; return the answer, None to skip. Raises StopIteration if there are no more."""
+    """Ask about a pair on stderr; return the answer, None to skip. Raises StopIteration if there
+    are no more.
+    """
     console = Console(stderr=True, highlight=False)
     print_pair(pair, console)
     if pair.again:
         console.print(Text(f"  {say('sweep.again')}", "dim"))
     while True:
         try:
-            key = click.prompt(say("sweep.question"), err=True, prompt_suffix=say("words.colon")).strip().lower()
+            key = (
+                click.prompt(say("sweep.question"), err=True, prompt_suffix=say("words.colon"))
+                .strip()
+                .lower()
+            )
         except click.Abort:  # the end of the input, or Ctrl-C: what was answered counts
             key = "q"
         if key == "q":

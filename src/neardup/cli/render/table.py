@@ -14,7 +14,9 @@ from neardup.report.rows import Row
 from neardup.report.wording import translated, visible
 
 _NAME_WIDTH = 16
-_TWO_COLUMNS = 100  # characters of a line from which two columns are easier to read than two paragraphs
+_TWO_COLUMNS = (
+    100  # characters of a line from which two columns are easier to read than two paragraphs
+)
 _FIGURE_WIDTH = 10  # of a speed: the columns of two runs are alike
 
 
@@ -50,12 +52,17 @@ def table_lines(
     widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
     for number, row in enumerate((heads, *rows)):
         gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        cells = [cell + gap if i in left else gap + cell for i, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
+        cells = [
+            cell + gap if i in left else gap + cell
+            for i, (cell, gap) in enumerate(zip(row, gaps, strict=True))
+        ]
         style = "dim" if not number else "bold green" if is_bold(row) else ""
         yield Text(("  " + "  ".join(cells)).rstrip(), style)
 
 
-def print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], **layout: Any) -> None:
+def print_table(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], **layout: Any
+) -> None:
     """Print a table below an empty line; layout : as of `table_lines`."""
     console.print()
     for line in table_lines(heads, rows, **layout):
@@ -63,7 +70,9 @@ def print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[
 
 
 def two_columns(names: tuple[str, str], console: Console, **column: Any) -> tuple[Table, str]:
-    """Return a table of two texts side by side, headed by their names, and the character between them."""
+    """Return a table of two texts side by side, headed by their names, and the character between
+    them.
+    """
     bar = "│" if is_unicode(console) else "|"
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(ratio=1, **column)
@@ -112,7 +121,12 @@ class Rows:
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
         name_width = max(_NAME_WIDTH, *(cell_len(name) for name, _, _ in self._rows))
-        figure_width = max([_FIGURE_WIDTH, *(len(figure) for _, figure, remark in self._rows if remark is not None)])
+        figure_width = max(
+            [
+                _FIGURE_WIDTH,
+                *(len(figure) for _, figure, remark in self._rows if remark is not None),
+            ]
+        )
         console.print()
         for name, value, remark in self._rows:
             padded = f"  {name}{' ' * (name_width - cell_len(name))}  "

@@ -1,8 +1,10 @@
-"""The face of the Python package datasketch, version 2: the same signatures and answers, by the same calls.
+"""The face of the Python package datasketch, version 2: the same signatures and answers, by the
+same calls.
 
-``from neardup.compat.datasketch import MinHash, MinHashLSH`` instead of ``from datasketch import ...``; the
-modules have datasketch's names as well. For a program written for datasketch 1.x, whose signatures are of the scheme
-"legacy", import from `neardup.compat.datasketch.v1`. What differs is on the page "Coming from datasketch".
+``from neardup.compat.datasketch import MinHash, MinHashLSH`` instead of ``from datasketch import
+...``; the modules have datasketch's names as well. For a program written for datasketch 1.x, whose
+signatures are of the scheme "legacy", import from `neardup.compat.datasketch.v1`. What differs is
+on the page "Coming from datasketch".
 """
 
 from neardup.compat.datasketch.b_bit_minhash import bBitMinHash
@@ -28,7 +30,10 @@ _NOT_HERE = (
 def __getattr__(name: str) -> object:
     """Refuse what only datasketch has, with the way to go on."""
     if name in _NOT_HERE:
-        raise ImportError(f"neardup has no {name}: got it from neardup.compat.datasketch. Import it from datasketch.")
+        raise ImportError(
+            f"neardup has no {name}: got it from neardup.compat.datasketch. Import it from "
+            "datasketch."
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -39,16 +39,23 @@ class LeanMinHash(MinHash):
     __slots__ = ("hashvalues", "scheme", "seed")
 
     def __init__(
-        self, minhash: MinHash | None = None, seed: Any = None, hashvalues: Any = None, scheme: str | None = None
+        self,
+        minhash: MinHash | None = None,
+        seed: Any = None,
+        hashvalues: Any = None,
+        scheme: str | None = None,
     ) -> None:
         if minhash is not None:
             if scheme is not None and scheme != minhash.scheme:
                 raise SettingError(
-                    f"scheme {scheme!r} conflicts with the scheme {minhash.scheme!r} of the MinHash. Leave it out."
+                    f"scheme {scheme!r} conflicts with the scheme {minhash.scheme!r} of the "
+                    "MinHash. Leave it out."
                 )
             seed, hashvalues, scheme = minhash.seed, minhash.hashvalues, minhash.scheme
         elif hashvalues is None or seed is None:
-            raise SettingError("Init parameters cannot be None: give either minhash, or both seed and hashvalues.")
+            raise SettingError(
+                "Init parameters cannot be None: give either minhash, or both seed and hashvalues."
+            )
         self._fill(seed, hashvalues, self._choose_scheme(scheme, None))
 
     def _fill(self, seed: Any, hashvalues: Any, scheme: str) -> None:
@@ -60,7 +67,9 @@ class LeanMinHash(MinHash):
 
     def update(self, b: Any) -> NoReturn:
         """Raise TypeError."""
-        raise TypeError("Cannot update a LeanMinHash. Update a MinHash, then make a LeanMinHash of it.")
+        raise TypeError(
+            "Cannot update a LeanMinHash. Update a MinHash, then make a LeanMinHash of it."
+        )
 
     def update_batch(self, b: Any) -> NoReturn:
         """Raise TypeError."""
@@ -88,21 +97,26 @@ class LeanMinHash(MinHash):
 
         Notes
         -----
-        legacy: the seed in 8 bytes, the number of values in 4, the values in 4 each. The other schemes: the number is
-        negative, and the byte of the scheme follows it; a value has 4 bytes, 8 with affine64.
+        legacy: the seed in 8 bytes, the number of values in 4, the values in 4 each. The other
+        schemes: the number is negative, and the byte of the scheme follows it; a value has 4 bytes,
+        8 with affine64.
         """
         size = self.bytesize(byteorder)
         if len(buf) < size:
             raise InputError(
-                f"The buffer does not have enough space for this MinHash: it has {len(buf)} bytes of {size}. "
+                f"The buffer does not have enough space for this MinHash: it has {len(buf)} "
+                f"bytes of {size}. "
                 "Use a bytearray of bytesize()."
             )
         head = self._known.head(len(self))
-        struct.pack_into(self._format(byteorder), buf, 0, self.seed, *head, *self.hashvalues.tolist())
+        struct.pack_into(
+            self._format(byteorder), buf, 0, self.seed, *head, *self.hashvalues.tolist()
+        )
 
     @classmethod
     def deserialize(cls, buf: Any, byteorder: str = "@") -> Self:
-        """Return the LeanMinHash of bytes written by `serialize`, by this class or by any version of datasketch.
+        """Return the LeanMinHash of bytes written by `serialize`, by this class or by any version
+        of datasketch.
 
         Bytes that are too few, or of a scheme that is not known, are an InputError.
         """
@@ -135,6 +149,7 @@ def _read(buf: memoryview, byteorder: str) -> tuple[int, Array, str]:
         values = np.frombuffer(buf, f"{order}{scheme.value_format}", count, offset)
     except (struct.error, IndexError, ValueError) as error:
         raise InputError(
-            f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the byteorder of serialize()."
+            f"The {len(buf)} bytes are no whole LeanMinHash: {error}. Give the bytes and the "
+            "byteorder of serialize()."
         ) from None
     return seed, values.astype(scheme.dtype), scheme.name

@@ -15,8 +15,8 @@ from neardup.errors import InputError, SchemeError, SettingError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The rules of Kronrod with 21 points and of Gauss with 10: nodes on both sides of the middle, their weights by each.
-# In the order in which QUADPACK adds: floats depend on it.
+# The rules of Kronrod with 21 points and of Gauss with 10: nodes on both sides of the middle, their
+# weights by each. In the order in which QUADPACK adds: floats depend on it.
 _RULE = (
     (0.9739065285171717, 0.032558162307964725, 0.06667134430868814),
     (0.8650633666889845, 0.07503967481091996, 0.1494513491505806),
@@ -40,15 +40,17 @@ def integrate(function: Callable[[float], float], low: float, high: float) -> fl
 
     Notes
     -----
-    Piessens, de Doncker-Kapenga, Überhuber and Kahaner, QUADPACK (1983), routine QAGS without its extrapolation: the
-    interval with the largest estimated error is halved until the sum of the errors is small. Extrapolation begins
-    only after halvings that smooth functions do not need.
+    Piessens, de Doncker-Kapenga, Überhuber and Kahaner, QUADPACK (1983), routine QAGS without its
+    extrapolation: the interval with the largest estimated error is halved until the sum of the
+    errors is small. Extrapolation begins only after halvings that smooth functions do not need.
     """
     result, error, spread = _rule(function, low, high)
     if error == 0.0 or (error <= max(_TOLERANCE, _TOLERANCE * abs(result)) and error != spread):
         return result  # an error equal to the spread is no estimate
     parts = [(error, low, high, result)]
-    while len(parts) == 1 or (error > max(_TOLERANCE, _TOLERANCE * abs(result)) and len(parts) < _MOST_PARTS):
+    while len(parts) == 1 or (
+        error > max(_TOLERANCE, _TOLERANCE * abs(result)) and len(parts) < _MOST_PARTS
+    ):
         worst = max(range(len(parts)), key=lambda index: parts[index][0])
         worst_error, start, end, value = parts[worst]
         middle = 0.5 * (start + end)
@@ -66,8 +68,12 @@ def integrate(function: Callable[[float], float], low: float, high: float) -> fl
     return total
 
 
-def _rule(function: Callable[[float], float], low: float, high: float) -> tuple[float, float, float]:
-    """Return the integral by the rule of Kronrod, an estimate of its error, and that of |function - its mean|."""
+def _rule(
+    function: Callable[[float], float], low: float, high: float
+) -> tuple[float, float, float]:
+    """Return the integral by the rule of Kronrod, an estimate of its error, and that of |function -
+    its mean|.
+    """
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
     middle = function(centre)
     gauss, kronrod, total = 0.0, _MIDDLE * middle, abs(_MIDDLE * middle)
@@ -92,9 +98,11 @@ def _rule(function: Callable[[float], float], low: float, high: float) -> tuple[
 
 @cache
 def optimal_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
-    """Return the bands b and rows r with the least weighted sum of the expected false positives and negatives.
+    """Return the bands b and rows r with the least weighted sum of the expected false positives and
+    negatives.
 
-    Leskovec et al., Mining of Massive Datasets, 3.4.2: sets of similarity s meet with probability 1 - (1 - s^r)^b.
+    Leskovec et al., Mining of Massive Datasets, 3.4.2: sets of similarity s meet with probability 1
+    - (1 - s^r)^b.
 
     >>> optimal_bands(0.9, 128, (0.5, 0.5))
     (5, 25)
@@ -106,7 +114,8 @@ def optimal_bands(threshold: float, num_perm: int, weights: tuple[float, float])
 def optimal_containment_bands(
     threshold: float, num_perm: int, max_rows: int, ratio: float, weights: tuple[float, float]
 ) -> tuple[int, int]:
-    """Return the bands and rows for containment, where the indexed set has ratio times the members of the query.
+    """Return the bands and rows for containment, where the indexed set has ratio times the members
+    of the query.
 
     Zhu et al. (VLDB 2016), section 5: a containment of t is a similarity of t / (1 + ratio - t).
     """
@@ -123,31 +132,44 @@ def _least_error(
 ) -> tuple[int, int]:
     """Return the first bands and rows of the least error.
 
-    similarity : of a value of the measure. limits : the least value, the least of wanted pairs, and the greatest.
+    similarity : of a value of the measure. limits : the least value, the least of wanted pairs, and
+    the greatest.
     """
 
     def error(num_bands: int, num_rows: int) -> float:
         b, r = float(num_bands), float(num_rows)
-        false_positive = integrate(lambda s: 1 - (1 - similarity(s) ** r) ** b, limits[0], limits[1])
+        false_positive = integrate(
+            lambda s: 1 - (1 - similarity(s) ** r) ** b, limits[0], limits[1]
+        )
         false_negative = 0.0
         if limits[1] < limits[2]:
-            # 1 - (1 - x), not x: rounded so, values below 2^-53 are 0, and the first of several zeros is chosen.
-            false_negative = integrate(lambda s: 1 - (1 - (1 - similarity(s) ** r) ** b), limits[1], limits[2])
+            # 1 - (1 - x), not x: rounded so, values below 2^-53 are 0, and the first of several
+            # zeros is chosen.
+            false_negative = integrate(
+                lambda s: 1 - (1 - (1 - similarity(s) ** r) ** b), limits[1], limits[2]
+            )
         return false_positive * weights[0] + false_negative * weights[1]
 
-    pairs = ((b, r) for b in range(1, num_perm + 1) for r in range(1, min(max_rows, num_perm // b) + 1))
+    pairs = (
+        (b, r) for b in range(1, num_perm + 1) for r in range(1, min(max_rows, num_perm // b) + 1)
+    )
     return min(pairs, key=lambda pair: error(*pair))
 
 
 def require_settings(threshold: float, num_perm: int, weights: tuple[float, float]) -> None:
     """Refuse settings that an index cannot have."""
     if not 0.0 <= threshold <= 1.0:
-        raise SettingError(f"threshold must be in [0.0, 1.0]: got {threshold}. Use 0.8, for example.")
+        raise SettingError(
+            f"threshold must be in [0.0, 1.0]: got {threshold}. Use 0.8, for example."
+        )
     if num_perm < 2:
-        raise SettingError(f"Too few permutation functions: num_perm must be at least 2, got {num_perm}. Use 128.")
+        raise SettingError(
+            f"Too few permutation functions: num_perm must be at least 2, got {num_perm}. Use 128."
+        )
     if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
         raise SettingError(
-            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, 0.6) to miss fewer pairs."
+            f"Weights must be in [0.0, 1.0] and sum to 1.0: got {tuple(weights)}. Use (0.4, "
+            "0.6) to miss fewer pairs."
         )
 
 
@@ -160,10 +182,12 @@ class MinHashLSH:
     num_perm : length of the signatures.
     weights : of the false positives and of the false negatives in that choice; they sum to 1.
     params : the number of bands and of rows, if they are to be given.
-    storage_config : {"type": "dict"}, the default, or "redis" with the server under "redis" and the name of the index
-        under "basename": indexes of one name are one, and datasketch's are found too.
-    prepickle : on Redis, whether keys are kept as pickles, as datasketch does by default: of str, bytes or int, read
-        without running anything. If not, keys are bytes. In memory it changes nothing.
+    storage_config : {"type": "dict"}, the default, or "redis" with the server under "redis" and the
+        name of the index under "basename": indexes of one name are one, and datasketch's are found
+        too.
+    prepickle : on Redis, whether keys are kept as pickles, as datasketch does by default: of str,
+        bytes or int, read without running anything. If not, keys are bytes. In memory it changes
+        nothing.
     hashfunc : from the bytes of a band to what is kept of them; the bytes themselves if not given.
 
     Attributes
@@ -202,14 +226,19 @@ class MinHashLSH:
     ) -> None:
         require_settings(threshold, num_perm, weights)
         self.h = num_perm
-        self.b, self.r = params if params is not None else optimal_bands(threshold, num_perm, tuple(weights))
+        self.b, self.r = (
+            params if params is not None else optimal_bands(threshold, num_perm, tuple(weights))
+        )
         if self.b * self.r > num_perm:
             raise SettingError(
-                f"The product of b and r in params is {self.b} * {self.r} = {self.b * self.r}; it must be at most "
+                f"The product of b and r in params is {self.b} * {self.r} = "
+                f"{self.b * self.r}; it must be at most "
                 f"num_perm={num_perm}. Give the num_perm of your MinHash, or fewer bands or rows."
             )
         if self.b < 2:
-            raise SettingError(f"The number of bands are too small (b < 2): got {self.b}. Use a lower threshold.")
+            raise SettingError(
+                f"The number of bands are too small (b < 2): got {self.b}. Use a lower threshold."
+            )
         self.keys: Any
         self.hashtables: Any
         self.keys, self.hashtables = open_storage(storage_config, self.b)
@@ -219,14 +248,20 @@ class MinHashLSH:
         self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
 
     def insert(self, key: Hashable, minhash: Signature, check_duplication: bool = True) -> None:
-        """Add a key with its MinHash. A key that is there already is an InputError, if it is to be checked."""
+        """Add a key with its MinHash. A key that is there already is an InputError, if it is to be
+        checked.
+        """
         self._insert(key, minhash, check_duplication)
 
-    def _insert(self, key: Hashable, minhash: Signature, check_duplication: bool, buffer: bool = False) -> None:
+    def _insert(
+        self, key: Hashable, minhash: Signature, check_duplication: bool, buffer: bool = False
+    ) -> None:
         self._require_length(minhash)
         self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
         if check_duplication and key in self:
-            raise InputError(f"The given key already exists: {key!r}. Remove it first, or use another.")
+            raise InputError(
+                f"The given key already exists: {key!r}. Remove it first, or use another."
+            )
         self._put(self._stored(key), self._bands(minhash), buffer)
 
     def _put(self, stored: Any, bands: list[bytes], buffer: bool = False) -> None:
@@ -242,7 +277,8 @@ class MinHashLSH:
             return write_key(key)
         if not isinstance(key, bytes):
             raise InputError(
-                f"prepickle=False requires bytes keys on a server: got {key!r}, a {type(key).__name__}. "
+                f"prepickle=False requires bytes keys on a server: got {key!r}, a "
+                f"{type(key).__name__}. "
                 "Give bytes, or use prepickle=True."
             )
         return key
@@ -254,20 +290,33 @@ class MinHashLSH:
         return set(iter(stored))  # one by one, which gives the order that datasketch's sets have
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
-        """Add all keys of another index; with check_overlap, one that both have is an InputError."""
+        """Add all keys of another index; with check_overlap, one that both have is an
+        InputError.
+        """
         if type(self) is not type(other):
-            raise SettingError(f"Cannot merge type MinHashLSH and type {type(other).__name__}. Give a MinHashLSH.")
+            raise SettingError(
+                f"Cannot merge type MinHashLSH and type {type(other).__name__}. Give a MinHashLSH."
+            )
         if (self.h, self.b, self.r) != (other.h, other.b, other.r):
             raise SettingError(
-                "Cannot merge MinHashLSH with different initialization parameters: num_perm, b and r are "
+                "Cannot merge MinHashLSH with different initialization parameters: num_perm, "
+                "b and r are "
                 f"{(self.h, self.b, self.r)} and {(other.h, other.b, other.r)}."
             )
         known, its = self._minhash_scheme, other._minhash_scheme
         if known is not None and its is not None and known != its:
-            raise SchemeError(f"Cannot merge indexes of two schemes, {known!r} and {its!r}. Build both with one.")
-        bands_of = {key: other.keys.get(stored) for stored in list(other.keys) for key in other._keys_of([stored])}
+            raise SchemeError(
+                f"Cannot merge indexes of two schemes, {known!r} and {its!r}. Build both with one."
+            )
+        bands_of = {
+            key: other.keys.get(stored)
+            for stored in list(other.keys)
+            for key in other._keys_of([stored])
+        }
         if check_overlap and any(key in self for key in bands_of):
-            raise InputError("The keys are overlapping, duplicate key exists. Remove it from one of the two.")
+            raise InputError(
+                "The keys are overlapping, duplicate key exists. Remove it from one of the two."
+            )
         self._minhash_scheme = known or its
         for key, bands in bands_of.items():
             self._put(self._stored(key), bands)
@@ -281,7 +330,9 @@ class MinHashLSH:
         self._require_length(minhash)
         agreed_scheme(self._minhash_scheme, minhash)
         if b > self.b:
-            raise SettingError(f"b must be less or equal to the number of hash tables, {self.b}: got {b}.")
+            raise SettingError(
+                f"b must be less or equal to the number of hash tables, {self.b}: got {b}."
+            )
         if not b:
             return set()
         buckets = self.hashtables[0].get_each(self.hashtables[:b], self._bands(minhash, b))
@@ -332,7 +383,9 @@ class MinHashLSH:
         return MinHashLSHDeletionSession(self, buffer_size)
 
     def _bands(self, minhash: Signature, b: int | None = None) -> list[bytes]:
-        """Return the values of each of the first b bands, the most significant byte first, after the hash function."""
+        """Return the values of each of the first b bands, the most significant byte first, after
+        the hash function.
+        """
         data = self._byteswap(minhash.hashvalues)
         width = len(data) // self.h
         bands = [data[start * width : end * width] for start, end in self.hashranges[:b]]
@@ -347,12 +400,15 @@ class MinHashLSH:
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) != self.h:
             raise SettingError(
-                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash and index with one num_perm."
+                f"Expecting minhash with length {self.h}, got {len(minhash)}. Make MinHash "
+                "and index with one num_perm."
             )
 
 
 class _Session:
-    """A context in which to change an index. On a server, what is inserted waits for its end, or until much waits."""
+    """A context in which to change an index. On a server, what is inserted waits for its end, or
+    until much waits.
+    """
 
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh

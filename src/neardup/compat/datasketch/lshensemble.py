@@ -17,7 +17,9 @@ from neardup.compat.datasketch.minhash import MinHash
 from neardup.errors import InputError, SettingError
 
 
-def optimal_partitions(sizes: npt.ArrayLike, counts: npt.ArrayLike, num_part: int) -> list[tuple[Any, Any]]:
+def optimal_partitions(
+    sizes: npt.ArrayLike, counts: npt.ArrayLike, num_part: int
+) -> list[tuple[Any, Any]]:
     """Return the least and the greatest size of each partition.
 
     Parameters
@@ -28,9 +30,10 @@ def optimal_partitions(sizes: npt.ArrayLike, counts: npt.ArrayLike, num_part: in
 
     Notes
     -----
-    Zhu et al. (VLDB 2016), section 6: a partition stands for its greatest size, and costs the false positives expected
-    of that. Dynamic programming, O(num_part num_sizes^2); of equal costs, the smaller first partitions. The partitions
-    are those of datasketch, which from three on are not always the cheapest.
+    Zhu et al. (VLDB 2016), section 6: a partition stands for its greatest size, and costs the false
+    positives expected of that. Dynamic programming, O(num_part num_sizes^2); of equal costs, the
+    smaller first partitions. The partitions are those of datasketch, which from three on are not
+    always the cheapest.
     """
     sizes, counts = np.asarray(sizes), np.asarray(counts)
     if num_part < 2:
@@ -43,7 +46,9 @@ def optimal_partitions(sizes: npt.ArrayLike, counts: npt.ArrayLike, num_part: in
 
 
 def _costs(sizes: Array, counts: Array) -> Floats:
-    """Return the false positives expected of the sizes from l to u, at [l, u], 0 where l is above u."""
+    """Return the false positives expected of the sizes from l to u, at [l, u], 0 where l is above
+    u.
+    """
     costs = np.zeros((len(sizes), len(sizes)))
     for last, size in enumerate(sizes):
         # Not from running sums: ties are decided by the last bit of the sum of each range.
@@ -53,7 +58,9 @@ def _costs(sizes: Array, counts: Array) -> Floats:
 
 
 def _ends(costs: Floats, num_part: int) -> Sequence[int]:
-    """Return where each partition ends, from the least costs of the first sizes in so many partitions."""
+    """Return where each partition ends, from the least costs of the first sizes in so many
+    partitions.
+    """
     num_sizes = len(costs)
     best = {1: costs[0]}
     for part in range(2, num_part):
@@ -63,21 +70,25 @@ def _ends(costs: Floats, num_part: int) -> Sequence[int]:
     end = _split(best[num_part - 1], costs, num_part, num_sizes - 1)[0]
     ends = [num_sizes - 1, end]
     for part in range(num_part - 1, 1, -1):
-        # By best[part - 1] the total would be least; datasketch goes by best[part], and its answers depend on it.
+        # By best[part - 1] the total would be least; datasketch goes by best[part], and its answers
+        # depend on it.
         end = _split(best[part], costs, part, end)[0]
         ends.append(end)
     return ends[::-1]
 
 
 def _split(best: Floats, costs: Floats, part: int, last: int) -> tuple[int, np.float64]:
-    """Return where to end all but the last of so many partitions of the sizes up to last, and what it costs."""
+    """Return where to end all but the last of so many partitions of the sizes up to last, and what
+    it costs.
+    """
     sums = best[part - 2 : last] + costs[part - 1 : last + 1, last]
     position = int(sums.argmin())
     return part - 2 + position, sums[position]
 
 
 class MinHashLSHEnsemble:
-    """Sets by size, in partitions with an index for each number of rows: which contain most of a query?
+    """Sets by size, in partitions with an index for each number of rows: which contain most of a
+    query?
 
     Parameters
     ----------
@@ -121,12 +132,17 @@ class MinHashLSHEnsemble:
         if num_part < 1:
             raise SettingError(f"num_part must be at least 1: got {num_part}. Use 16, the default.")
         if not 2 <= m <= num_perm:
-            raise SettingError(f"m must be in the range of [2, num_perm]: got {m}. Use 8, the default.")
+            raise SettingError(
+                f"m must be in the range of [2, num_perm]: got {m}. Use 8, the default."
+            )
         self.threshold = threshold
         self.h = num_perm
         self.m = m
         self.xqs = np.exp(np.linspace(-5, 5, 10))
-        chosen = [optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights)) for ratio in self.xqs]
+        chosen = [
+            optimal_containment_bands(threshold, num_perm, m, ratio, tuple(weights))
+            for ratio in self.xqs
+        ]
         self.params = np.array(chosen, int)
         rows = dict.fromkeys(self.params[:, 1].tolist())
         config = dict(storage_config or {"type": "dict"})
@@ -134,7 +150,12 @@ class MinHashLSHEnsemble:
 
         def make(part: int, r: int) -> MinHashLSH:
             own = _part_of(config, part, r)
-            return MinHashLSH(num_perm=num_perm, params=(num_perm // r, r), prepickle=prepickle, storage_config=own)
+            return MinHashLSH(
+                num_perm=num_perm,
+                params=(num_perm // r, r),
+                prepickle=prepickle,
+                storage_config=own,
+            )
 
         self.indexes = [{r: make(part, r) for r in rows} for part in range(num_part)]
         self.lowers: list[Any] = [None] * num_part
@@ -148,7 +169,9 @@ class MinHashLSHEnsemble:
         if not ordered:
             raise InputError("entries is empty: give one set at least.")
         if ordered[0][2] <= 0:
-            raise InputError(f"Set size must be positive: got {ordered[0][2]}. Leave out empty sets.")
+            raise InputError(
+                f"Set size must be positive: got {ordered[0][2]}. Leave out empty sets."
+            )
         sizes, counts = np.array(sorted(Counter(size for _, _, size in ordered).items())).T
         for part, (lower, upper) in enumerate(optimal_partitions(sizes, counts, len(self.indexes))):
             self.lowers[part], self.uppers[part] = lower, upper
@@ -162,14 +185,18 @@ class MinHashLSHEnsemble:
                 index.keys.empty_buffer()
 
     def query(self, minhash: MinHash, size: int) -> Iterator[Hashable]:
-        """Yield the keys of sets that may contain as much as the threshold of a set of some size."""
+        """Yield the keys of sets that may contain as much as the threshold of a set of some
+        size.
+        """
         for upper, index in zip(self.uppers, self.indexes, strict=True):
             if upper is not None:
                 b, r = self._best(upper, size)
                 yield from index[r]._query_b(minhash, b)
 
     def _best(self, size: int, query_size: int) -> tuple[int, int]:
-        row = min(int(np.searchsorted(self.xqs, float(size) / float(query_size))), len(self.params) - 1)
+        row = min(
+            int(np.searchsorted(self.xqs, float(size) / float(query_size))), len(self.params) - 1
+        )
         b, r = self.params[row].tolist()
         return b, r
 
@@ -183,4 +210,7 @@ class MinHashLSHEnsemble:
 
 def _part_of(config: Mapping[str, Any], part: int, r: int) -> dict[str, Any]:
     """Return the configuration of one index, under a name of its own."""
-    return {**config, "basename": b"-".join([config["basename"], struct.pack(">H", part), struct.pack(">H", r)])}
+    return {
+        **config,
+        "basename": b"-".join([config["basename"], struct.pack(">H", part), struct.pack(">H", r)]),
+    }

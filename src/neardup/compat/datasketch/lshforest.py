@@ -14,7 +14,8 @@ from neardup.errors import InputError, SettingError
 
 
 class MinHashLSHForest:
-    """Keys by trees of prefixes: the more values of a tree two signatures share from its beginning, the nearer.
+    """Keys by trees of prefixes: the more values of a tree two signatures share from its beginning,
+    the nearer.
 
     Parameters
     ----------
@@ -37,13 +38,19 @@ class MinHashLSHForest:
     ['one']
     """
 
-    _minhash_scheme: str | None = None  # here, since the state that pickle kept of datasketch may lack it
+    _minhash_scheme: str | None = (
+        None  # here, since the state that pickle kept of datasketch may lack it
+    )
 
     def __init__(self, num_perm: int = 128, l: int = 8) -> None:  # noqa: E741
         if l <= 0 or num_perm <= 0:
-            raise SettingError(f"num_perm and l must be positive: got {num_perm} and {l}. Use 128 and 8.")
+            raise SettingError(
+                f"num_perm and l must be positive: got {num_perm} and {l}. Use 128 and 8."
+            )
         if l > num_perm:
-            raise SettingError(f"l cannot be greater than num_perm: got {l} and {num_perm}. Use 128 and 8.")
+            raise SettingError(
+                f"l cannot be greater than num_perm: got {l} and {num_perm}. Use 128 and 8."
+            )
         self.l = l
         self.k = num_perm // l
         self.hashtables: list[dict[bytes, list[Hashable]]] = [defaultdict(list) for _ in range(l)]
@@ -52,7 +59,9 @@ class MinHashLSHForest:
         self.sorted_hashtables: list[list[bytes]] = [[] for _ in range(l)]
 
     def add(self, key: Hashable, minhash: Signature) -> None:
-        """Add a key with its MinHash, to be found after the next `index`. One that is there is an InputError."""
+        """Add a key with its MinHash, to be found after the next `index`. One that is there is an
+        InputError.
+        """
         self._require_length(minhash)
         self._minhash_scheme = agreed_scheme(self._minhash_scheme, minhash)
         if key in self.keys:
@@ -66,7 +75,9 @@ class MinHashLSHForest:
         self.sorted_hashtables = [sorted(hashtable) for hashtable in self.hashtables]
 
     def query(self, minhash: Signature, k: int) -> list[Hashable]:
-        """Return at most k keys, in no order: of those that share the longest prefixes, as they come."""
+        """Return at most k keys, in no order: of those that share the longest prefixes, as they
+        come.
+        """
         if k <= 0:
             raise SettingError(f"k must be positive: got {k}.")
         self._require_length(minhash)
@@ -82,20 +93,26 @@ class MinHashLSHForest:
     def _query(self, minhash: Signature, length: int) -> Iterator[Hashable]:
         """Yield the keys that share a prefix of so many values in some tree."""
         prefixes = self._prefixes(minhash, length)
-        for prefix, ordered, hashtable in zip(prefixes, self.sorted_hashtables, self.hashtables, strict=True):
+        for prefix, ordered, hashtable in zip(
+            prefixes, self.sorted_hashtables, self.hashtables, strict=True
+        ):
             position = bisect_left(ordered, prefix)
             while position < len(ordered) and ordered[position].startswith(prefix):
                 yield from hashtable[ordered[position]]
                 position += 1
 
     def get_minhash_hashvalues(self, key: Hashable) -> Array:
-        """Return the values in the index of a key, uint32 or uint64 of shape (k * l,). No such key: KeyError."""
+        """Return the values in the index of a key, uint32 or uint64 of shape (k * l,). No such key:
+        KeyError.
+        """
         stored = self.keys.get(key)
         if stored is None:
             raise KeyError(f"The provided key does not exist in the LSHForest: {key}")
         width = len(stored[0]) // self.k
         if width not in (4, 8) or any(len(values) != width * self.k for values in stored):
-            raise InputError(f"The values of {key!r} are not those of a MinHash, which have 4 or 8 bytes each.")
+            raise InputError(
+                f"The values of {key!r} are not those of a MinHash, which have 4 or 8 bytes each."
+            )
         return np.frombuffer(b"".join(stored), np.dtype(f"u{width}")).byteswap()
 
     def is_empty(self) -> bool:
@@ -106,7 +123,9 @@ class MinHashLSHForest:
         return key in self.keys
 
     def _prefixes(self, minhash: Signature, length: int) -> list[bytes]:
-        """Return the first values of each tree, the most significant byte first, so that bytes sort as numbers do."""
+        """Return the first values of each tree, the most significant byte first, so that bytes sort
+        as numbers do.
+        """
         data = minhash.hashvalues.byteswap().tobytes()
         width = len(data) // len(minhash)
         return [data[start * width : (start + length) * width] for start, _ in self.hashranges]
@@ -114,5 +133,6 @@ class MinHashLSHForest:
     def _require_length(self, minhash: Signature) -> None:
         if len(minhash) < self.k * self.l:
             raise SettingError(
-                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} values, got {len(minhash)}."
+                f"The num_perm of MinHash out of range: the forest needs {self.k * self.l} "
+                f"values, got {len(minhash)}."
             )

@@ -25,14 +25,15 @@ class MinHash(Signature):
     ----------
     num_perm : length of the signature; that of hashvalues, if they are given.
     seed : of the permutations, as `numpy.random.RandomState` takes it.
-    gpu_mode : "disable" or "detect"; "always" makes `update_batch` raise RuntimeError, for there is no GPU here.
-    hashfunc : from a member of the set to an integer of 32 bits, with affine64 of 64; the first bytes of SHA-1, if not
-        given, which takes bytes.
+    gpu_mode : "disable" or "detect"; "always" makes `update_batch` raise RuntimeError, for there is
+        no GPU here.
+    hashfunc : from a member of the set to an integer of 32 bits, with affine64 of 64; the first
+        bytes of SHA-1, if not given, which takes bytes.
     hashobj : does nothing but warn, as in datasketch.
     hashvalues : the signature to begin with, shape (num_perm,).
     permutations : multipliers and addends, shape (2, num_perm), of another MinHash.
-    scheme : "affine32" if not given, "affine64", or "legacy", which is the only one of datasketch 1.x. To be given
-        with hashvalues or permutations, since these do not contain it.
+    scheme : "affine32" if not given, "affine64", or "legacy", which is the only one of datasketch
+        1.x. To be given with hashvalues or permutations, since these do not contain it.
 
     Attributes
     ----------
@@ -72,20 +73,31 @@ class MinHash(Signature):
         if hashvalues is not None:
             num_perm = len(hashvalues)
         if not 1 <= num_perm <= _MOST_PERMUTATIONS:
-            raise SettingError(f"num_perm must be positive and at most 2^32: got {num_perm}. Use 128, the default.")
+            raise SettingError(
+                f"num_perm must be positive and at most 2^32: got {num_perm}. Use 128, the default."
+            )
         if hashfunc is not None and not callable(hashfunc):
-            raise SettingError(f"The hashfunc must be a callable: got {hashfunc!r}. Give a function to an integer.")
+            raise SettingError(
+                f"The hashfunc must be a callable: got {hashfunc!r}. Give a function to an integer."
+            )
         if hashobj is not None:
-            warnings.warn("hashobj is deprecated, use hashfunc instead.", DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                "hashobj is deprecated, use hashfunc instead.", DeprecationWarning, stacklevel=2
+            )
         known = self._known
         self.seed = seed
         self.num_perm = num_perm
         self.hashfunc = known.hashfunc if hashfunc is None else hashfunc
-        self.hashvalues = known.empty(num_perm) if hashvalues is None else known.values(hashvalues, "hash values")
-        self.permutations = known.draw(num_perm, seed) if permutations is None else self._parse(permutations)
+        self.hashvalues = (
+            known.empty(num_perm) if hashvalues is None else known.values(hashvalues, "hash values")
+        )
+        self.permutations = (
+            known.draw(num_perm, seed) if permutations is None else self._parse(permutations)
+        )
         if len(self.permutations[0]) != num_perm:
             raise SettingError(
-                f"Numbers of hash values and permutations mismatch: {num_perm} and {len(self.permutations[0])}. "
+                f"Numbers of hash values and permutations mismatch: {num_perm} and "
+                f"{len(self.permutations[0])}. "
                 "Give both from one MinHash."
             )
         self._gpu_mode = gpu_mode
@@ -96,7 +108,8 @@ class MinHash(Signature):
         chosen = scheme or cls._scheme_if_none or otherwise
         if chosen is None:
             raise SettingError(
-                "scheme must be specified explicitly with hash values or permutations, because they do not contain it. "
+                "scheme must be specified explicitly with hash values or permutations, "
+                "because they do not contain it. "
                 "Use that of the MinHash they are from; 'legacy' for values made by datasketch 1.x."
             )
         return scheme_named(chosen).name
@@ -109,10 +122,16 @@ class MinHash(Signature):
         known = self._known
         if known.name == "legacy":
             return permutations
-        if not (isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype):  # else it is shared
-            permutations = np.array([known.values(row, "permutation parameters") for row in permutations])
+        if not (
+            isinstance(permutations, np.ndarray) and permutations.dtype == known.dtype
+        ):  # else it is shared
+            permutations = np.array(
+                [known.values(row, "permutation parameters") for row in permutations]
+            )
         if np.any(permutations[0] & known.dtype(1) == 0):
-            raise SettingError(f"All multipliers of scheme {known.name!r} must be odd: some are even.")
+            raise SettingError(
+                f"All multipliers of scheme {known.name!r} must be odd: some are even."
+            )
         return permutations
 
     def update(self, b: Any) -> None:
@@ -126,9 +145,13 @@ class MinHash(Signature):
         if not values:
             return
         if self._gpu_mode == "always":
-            raise RuntimeError("gpu_mode='always' is not supported: there is no GPU here. Use gpu_mode='disable'.")
+            raise RuntimeError(
+                "gpu_mode='always' is not supported: there is no GPU here. Use gpu_mode='disable'."
+            )
         known = self._known
-        self.hashvalues = np.minimum(self.hashvalues, known.sign(known.hashes(values), self.permutations))
+        self.hashvalues = np.minimum(
+            self.hashvalues, known.sign(known.hashes(values), self.permutations)
+        )
 
     def jaccard(self, other: MinHash) -> float:
         """Estimate the Jaccard similarity of the sets: the share of equal values."""
@@ -149,7 +172,8 @@ class MinHash(Signature):
         mine, its = self.kind(), MinHash.kind(other)  # which may be of datasketch itself
         if mine != its:
             raise SchemeError(
-                "MinHash of two kinds do not compare: scheme, seed and number of permutation functions are "
+                "MinHash of two kinds do not compare: scheme, seed and number of permutation "
+                "functions are "
                 f"{mine} and {its}. Make both with the same."
             )
 

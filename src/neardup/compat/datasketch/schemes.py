@@ -1,4 +1,6 @@
-"""The permutation schemes of datasketch: how a hash becomes the values of a signature, and how those are stored."""
+"""The permutation schemes of datasketch: how a hash becomes the values of a signature, and how
+those are stored.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Scheme:
     ----------
     dtype : of the values of a signature, also of multipliers and addends.
     bits : of a value. That of an empty set has all of them.
-    code : its byte in what datasketch stores; None for the scheme that was before there was such a byte.
+    code : its byte in what datasketch stores; None for the scheme that was before there was such a
+        byte.
     hashfunc : the hash function, if none is given.
     """
 
@@ -46,11 +49,15 @@ class Scheme:
         return "I" if self.bits == 32 else "Q"
 
     def head(self, count: int) -> tuple[int, ...]:
-        """Return a count of values as it is stored: negative and followed by the code, if there is one."""
+        """Return a count of values as it is stored: negative and followed by the code, if there is
+        one.
+        """
         return (count,) if self.code is None else (-count, self.code)
 
     def head_format(self, layout: str) -> str:
-        """Return the format of module struct of a head that ends with the count, with that of the code."""
+        """Return the format of module struct of a head that ends with the count, with that of the
+        code.
+        """
         return layout if self.code is None else f"{layout}B"
 
     def empty(self, num_perm: int) -> Array:
@@ -71,7 +78,10 @@ class Scheme:
         from neardup.kernels import minhash_datasketch as kernel
 
         signature = np.empty(len(permutations[0]), self.dtype)
-        multipliers, addends = np.array(permutations[0], self.dtype), np.array(permutations[1], self.dtype)
+        multipliers, addends = (
+            np.array(permutations[0], self.dtype),
+            np.array(permutations[1], self.dtype),
+        )
         if self.name == "legacy":
             kernel.sign_mersenne(hashes, multipliers, addends, signature)
         else:
@@ -81,7 +91,9 @@ class Scheme:
         return signature
 
     def hashes(self, values: list[Any]) -> Words:
-        """Return the result of a hash function as an array. Raise InputError for a value out of the scheme's range."""
+        """Return the result of a hash function as an array. Raise InputError for a value out of the
+        scheme's range.
+        """
         self._require_room("hashfunc returned a value", min(values), max(values))
         return np.array(values, np.uint64)
 
@@ -97,19 +109,26 @@ class Scheme:
         bits = 32 if self.dtype is np.uint32 else 64
         if not 0 <= least <= greatest < 1 << bits:
             raise InputError(
-                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got {least} to {greatest}. "
+                f"{what} out of range for scheme {self.name!r}, 0 to 2^{bits} - 1: got "
+                f"{least} to {greatest}. "
                 f"Use a hash of {self.bits} bits, or scheme='affine64' for one of 64."
             )
 
 
 def _draw_mersenne(generator: np.random.RandomState, num_perm: int) -> Words:
-    """Return the draws of datasketch 1.x: a multiplier from 1, an addend from 0, both below the prime."""
+    """Return the draws of datasketch 1.x: a multiplier from 1, an addend from 0, both below the
+    prime.
+    """
     state = generator.get_state()
     words = generator.randint(0, _MERSENNE + 1, 2 * num_perm, dtype=np.uint64)
-    if words.max() >= _MERSENNE - 1:  # drawn in turn, one of these would have been drawn again; chance 2^-60 a word
+    if (
+        words.max() >= _MERSENNE - 1
+    ):  # drawn in turn, one of these would have been drawn again; chance 2^-60 a word
         generator.set_state(state)
         lows = [1, 0] * num_perm
-        words = np.array([generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low) for low in lows])
+        words = np.array(
+            [generator.randint(low, _MERSENNE, dtype=np.uint64) - np.uint64(low) for low in lows]
+        )
     drawn = words.reshape(num_perm, 2) + np.array([1, 0], np.uint64)
     return drawn.T
 
@@ -160,7 +179,8 @@ def scheme_named(name: Any) -> Scheme:
     """Return a scheme by its name."""
     if name not in SCHEMES:
         raise SettingError(
-            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for values made by datasketch 1.x."
+            f"scheme must be one of {', '.join(SCHEMES)}, got {name!r}. Use 'legacy' for "
+            "values made by datasketch 1.x."
         )
     return SCHEMES[name]
 
@@ -170,21 +190,30 @@ def scheme_of_code(code: int) -> Scheme:
     for scheme in SCHEMES.values():
         if scheme.code == code:
             return scheme
-    raise InputError(f"Unknown permutation scheme code: {code}. Known are 1 (affine32) and 2 (affine64).")
+    raise InputError(
+        f"Unknown permutation scheme code: {code}. Known are 1 (affine32) and 2 (affine64)."
+    )
 
 
 def read_head(layout: str, data: memoryview) -> tuple[list[Any], int, Scheme]:
     """Return the values before the count, the count, and the scheme of a head that was stored."""
     *values, count = struct.unpack_from(layout, data)
-    return values, abs(count), scheme_of_code(data[struct.calcsize(layout)]) if count < 0 else SCHEMES["legacy"]
+    return (
+        values,
+        abs(count),
+        scheme_of_code(data[struct.calcsize(layout)]) if count < 0 else SCHEMES["legacy"],
+    )
 
 
 def agreed_scheme(known: str | None, minhash: Any) -> str | None:
-    """Return the scheme of an index after it met a MinHash; weighted ones have none. Two that differ: SchemeError."""
+    """Return the scheme of an index after it met a MinHash; weighted ones have none. Two that
+    differ: SchemeError.
+    """
     scheme: str | None = getattr(minhash, "scheme", None)
     if known is not None and scheme is not None and scheme != known:
         raise SchemeError(
-            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those in the index. "
+            f"The scheme {scheme!r} of this MinHash does not match scheme {known!r} of those "
+            "in the index. "
             f"Make all of one index with scheme={known!r}."
         )
     return known if scheme is None else scheme

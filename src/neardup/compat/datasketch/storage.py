@@ -1,7 +1,9 @@
-"""Where an index keeps its keys and its buckets: lists and sets by key, in dicts or on a Redis server.
+"""Where an index keeps its keys and its buckets: lists and sets by key, in dicts or on a Redis
+server.
 
-On Redis, the layout is that of datasketch, and each finds what the other wrote. A storage has a name. The hash of that
-name has a field for each key, whose value is the name followed by the key: there the server keeps the list or set.
+On Redis, the layout is that of datasketch, and each finds what the other wrote. A storage has a
+name. The hash of that name has a field for each key, whose value is the name followed by the key:
+there the server keeps the list or set.
 """
 
 from __future__ import annotations
@@ -20,11 +22,26 @@ from neardup.errors import InputError, MissingExtraError, SettingError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_PROTOCOL = 5 if sys.version_info >= (3, 14) else 4  # of pickle.dumps: keys are found by their bytes
+_PROTOCOL = (
+    5 if sys.version_info >= (3, 14) else 4
+)  # of pickle.dumps: keys are found by their bytes
 _FRAME = b"\x95"
 _MEMOIZE = b"\x94"  # behind a text or bytes, which pickle could refer to again
-_NUMBERS = {b"K": ("<B", range(2**8)), b"M": ("<H", range(2**16)), b"J": ("<i", range(-(2**31), 2**31))}
-_VALUES = {"SHORT_BINUNICODE", "BINUNICODE", "SHORT_BINBYTES", "BINBYTES", "BININT1", "BININT2", "BININT", "LONG1"}
+_NUMBERS = {
+    b"K": ("<B", range(2**8)),
+    b"M": ("<H", range(2**16)),
+    b"J": ("<i", range(-(2**31), 2**31)),
+}
+_VALUES = {
+    "SHORT_BINUNICODE",
+    "BINUNICODE",
+    "SHORT_BINBYTES",
+    "BINBYTES",
+    "BININT1",
+    "BININT2",
+    "BININT",
+    "LONG1",
+}
 _AROUND = {"PROTO", "FRAME", "MEMOIZE", "BINPUT"}  # opcodes beside that of a value and the end
 
 
@@ -50,7 +67,8 @@ def write_key(key: Hashable) -> bytes:
         body = _number(key)
     else:
         raise InputError(
-            f"A key on Redis is a str, bytes or an int of at most 128 bytes: got {key!r}, a {type(key).__name__}. "
+            f"A key on Redis is a str, bytes or an int of at most 128 bytes: got {key!r}, a "
+            f"{type(key).__name__}. "
             "Convert it to a str."
         )
     body += b"."
@@ -60,7 +78,9 @@ def write_key(key: Hashable) -> bytes:
 
 def _sized(short: bytes, long: bytes, content: bytes) -> bytes:
     few = len(content) < 256
-    return (short + bytes([len(content)]) if few else long + struct.pack("<I", len(content))) + content
+    return (
+        short + bytes([len(content)]) if few else long + struct.pack("<I", len(content))
+    ) + content
 
 
 def _number(key: int) -> bytes:
@@ -83,13 +103,16 @@ def read_key(data: bytes) -> str | bytes | int:
     """
     key: str | bytes | int
     try:
-        opcodes: list[tuple[str, Any, Any]] = [(opcode.name, value, place) for opcode, value, place in genops(data)]
+        opcodes: list[tuple[str, Any, Any]] = [
+            (opcode.name, value, place) for opcode, value, place in genops(data)
+        ]
         [(name, key, _), (_, _, end)] = [item for item in opcodes if item[0] not in _AROUND]
         if name not in _VALUES or end != len(data) - 1:
             raise ValueError
     except (ValueError, IndexError):
         raise InputError(
-            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep using datasketch for this "
+            f"A key on Redis is not a pickled str, bytes or int: got {data[:40]!r}. Keep "
+            "using datasketch for this "
             "index, or build it again with keys of these types."
         ) from None
     return key
@@ -192,8 +215,9 @@ class Server:
 
     Parameters
     ----------
-    config : "redis", the parameters of `redis.Redis`, each a value or {"env": NAME, "default": value}; "redis_buffer",
-        with "transaction", whether what waits is sent as one transaction; true by default.
+    config : "redis", the parameters of `redis.Redis`, each a value or {"env": NAME, "default":
+        value}; "redis_buffer", with "transaction", whether what waits is sent as one transaction;
+        true by default.
 
     Attributes
     ----------
@@ -215,7 +239,9 @@ class Server:
         self.config = config
         self.buffer_size = _MOST_WAITING
         self.client: Any = redis.Redis(**_resolved(config["redis"]))
-        self.waiting: Any = self.client.pipeline(**{"transaction": True} | _resolved(config.get("redis_buffer", {})))
+        self.waiting: Any = self.client.pipeline(
+            **{"transaction": True} | _resolved(config.get("redis_buffer", {}))
+        )
 
     def __reduce__(self) -> tuple[type[Self], tuple[Mapping[str, Any]]]:
         return type(self), (self.config,)
@@ -322,7 +348,9 @@ class RedisSetStorage(RedisListStorage):
     _count, _add, _remove, _read = ("SCARD",), ("SADD",), ("SREM",), ("SMEMBERS",)
 
 
-Tables = tuple[DictListStorage, list[DictSetStorage]] | tuple[RedisListStorage, list[RedisSetStorage]]
+Tables = (
+    tuple[DictListStorage, list[DictSetStorage]] | tuple[RedisListStorage, list[RedisSetStorage]]
+)
 
 
 def open_storage(config: Mapping[str, Any] | None, num_bands: int) -> Tables:
@@ -338,9 +366,13 @@ def open_storage(config: Mapping[str, Any] | None, num_bands: int) -> Tables:
         return DictListStorage(), [DictSetStorage() for _ in range(num_bands)]
     if kind != "redis" or config is None:
         raise SettingError(
-            f"storage_config with type {kind!r} is not supported. Use {{'type': 'dict'}} or 'redis', or leave "
+            f"storage_config with type {kind!r} is not supported. Use {{'type': 'dict'}} or "
+            "'redis', or leave "
             "storage_config out; for another server keep using datasketch."
         )
     server, base = Server(config), config.get("basename", secrets.token_hex(6).encode())
-    buckets = [RedisSetStorage(server, base + b"_bucket_" + struct.pack(">H", band)) for band in range(num_bands)]
+    buckets = [
+        RedisSetStorage(server, base + b"_bucket_" + struct.pack(">H", band))
+        for band in range(num_bands)
+    ]
     return RedisListStorage(server, base + b"_keys"), buckets

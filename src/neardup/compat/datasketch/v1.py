@@ -1,12 +1,16 @@
-"""The face of datasketch 1.x: where no scheme is given, it is "legacy", the only one that version has.
+"""The face of datasketch 1.x: where no scheme is given, it is "legacy", the only one that version
+has.
 
-``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` instead of ``from datasketch import ...``.
+``from neardup.compat.datasketch.v1 import MinHash, MinHashLSH`` instead of ``from datasketch import
+...``.
 """
 
 from neardup.compat import datasketch as latest
 from neardup.compat.datasketch import *  # noqa: F403
 
-__all__ = [name for name in latest.__all__ if name != "sha1_hash64"]  # which that version does not have
+__all__ = [
+    name for name in latest.__all__ if name != "sha1_hash64"
+]  # which that version does not have
 
 
 class MinHash(latest.MinHash):  # type: ignore[no-redef]

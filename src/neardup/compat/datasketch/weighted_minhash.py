@@ -27,14 +27,24 @@ class WeightedMinHash(Signature):
         self.hashvalues = hashvalues
 
     def jaccard(self, other: WeightedMinHash) -> float:
-        """Estimate the weighted Jaccard similarity, sum of minima by sum of maxima: the share of equal samples."""
-        for name, mine, its in (("seed", self.seed, other.seed), ("number of hash values", len(self), len(other))):
+        """Estimate the weighted Jaccard similarity, sum of minima by sum of maxima: the share of
+        equal samples.
+        """
+        for name, mine, its in (
+            ("seed", self.seed, other.seed),
+            ("number of hash values", len(self), len(other)),
+        ):
             if mine != its:
                 raise SchemeError(
-                    f"WeightedMinHash of two kinds do not compare: the {name} is {mine!r} and {its!r}. "
+                    f"WeightedMinHash of two kinds do not compare: the {name} is {mine!r} and "
+                    f"{its!r}. "
                     "Make both with one generator."
                 )
-        equal = (np.asarray(self.hashvalues) == np.asarray(other.hashvalues)).reshape(len(self), -1).all(axis=1)
+        equal = (
+            (np.asarray(self.hashvalues) == np.asarray(other.hashvalues))
+            .reshape(len(self), -1)
+            .all(axis=1)
+        )
         return int(np.count_nonzero(equal)) / len(self)
 
     def copy(self) -> WeightedMinHash:
@@ -57,7 +67,8 @@ class WeightedMinHashGenerator:
 
     Notes
     -----
-    Ioffe, Improved Consistent Sampling, Weighted Minhash and L1 Sketching (ICDM 2010), in float32 as datasketch.
+    Ioffe, Improved Consistent Sampling, Weighted Minhash and L1 Sketching (ICDM 2010), in float32
+    as datasketch.
 
     Examples
     --------
@@ -79,7 +90,9 @@ class WeightedMinHashGenerator:
     def minhash(self, v: Sequence[float] | Array) -> WeightedMinHash:
         """Return the signature of weights, shape (dim,), none of them below 0, one above."""
         if not isinstance(v, Sized):
-            raise TypeError(f"Input vector must be sized: got {type(v).__name__}. Give a list or an array.")
+            raise TypeError(
+                f"Input vector must be sized: got {type(v).__name__}. Give a list or an array."
+            )
         if len(v) != self.dim:
             raise InputError(f"Input dimension mismatch, expecting {self.dim}: got {len(v)}.")
         signature = self._sample(np.arange(self.dim), np.asarray(v, np.float32), many=False)
@@ -99,21 +112,32 @@ class WeightedMinHashGenerator:
         As in datasketch, the values are not those of `minhash`: do not compare the two.
         """
         if not isinstance(X, np.ndarray) and not hasattr(X, "tocsr"):
-            raise TypeError(f"Input X must be a sparse matrix or numpy array: got {type(X).__name__}.")
+            raise TypeError(
+                f"Input X must be a sparse matrix or numpy array: got {type(X).__name__}."
+            )
         if X.ndim != 2 or X.shape[1] != self.dim:
-            raise InputError(f"Input X must have two dimensions, the second of {self.dim}: got shape {X.shape}.")
+            raise InputError(
+                f"Input X must have two dimensions, the second of {self.dim}: got shape {X.shape}."
+            )
         return [self._sample(columns, weights, many=True) for columns, weights in _rows(X)]
 
     def _sample(self, columns: Array, weights: Float32s, *, many: bool) -> WeightedMinHash | None:
-        """Return the signature of the weights of some columns, None if all are zero; many : of `minhash_many`."""
+        """Return the signature of the weights of some columns, None if all are zero; many : of
+        `minhash_many`.
+        """
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise InputError("A weight must be a number from 0 on: one is negative, infinite or NaN. Leave such out.")
+            raise InputError(
+                "A weight must be a number from 0 on: one is negative, infinite or NaN. Leave "
+                "such out."
+            )
         columns, weights = columns[weights != 0], weights[weights != 0]
         if not len(columns):
             return None
         rs, betas, ln_cs = (table[:, columns] for table in (self.rs, self.betas, self.ln_cs))
         steps = np.floor(np.log(weights) / rs + betas)
-        keys = ln_cs - (steps - betas + 1) * rs if many else ln_cs - (steps - betas) * rs - rs  # equal on paper
+        keys = (
+            ln_cs - (steps - betas + 1) * rs if many else ln_cs - (steps - betas) * rs - rs
+        )  # equal on paper
         least = keys.argmin(axis=1)
         values = np.stack([columns[least], steps[np.arange(self.sample_size), least]], axis=1)
         return WeightedMinHash(self.seed, values.astype(int))
@@ -125,4 +149,7 @@ def _rows(matrix: Any) -> list[tuple[Array, Float32s]]:
         return [(np.arange(len(row)), row) for row in np.asarray(matrix, np.float32)]
     sparse = matrix.tocsr().astype(np.float32)
     sparse.sum_duplicates()  # also sorts the columns; astype made a copy
-    return [(sparse.indices[start:end], sparse.data[start:end]) for start, end in pairwise(sparse.indptr.tolist())]
+    return [
+        (sparse.indices[start:end], sparse.data[start:end])
+        for start, end in pairwise(sparse.indptr.tolist())
+    ]

@@ -1,4 +1,6 @@
-"""Evaluate a method against known duplicates: at its settings, over a curve of limits, and for its clusters."""
+"""Evaluate a method against known duplicates: at its settings, over a curve of limits, and for its
+clusters.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,12 @@ _SEED = 20261122  # fixed: the same corpus and settings give the same pairs
 
 
 class Evaluated(NamedTuple):
-    """The result of an evaluation. by_length : for each class of length, the least number of characters, how many
-    documents have a label, the scores. clusters : the adjusted Rand index of the sieve's ones and of connected ones;
-    None for judged pairs. found : of the search at the threshold. truth : its counts. rejected : as in the report.
-    errors : None unless requested. The other fields are as in `results.Evaluation`."""
+    """The result of an evaluation. by_length : for each class of length, the least number of
+    characters, how many documents have a label, the scores. clusters : the adjusted Rand index of
+    the sieve's ones and of connected ones; None for judged pairs. found : of the search at the
+    threshold. truth : its counts. rejected : as in the report. errors : None unless requested. The
+    other fields are as in `results.Evaluation`.
+    """
 
     at_threshold: Score
     best: Score
@@ -63,7 +67,9 @@ class Evaluated(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The truth, and the length class of each document, by document. counts : of the truth, for the report."""
+    """The truth, and the length class of each document, by document. counts : of the truth, for the
+    report.
+    """
 
     truth: Truth
     classes: Ints
@@ -91,8 +97,9 @@ def evaluate(
 ) -> Evaluated:
     """Read once, search three times, and score the found pairs.
 
-    given_truth : the column of labels, or judged pairs. curve_from : the threshold where the curve begins; None is the
-    method's own choice. with_errors : whether to read examples of wrong and of missed pairs.
+    given_truth : the column of labels, or judged pairs. curve_from : the threshold where the curve
+    begins; None is the method's own choice. with_errors : whether to read examples of wrong and of
+    missed pairs.
     """
     run = job.run
     selection = run.selection
@@ -112,15 +119,22 @@ def evaluate(
         positives = known.truth.count_positives(known.classes)
         if with_errors:
             with stages.stage("errors"):
-                errors = _find_errors(tasks, known.truth, outcome, int(positives.sum()), method, scratch, run.threads)
+                errors = _find_errors(
+                    tasks, known.truth, outcome, int(positives.sum()), method, scratch, run.threads
+                )
         found = _known_pairs(outcome, known.truth, method)
-        at_threshold = Score(method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum()))
-        curve, warnings = _score_curve(next(outcomes), known.truth, method, limits, at_threshold, wide)
+        at_threshold = Score(
+            method.limit.value, len(found.same), int(found.same.sum()), int(positives.sum())
+        )
+        curve, warnings = _score_curve(
+            next(outcomes), known.truth, method, limits, at_threshold, wide
+        )
         clusters = _score_clusters(known.truth, outcome, outcomes)
     best = scores.best_of(curve, at_least=method.limit.at_least)
     if method.limit.at_least and best.f1 and best.limit == curve[0].limit > _LEAST_LIMIT:
         known.warnings.append(
-            f"The best threshold is the first one of the curve, {best.limit:g}; a lower one may be better. Start "
+            f"The best threshold is the first one of the curve, {best.limit:g}; a lower one "
+            "may be better. Start "
             f"lower: curve_from={max(_LEAST_LIMIT, best.limit / 2):g} (--curve-from "
             f"{max(_LEAST_LIMIT, best.limit / 2):g})."
         )
@@ -156,26 +170,40 @@ def _known_pairs(outcome: Outcome, truth: Truth, method: Method) -> _Pairs:
 
 
 def _score_curve(
-    outcome: Outcome, truth: Truth, method: Method, limits: Array, at_threshold: Score, wide: SelectionSettings
+    outcome: Outcome,
+    truth: Truth,
+    method: Method,
+    limits: Array,
+    at_threshold: Score,
+    wide: SelectionSettings,
 ) -> tuple[list[Score], list[str]]:
-    """Count the pairs of a search at the loosest limit at each limit; return the scores and the warnings.
+    """Count the pairs of a search at the loosest limit at each limit; return the scores and the
+    warnings.
 
-    Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all pairs at higher
-    thresholds. At the limit of the method itself the score is that of the method, with its own bands.
+    Bands of the settings stay. Other bands are chosen for the lowest threshold, and find nearly all
+    pairs at higher thresholds. At the limit of the method itself the score is that of the method,
+    with its own bands.
     """
     found = _known_pairs(outcome, truth, method)
     at_least = method.limit.at_least
     all_found = scores.count_within(limits, found.limits, at_least=at_least)
     correct = scores.count_within(limits, found.limits[found.same], at_least=at_least)
     rows = zip(limits.tolist(), all_found.tolist(), correct.tolist(), strict=True)
-    curve = [at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives) for row in rows]
+    curve = [
+        at_threshold if row[0] == at_threshold.limit else Score(*row, at_threshold.positives)
+        for row in rows
+    ]
     most = wide.max_bucket_size or method.max_bucket_size
     warnings = warn_of_bound(documents=outcome.num_bucket_overflows, max_bucket_size=most)
     return curve, [f"In the search for the curve, {warning}" for warning in warnings]
 
 
-def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -> tuple[float | None, float | None]:
-    """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; None for judged pairs."""
+def _score_clusters(
+    truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]
+) -> tuple[float | None, float | None]:
+    """Return the adjusted Rand index of the sieve's clusters, and of the connected ones; None for
+    judged pairs.
+    """
     if isinstance(truth, Judgements):
         return None, None
     removals = next(sieves).removals
@@ -188,23 +216,35 @@ def _score_clusters(truth: Truth, outcome: Outcome, sieves: Iterator[Outcome]) -
     return of_sieve, of_chains
 
 
-def _by_length(found: _Pairs, positives: Ints, known: _Known, limit: float) -> list[tuple[int, int, Score]]:
+def _by_length(
+    found: _Pairs, positives: Ints, known: _Known, limit: float
+) -> list[tuple[int, int, Score]]:
     """Score the pairs of each class of length; a pair is in the class of its shorter text."""
     lesser = np.minimum(known.classes[found.left], known.classes[found.right])
-    all_found, correct = (np.bincount(part, minlength=len(positives)) for part in (lesser, lesser[found.same]))
+    all_found, correct = (
+        np.bincount(part, minlength=len(positives)) for part in (lesser, lesser[found.same])
+    )
     if isinstance(known.truth, Labels):
         members = known.classes[known.truth.codes >= 0]
     else:
         members = known.classes[np.union1d(known.truth.left, known.truth.right)]
     documents = np.bincount(members, minlength=len(positives))
     shown = np.flatnonzero(documents)
-    counts = zip(*(column[shown].tolist() for column in (all_found, correct, positives)), strict=True)
+    counts = zip(
+        *(column[shown].tolist() for column in (all_found, correct, positives)), strict=True
+    )
     least = [1 << index >> 1 for index in shown.tolist()]
-    return list(zip(least, documents[shown].tolist(), (Score(limit, *row) for row in counts), strict=True))
+    return list(
+        zip(least, documents[shown].tolist(), (Score(limit, *row) for row in counts), strict=True)
+    )
 
 
-def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch) -> _Known:
-    """Return the labels, or the documents of the judged pairs, with the length class of each document."""
+def _read_known(
+    tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome, scratch: Scratch
+) -> _Known:
+    """Return the labels, or the documents of the judged pairs, with the length class of each
+    document.
+    """
     locations = reading.locations(tasks, outcome.corpus, scratch)
     column = given_truth if isinstance(given_truth, str) else None
     documents = np.arange(outcome.corpus.num_documents, dtype=np.uint32)
@@ -225,7 +265,10 @@ def _read_known(tasks: list[Task], given_truth: str | Verdicts, outcome: Outcome
         return _Known(truth, classes, counts, [])
     repeated = find_repeated_id(scratch.column(ID_HASHES), outcome.corpus, locations)
     if repeated is not None:
-        raise InputError(f"{repeated} Judged pairs refer to documents by id. Use another id_column (--id-column).")
+        raise InputError(
+            f"{repeated} Judged pairs refer to documents by id. Use another id_column "
+            "(--id-column)."
+        )
     judgements, counts, warnings = _truth_of_verdicts(given_truth, locations.ids(documents))
     return _Known(judgements, classes, counts, warnings)
 
@@ -234,29 +277,44 @@ def _truth_of_labels(labels: pa.Array, column: str) -> tuple[Labels, JsonObject]
     labels = pc.if_else(pc.equal(labels, ""), pa.scalar(None, labels.type), labels)
     if labels.null_count == len(labels):
         raise InputError(
-            f"No document has a label: the column {column!r} is null or empty in all {len(labels):,} of them. Pass the "
+            f"No document has a label: the column {column!r} is null or empty in all "
+            f"{len(labels):,} of them. Pass the "
             "column of labels (--label), or judged pairs (--pairs)."
         )
     encoded = labels.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    counts = {"label": column, "documents": len(labels) - labels.null_count, "labels": len(encoded.dictionary)}
+    counts = {
+        "label": column,
+        "documents": len(labels) - labels.null_count,
+        "labels": len(encoded.dictionary),
+    }
     return Labels(codes), counts
 
 
-def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, JsonObject, list[str]]:
-    """Return the judged pairs of documents of the corpus; count and name the ids that are not in the corpus."""
-    left, right = (pc.index_in(column, value_set=ids) for column in (verdicts.left_ids, verdicts.right_ids))
+def _truth_of_verdicts(
+    verdicts: Verdicts, ids: pa.Array
+) -> tuple[Judgements, JsonObject, list[str]]:
+    """Return the judged pairs of documents of the corpus; count and name the ids that are not in
+    the corpus.
+    """
+    left, right = (
+        pc.index_in(column, value_set=ids) for column in (verdicts.left_ids, verdicts.right_ids)
+    )
     there = pc.and_(left.is_valid(), right.is_valid())
     sides = (verdicts.left_ids, left), (verdicts.right_ids, right)
     absent = pa.concat_arrays([column.filter(at.is_null()) for column, at in sides]).unique()
     num_lost = len(there) - there.true_count
     if there.true_count == 0:
         raise InputError(
-            f"{verdicts.name} judges no pair of documents of the corpus: its {plural(num_lost, 'pair')} name "
-            f"{_named(absent)}; ids of the corpus are {_named(ids)}. Pass the id column (--id-column)."
+            f"{verdicts.name} judges no pair of documents of the corpus: its "
+            f"{plural(num_lost, 'pair')} name "
+            f"{_named(absent)}; ids of the corpus are {_named(ids)}. Pass the id column "
+            "(--id-column)."
         )
     left, right = (column.filter(there).to_numpy().astype(np.uint32) for column in (left, right))
-    judgements = _once(left, right, verdicts.same[there.to_numpy(zero_copy_only=False)], verdicts.name, ids)
+    judgements = _once(
+        left, right, verdicts.same[there.to_numpy(zero_copy_only=False)], verdicts.name, ids
+    )
     counts = {
         "judged_by": verdicts.name,
         "documents": len(np.union1d(judgements.left, judgements.right)),
@@ -265,7 +323,8 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, J
         "pairs_lost": num_lost,
     }
     warning = (
-        f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: {_named(absent)}. "
+        f"{verdicts.name} names {plural(len(absent), 'id')} that the corpus does not have: "
+        f"{_named(absent)}. "
         f"{plural(num_lost, 'pair')} with such an id counted for nothing."
     )
     return judgements, counts, [warning] if num_lost else []
@@ -273,16 +332,21 @@ def _truth_of_verdicts(verdicts: Verdicts, ids: pa.Array) -> tuple[Judgements, J
 
 def _once(left: Positions, right: Positions, same: Mask, name: str, ids: pa.Array) -> Judgements:
     """Return each pair once. Raise if a pair has two judgements or is a document with itself."""
-    keys, first, inverse = np.unique(scores.pair_keys(left, right), return_index=True, return_inverse=True)
+    keys, first, inverse = np.unique(
+        scores.pair_keys(left, right), return_index=True, return_inverse=True
+    )
     agreed = same[first]
     wrong = np.flatnonzero((agreed[inverse] != same) | (left == right))
     if len(wrong):
         example = int(wrong[0])
         pair = f"{ids[int(left[example])].as_py()!r} and {ids[int(right[example])].as_py()!r}"
         is_one = left[example] == right[example]
-        problem = "although they are one document" if is_one else "both as duplicates and as different"
+        problem = (
+            "although they are one document" if is_one else "both as duplicates and as different"
+        )
         raise InputError(
-            f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. Remove these pairs."
+            f"{name} judges {pair} {problem}, {plural(len(wrong), 'such pair')} in all. "
+            "Remove these pairs."
         )
     return Judgements((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), agreed)
 
@@ -293,11 +357,18 @@ def _named(ids: pa.Array) -> str:
 
 
 def _find_errors(
-    tasks: list[Task], truth: Truth, outcome: Outcome, positives: int, method: Method, scratch: Scratch, threads: int
+    tasks: list[Task],
+    truth: Truth,
+    outcome: Outcome,
+    positives: int,
+    method: Method,
+    scratch: Scratch,
+    threads: int,
 ) -> Errors:
     """Return twenty pairs of each kind, or all of them if there are fewer.
 
-    Wrong pairs are evenly spaced from the most to the least similar; missed pairs are drawn at random.
+    Wrong pairs are evenly spaced from the most to the least similar; missed pairs are drawn at
+    random.
 
     Parameters
     ----------
@@ -305,16 +376,24 @@ def _find_errors(
     """
     found, locations = outcome.pairs, reading.locations(tasks, outcome.corpus, scratch)
     if method.counted is not None:  # the search has counted the corpus already
-        method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, NullProgress()))
+        method = method.with_idf(
+            count_or_open(method.counted, tasks, scratch, threads, NullProgress())
+        )
     verdicts = truth.judge(found.left, found.right)
     wrong = np.flatnonzero(verdicts == scores.DIFFERENT)
     by_strength = wrong[np.argsort(-method.strength(found.measured.take(wrong)), kind="stable")]
     spaced = np.linspace(0, len(wrong) - 1, min(len(wrong), NUM_EXAMPLES)).astype(np.int64)
     picked = by_strength[spaced]
-    left, right = truth.draw_missed(np.sort(scores.pair_keys(found.left, found.right)), NUM_EXAMPLES, _SEED)
-    documents = np.unique(np.concatenate([found.left[picked], found.right[picked], left, right])).astype(np.uint32)
+    left, right = truth.draw_missed(
+        np.sort(scores.pair_keys(found.left, found.right)), NUM_EXAMPLES, _SEED
+    )
+    documents = np.unique(
+        np.concatenate([found.left[picked], found.right[picked], left, right])
+    ).astype(np.uint32)
     texts = dict(write.read_texts(tasks, locations.part_ends, documents))
-    features = method.describe(arrow_of_strings([texts[document] for document in documents.tolist()]))
+    features = method.describe(
+        arrow_of_strings([texts[document] for document in documents.tolist()])
+    )
     described = Described(features, method.summarise(features))
     rows = [np.searchsorted(documents, side) for side in (left, right)]
     if method.directed:  # as in a search for all pairs
@@ -322,15 +401,23 @@ def _find_errors(
         rows = [np.where(sizes[rows[0]] < sizes[rows[1]], *ends) for ends in (rows[::-1], rows)]
     picked_pairs = Removals(found.left[picked], found.right[picked], found.measured.take(picked))
     missed = Removals(left, right, method.measure(described, described, *rows))
-    wrong_shown, missed_shown = (_examples(one, texts, locations, method) for one in (picked_pairs, missed))
+    wrong_shown, missed_shown = (
+        _examples(one, texts, locations, method) for one in (picked_pairs, missed)
+    )
     correct = int(np.count_nonzero(verdicts > scores.DIFFERENT))
     return Errors(wrong_shown, missed_shown, len(wrong), positives - correct)
 
 
-def _examples(pairs: Removals, texts: dict[int, str], locations: DocumentLocations, method: Method) -> list[Example]:
+def _examples(
+    pairs: Removals, texts: dict[int, str], locations: DocumentLocations, method: Method
+) -> list[Example]:
     """Return pairs as the examples of a report, most similar first."""
     pairs = pairs.take(np.argsort(-method.strength(pairs.measured), kind="stable"))
     documents = np.union1d(pairs.documents, pairs.kept).astype(np.uint32)
     own = {document: texts[document] for document in documents.tolist()}
     ones = np.ones(len(pairs.documents), np.int64)
-    return write.examples(write.Shown(pairs, documents, own, ones, ones), locations, method) if own else []
+    return (
+        write.examples(write.Shown(pairs, documents, own, ones, ones), locations, method)
+        if own
+        else []
+    )

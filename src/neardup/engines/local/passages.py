@@ -1,4 +1,6 @@
-"""Find repeated passages on this machine: the documents are read twice, and their text around anchors is stored."""
+"""Find repeated passages on this machine: the documents are read twice, and their text around
+anchors is stored.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ _HASHES = 1 << 20  # that are counted at a time
 _MAX_ANCHORS = 1 << 30  # their numbers, and those of their groups, have 31 bits
 
 
-_SCRATCH = (schemas.PIECES, schemas.PIECE_TEXTS, schemas.PIECE_ANCHORS, schemas.PIECE_HASHES, schemas.CHARACTERS)
+_SCRATCH = (
+    schemas.PIECES,
+    schemas.PIECE_TEXTS,
+    schemas.PIECE_ANCHORS,
+    schemas.PIECE_HASHES,
+    schemas.CHARACTERS,
+)
 T = TypeVar("T")
 
 
@@ -49,11 +57,18 @@ def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked:
     scratch = job.scratch
     tasks = identified(inputs.tasks, BatchCache(run.settings.cache_bytes, with_payload=run.copies))
     prepare(scratch, tasks, asdict(settings), run.resume, job.folder)
-    anchoring = Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
+    anchoring = (
+        Units(settings) if settings.unit else Anchoring(settings.min_length, settings.bridge)
+    )
     reading = Reading(tasks, method, scratch, run.selection, run.settings, stores_sets=False)
     with job.stages.stage("read", known_total(tasks)) as progress:
         shingling, store = method.settings.shingling, partial(scratch.append, schemas.ANCHOR_HASHES)
-        corpus = read_all(reading, progress, lambda batches: anchoring.hashes(_texts_of(batches, shingling)), store)
+        corpus = read_all(
+            reading,
+            progress,
+            lambda batches: anchoring.hashes(_texts_of(batches, shingling)),
+            store,
+        )
     documents = _Documents(tasks, corpus, scratch, shingling, run.threads)
     with job.stages.stage("propose", corpus.num_documents) as progress:
         pieces = _select(documents, anchoring, progress)
@@ -62,8 +77,13 @@ def find_passages(job: Job, inputs: Found, settings: PassageSettings, *, marked:
             first, num_against = anchoring.first_equal(pieces, run.threads), corpus.num_against
             passages = decide_units(pieces, first, _sites(pieces, scratch), settings, num_against)
         elif settings.keep == "none":
-            places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
-            passages = decide_common(pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size)
+            places, hashes = (
+                scratch.column(schemas.PIECE_ANCHORS),
+                scratch.column(schemas.PIECE_HASHES),
+            )
+            passages = decide_common(
+                pieces, places, hashes, _sites(pieces, scratch), settings, anchoring.size
+            )
         else:
             passages = _decide(documents, pieces, settings, anchoring, progress)
     edits = passages.edits(corpus.num_documents, marked=marked)
@@ -74,7 +94,9 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
     """Find the repeated passages of the documents that a run kept, and decide which are cut."""
     tasks, corpus, kept = decided.tasks, decided.outcome.corpus, decided.outcome.edits.kept
     scratch = job.scratch
-    documents = _Documents(tasks, corpus, scratch, decided.method.settings.shingling, job.run.threads, kept)
+    documents = _Documents(
+        tasks, corpus, scratch, decided.method.settings.shingling, job.run.threads, kept
+    )
     anchoring = Anchoring(settings.min_length, settings.bridge)
     scratch.remove(schemas.ANCHOR_HASHES)  # of a run that was interrupted here
     with job.stages.stage("passages", 3 * corpus.num_documents) as progress:
@@ -89,7 +111,9 @@ def find_among_kept(job: Job, decided: Decided, settings: PassageSettings) -> Cl
 
 
 class _Documents(NamedTuple):
-    """Documents that were read before. kept : bool (num_documents,), those whose texts are read again; None for all."""
+    """Documents that were read before. kept : bool (num_documents,), those whose texts are read
+    again; None for all.
+    """
 
     tasks: list[Task]
     corpus: Corpus
@@ -99,7 +123,9 @@ class _Documents(NamedTuple):
     kept: Mask | None = None
 
     def map(self, work: Callable[[pa.LargeStringArray], T]) -> Iterator[tuple[int, int, T]]:
-        """Yield how many documents and bytes groups of batches have, with what `work` returns for their texts."""
+        """Yield how many documents and bytes groups of batches have, with what `work` returns for
+        their texts.
+        """
         for task in self.tasks:
             task.refuse_changed()
 
@@ -110,7 +136,9 @@ class _Documents(NamedTuple):
                 texts = pc.if_else(kept, texts, pa.scalar("", pa.large_string()))
             return work(texts)
 
-        groups = group_small(numbered(self.tasks, self.corpus, self.threads), lambda one: one[1].text_bytes)
+        groups = group_small(
+            numbered(self.tasks, self.corpus, self.threads), lambda one: one[1].text_bytes
+        )
         mapped = map_ordered(groups, describe, self.threads, bytes_of=_bytes_of)
         for group, found in mapped:
             yield sum(len(batch.rows) for _, batch in group), _bytes_of(group), found
@@ -121,14 +149,22 @@ def _bytes_of(group: list[tuple[slice, DocumentBatch]]) -> int:
 
 
 def _decide(
-    documents: _Documents, pieces: Pieces, settings: PassageSettings, anchoring: Anchoring, progress: Progress
+    documents: _Documents,
+    pieces: Pieces,
+    settings: PassageSettings,
+    anchoring: Anchoring,
+    progress: Progress,
 ) -> Passages:
     scratch, num_against = documents.scratch, documents.corpus.num_against
     places, hashes = scratch.column(schemas.PIECE_ANCHORS), scratch.column(schemas.PIECE_HASHES)
-    groups = group_anchors(pieces, places, hashes, settings.min_length, anchoring.size, num_against, documents.threads)
+    groups = group_anchors(
+        pieces, places, hashes, settings.min_length, anchoring.size, num_against, documents.threads
+    )
     lengths, done = scratch.column(schemas.LENGTHS), 0
     found = None
-    for count, found in decide_passages(pieces, places, groups, settings, anchoring.size, num_against):  # noqa: B007
+    for count, found in decide_passages(  # noqa: B007
+        pieces, places, groups, settings, anchoring.size, num_against
+    ):
         progress.advance(count - done, int(lengths[done:count].sum()))
         done = count
     assert found is not None  # the last one
@@ -155,8 +191,12 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
         counts.add(all_hashes[first : first + _HASHES])
         scratch.release_pages()
     text_bytes = num_documents = num_anchors = 0
-    for count, num_bytes, found in documents.map(lambda texts: anchoring.select(texts, counts.table)):
-        scratch.append(schemas.PIECES, found.pieces + np.array([num_documents, 0, 0, 0, num_anchors, 0]))
+    for count, num_bytes, found in documents.map(
+        lambda texts: anchoring.select(texts, counts.table)
+    ):
+        scratch.append(
+            schemas.PIECES, found.pieces + np.array([num_documents, 0, 0, 0, num_anchors, 0])
+        )
         scratch.append(schemas.PIECE_ANCHORS, found.places + text_bytes)
         scratch.append(schemas.PIECE_TEXTS, found.text)
         scratch.append(schemas.PIECE_HASHES, found.hashes)
@@ -167,7 +207,8 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
         progress.advance(count, num_bytes)
         if num_anchors > _MAX_ANCHORS:
             raise InputError(
-                f"A run can decide about {_MAX_ANCHORS:,} places that may repeat at most, and there are more. Split "
+                f"A run can decide about {_MAX_ANCHORS:,} places that may repeat at most, and "
+                "there are more. Split "
                 "the corpus, and run the parts one after the other with --against."
             )
     scratch.close_columns()
@@ -175,4 +216,6 @@ def _select(documents: _Documents, anchoring: Anchoring | Units, progress: Progr
     owners, lengths, offsets, before, up_to, bounded = columns
     text, characters = scratch.column(schemas.PIECE_TEXTS), scratch.column(schemas.CHARACTERS)
     starts, is_bounded = offsets_from_lengths(lengths), bounded.astype(np.uint8)
-    return kernels.passages.Pieces(text, starts, owners, offsets, before, up_to, is_bounded, characters)
+    return kernels.passages.Pieces(
+        text, starts, owners, offsets, before, up_to, is_bounded, characters
+    )

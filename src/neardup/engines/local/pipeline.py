@@ -1,4 +1,6 @@
-"""The whole run on one machine: read, propose, confirm, decide. output/write.py writes the result."""
+"""The whole run on one machine: read, propose, confirm, decide. output/write.py writes the
+result.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ _AUDITED_AT_ONCE = 8192
 
 @dataclass
 class LocalEngine(Engine):
-    """Decides about documents in their order, after those of an earlier collection, on this machine."""
+    """Decides about documents in their order, after those of an earlier collection, on this
+    machine.
+    """
 
     cache: BatchCache
 
@@ -58,17 +62,25 @@ class LocalEngine(Engine):
                 refuse_cuts(task)
         tasks = identified(tasks, self.cache)
         prepare(scratch, tasks, method.all_settings(selection), run.resume, folder)
-        named = None if run.rule.pairs == "all" or run.inputs.id_column is None else FirstIds(run.inputs.id_column)
+        named = (
+            None
+            if run.rule.pairs == "all" or run.inputs.id_column is None
+            else FirstIds(run.inputs.id_column)
+        )
         more = run.rule.compares_more
         given = tasks, method, selection, run.settings, scratch, stages
         source = _read(*given, compares_more=more, first_ids=named)
         located = locations(tasks, source.corpus, scratch)
-        warnings = warnings + check_ids(run, scratch.column(schemas.ID_HASHES), source.corpus, located)
+        warnings = warnings + check_ids(
+            run, scratch.column(schemas.ID_HASHES), source.corpus, located
+        )
         return _find(source, run.rule, selection, stages, run.threads, located, warnings)
 
 
 class Search(NamedTuple):
-    """A search among documents that are read once. method : differs from the others in its limit only."""
+    """A search among documents that are read once. method : differs from the others in its limit
+    only.
+    """
 
     method: Method
     selection: SelectionSettings
@@ -76,7 +88,11 @@ class Search(NamedTuple):
 
 
 def run_searches(
-    tasks: list[Task], requested: Sequence[Search], run_settings: RunSettings, scratch: Scratch, stages: Stages
+    tasks: list[Task],
+    requested: Sequence[Search],
+    run_settings: RunSettings,
+    scratch: Scratch,
+    stages: Stages,
 ) -> Generator[Outcome, None, None]:
     """Yield the decisions of each search; the documents are read once.
 
@@ -89,7 +105,16 @@ def run_searches(
             methods.append(search.method)
     more = any(search.rule.compares_more for search in requested)
     selection = requested[0].selection
-    source = _read(tasks, methods[0], selection, run_settings, scratch, stages, compares_more=more, limits=methods)
+    source = _read(
+        tasks,
+        methods[0],
+        selection,
+        run_settings,
+        scratch,
+        stages,
+        compares_more=more,
+        limits=methods,
+    )
     empty = source.method.describe(pa.array([""], pa.large_string()))
     num_keys = [keys.values.shape[1] for keys in source.method.summarise_at(methods, empty)]
     for search in requested:
@@ -99,10 +124,15 @@ def run_searches(
             tempfile.TemporaryDirectory(dir=scratch.directory) as path,
             ScratchOfSearch(Path(path), scratch, keys) as columns,
         ):
-            documents = source._replace(method=search.method.with_idf(source.method.idf), scratch=columns)
+            documents = source._replace(
+                method=search.method.with_idf(source.method.idf), scratch=columns
+            )
             located = locations(tasks, source.corpus, scratch)
             # No name: the generator would hold the features of this search during the next one.
-            yield _decided(search.rule, _find(documents, search.rule, search.selection, stages, threads, located, []))
+            yield _decided(
+                search.rule,
+                _find(documents, search.rule, search.selection, stages, threads, located, []),
+            )
 
 
 def _decided(rule: Rule, searched: Searched) -> Outcome:
@@ -122,7 +152,11 @@ def _find(
     tasks, corpus, method, scratch, _ = source
     with stages.stage("propose"):
         queue = _queue(scratch, corpus, selection, rule)
-        most = method.max_bucket_size if selection.max_bucket_size is None else selection.max_bucket_size
+        most = (
+            method.max_bucket_size
+            if selection.max_bucket_size is None
+            else selection.max_bucket_size
+        )
         scope = Scope(rule.pairs == "all", rule.pairs == "distinct", most, threads)
         search = searches.search_of(method)(scratch, method, queue, scope)
         search.propose()
@@ -134,7 +168,9 @@ def _find(
     audited = None
     if selection.audit_sample:
         with stages.stage("audit", 2 * corpus.num_documents) as progress:  # sorted, then compared
-            audited = _audit(source, method.settings.threshold, selection.audit_sample, threads, progress)
+            audited = _audit(
+                source, method.settings.threshold, selection.audit_sample, threads, progress
+            )
     found = Found(
         queue=search.queue,
         confirmed=confirmed,
@@ -161,9 +197,13 @@ def _find(
     )
 
 
-def _measure(scratch: Scratch, method: Method, queue: Queue, kept: Positions, documents: Positions) -> Measured:
+def _measure(
+    scratch: Scratch, method: Method, queue: Queue, kept: Positions, documents: Positions
+) -> Measured:
     """Return the measures of pairs of documents."""
-    return searches.measure_pairs(method, searches.read_described(scratch, queue.featured), kept, documents)
+    return searches.measure_pairs(
+        method, searches.read_described(scratch, queue.featured), kept, documents
+    )
 
 
 def _read(
@@ -180,14 +220,18 @@ def _read(
 ) -> SetSource:
     """Read all documents, after a pass that counts their features if needed.
 
-    compares_more : as in `Rule`. limits : methods whose keys are stored instead of those of `method`, one after the
-    other.
+    compares_more : as in `Rule`. limits : methods whose keys are stored instead of those of
+    `method`, one after the other.
     """
     threads, total = count_threads(run_settings.threads), known_total(tasks)
-    stored = bool(limits and method.confirms_sets) or searches.stores_sets(method, selection, compares_more)
+    stored = bool(limits and method.confirms_sets) or searches.stores_sets(
+        method, selection, compares_more
+    )
     if method.counted is not None:
         with stages.stage("count", total) as progress:
-            method = method.with_idf(count_or_open(method.counted, tasks, scratch, threads, progress))
+            method = method.with_idf(
+                count_or_open(method.counted, tasks, scratch, threads, progress)
+            )
 
     limits = [limit.with_idf(method.idf) for limit in limits]
 
@@ -200,7 +244,9 @@ def _read(
     reading = Reading(*given, stores_sets=stored, summarise=keys_of, first_ids=first_ids)
     with stages.stage("read", total) as progress, ThreadPoolExecutor(1) as beside:
         is_needed = searches.search_of(method).compiles_first
-        compiled = beside.submit(lambda: is_needed and kernels.first_run.compile_kernels())  # files are decoded already
+        compiled = beside.submit(
+            lambda: is_needed and kernels.first_run.compile_kernels()
+        )  # files are decoded already
         corpus = describe_all(reading, progress, compiled.result)
     return SetSource(tasks, corpus, method, scratch, stored)
 
@@ -208,8 +254,13 @@ def _read(
 def _queue(scratch: Scratch, corpus: Corpus, selection: SelectionSettings, rule: Rule) -> Queue:
     """Return the documents in the order in which a rule decides about them."""
     lengths = scratch.column(schemas.LENGTHS)
-    ranks = [scratch.column(schemas.RANKS.at(place)) for place in range(len(rank_columns(selection.keep)))]
-    order = priority_order(selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends)
+    ranks = [
+        scratch.column(schemas.RANKS.at(place))
+        for place in range(len(rank_columns(selection.keep)))
+    ]
+    order = priority_order(
+        selection.keep, corpus.num_documents, corpus.num_against, lengths, ranks, corpus.part_ends
+    )
     order = rule.order(order, corpus.num_against, scratch.column(schemas.VALUES))
     featured = _sizes(scratch, corpus) > 0
     representative = find_copies(scratch.column(schemas.CONTENT), order, featured)
@@ -228,13 +279,19 @@ def _num_short(scratch: Scratch, corpus: Corpus) -> int:
     return int(np.count_nonzero((sizes > 0) & (sizes < SHORT)))
 
 
-def _compared(source: SetSource, search: LocalSearch, threads: int, progress: Progress) -> kernels.sieve.Compared:
-    """Return the sets of the documents in candidate pairs, and their second sets, or the same sets again."""
+def _compared(
+    source: SetSource, search: LocalSearch, threads: int, progress: Progress
+) -> kernels.sieve.Compared:
+    """Return the sets of the documents in candidate pairs, and their second sets, or the same sets
+    again.
+    """
     sets = build_sets(source, search.wanted, threads, progress, "sets")
     rule = source.method.rule
     if rule is None or not (rule.min_structure or rule.above_chance):
         return kernels.sieve.Compared(sets, sets)
-    return kernels.sieve.Compared(sets, build_structure_sets(source, search.wanted, threads, progress))
+    return kernels.sieve.Compared(
+        sets, build_structure_sets(source, search.wanted, threads, progress)
+    )
 
 
 def _expected(
@@ -251,11 +308,17 @@ def _expected(
     def sizes_at(positions: Positions) -> Floats:
         return sizes[queue.order[queue.representative[positions]]].astype(np.float64)
 
-    return method.proposed_similarity(measured[schemas.SIMILARITY.name], sizes_at(left), sizes_at(right))
+    return method.proposed_similarity(
+        measured[schemas.SIMILARITY.name], sizes_at(left), sizes_at(right)
+    )
 
 
-def _audit(source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress) -> Recall | None:
-    """Return the share of true pairs of sampled documents that the bands propose, or None if there are none."""
+def _audit(
+    source: SetSource, threshold: float, num_documents: int, threads: int, progress: Progress
+) -> Recall | None:
+    """Return the share of true pairs of sampled documents that the bands propose, or None if there
+    are none.
+    """
     total, scratch = source.corpus.num_documents, source.scratch
     sets = build_sets(source, np.ones(total, np.bool_), threads, progress, "all-sets")
     samples = draw_sample(sets.sizes > 0, num_documents)

@@ -1,7 +1,8 @@
 """The searches of a run on one machine: propose pairs, measure them and decide.
 
-Bands, samples and fingerprints each have a kernel that proposes, measures and decides in one pass over the documents,
-for speed. Any other method runs its own stages in `ComposedSearch`. A test checks that both give the same result.
+Bands, samples and fingerprints each have a kernel that proposes, measures and decides in one pass
+over the documents, for speed. Any other method runs its own stages in `ComposedSearch`. A test
+checks that both give the same result.
 """
 
 from __future__ import annotations
@@ -35,17 +36,26 @@ if TYPE_CHECKING:
 
 _STRETCH = 8192  # documents between two releases of the mapped pages
 _FEW = 16_384  # documents that one thread settles without others
-_STRETCH_AHEAD, _PAIRS_AHEAD = 1024, 1 << 16  # documents that a thread measures before their turn; pairs it may find
+_STRETCH_AHEAD, _PAIRS_AHEAD = (
+    1024,
+    1 << 16,
+)  # documents that a thread measures before their turn; pairs it may find
 _PAIRS_AT_ONCE = 65_536
-_BYTES_OF_BANDS, _BYTES_OF_BAND = 1 << 25, 20  # of the bands grouped at once, for each thread; of one, by document
-# Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as `propose` needs. With
-# less, most sets of 10 million short documents are released before they are compared again, which doubles the time.
+_BYTES_OF_BANDS, _BYTES_OF_BAND = (
+    1 << 25,
+    20,
+)  # of the bands grouped at once, for each thread; of one, by document
+# Of mapped sets and buckets, for each document: with the other arrays of the sieve, as much as
+# `propose` needs. With less, most sets of 10 million short documents are released before they are
+# compared again, which doubles the time.
 _MAPPED_BYTES = 44
 
 
 class Scope(NamedTuple):
-    """The scope of a search. all_pairs : measure all pairs, and remove nothing. connected : measure all pairs except
-    copies, which are in one cluster anyway. max_bucket_size : the greatest number of members that a bucket lists."""
+    """The scope of a search. all_pairs : measure all pairs, and remove nothing. connected : measure
+    all pairs except copies, which are in one cluster anyway. max_bucket_size : the greatest number
+    of members that a bucket lists.
+    """
 
     all_pairs: bool
     connected: bool
@@ -54,7 +64,9 @@ class Scope(NamedTuple):
 
 
 class LocalSearch(ABC):
-    """The candidates of one run. `propose` first, then `sieve`, once the sets of the `wanted` documents are built."""
+    """The candidates of one run. `propose` first, then `sieve`, once the sets of the `wanted`
+    documents are built.
+    """
 
     wanted: Mask
     """By document: whether its set will be compared."""
@@ -78,24 +90,31 @@ class LocalSearch(ABC):
 
     @abstractmethod
     def unlisted(self) -> Iterable[tuple[Array, Array]]:
-        """Yield the first position that a bucket does not list, with each that looks up the bucket, earlier or later.
+        """Yield the first position that a bucket does not list, with each that looks up the bucket,
+        earlier or later.
 
         Requires: `sieve` has run, and copies of a document were not compared.
         """
 
     def _order_by_size(self, sizes: Integers) -> None:
-        """Put the larger document of each pair first, so that a search for all pairs finds what it contains.
+        """Put the larger document of each pair first, so that a search for all pairs finds what it
+        contains.
 
-        sizes : by document, of its set. Of equal sizes the content decides, since the sample of the later one counts.
+        sizes : by document, of its set. Of equal sizes the content decides, since the sample of the
+        later one counts.
         """
         if not (self.scope.all_pairs and self.method.directed):
             return
         order, representative, *_ = self.queue
-        content = self.scratch.column(schemas.CONTENT)[order, 0].byteswap()  # ordered as bytes, as on Spark
+        content = self.scratch.column(schemas.CONTENT)[
+            order, 0
+        ].byteswap()  # ordered as bytes, as on Spark
         by_size = np.lexsort((content, -sizes[order].astype(np.int64)))
         position = np.empty_like(order)
         position[by_size] = np.arange(len(order), dtype=order.dtype)
-        self.queue = self.queue._replace(order=order[by_size], representative=position[representative[by_size]])
+        self.queue = self.queue._replace(
+            order=order[by_size], representative=position[representative[by_size]]
+        )
 
     def _rules(self) -> Rules:
         """Return the rules of a method for the kernels of kernels/sieve.py."""
@@ -112,21 +131,28 @@ class LocalSearch(ABC):
             rule.above_chance,
         )
 
-    def _pass(self, step: Step, capacity: int, progress: Progress, measure: Measure | None = None) -> Confirmed:
+    def _pass(
+        self, step: Step, capacity: int, progress: Progress, measure: Measure | None = None
+    ) -> Confirmed:
         """Run a kernel over the documents in ranges, and write its pairs to the scratch files.
 
-        A step without progress has grown its buffers, or finds more pairs with one document than `capacity`. `measure`
-        looks at ranges before their turn, on other threads: at what is settled by then.
+        A step without progress has grown its buffers, or finds more pairs with one document than
+        `capacity`. `measure` looks at ranges before their turn, on other threads: at what is
+        settled by then.
         """
         order, representative, _, _ = self.queue
         end, keeps_all = len(order), self.scope.all_pairs or self.scope.connected
         documents = kernels.sieve.Order(order, representative, np.full(end, keeps_all, np.uint8))
         found = _empty_found(max(1 << 18, capacity))
         settled = end if keeps_all else 0
-        pending: Iterable[tuple[slice, Ahead | None]] = ((stretch, None) for stretch in stretches(end, _STRETCH))
+        pending: Iterable[tuple[slice, Ahead | None]] = (
+            (stretch, None) for stretch in stretches(end, _STRETCH)
+        )
         if measure is not None and self.scope.threads > 1 and end > _FEW:
             parts = stretches(end, _STRETCH_AHEAD)
-            pending = map_ordered(parts, lambda part: measure(part, settled, documents), self.scope.threads)
+            pending = map_ordered(
+                parts, lambda part: measure(part, settled, documents), self.scope.threads
+            )
         for stretch, ahead in pending:
             begin = stretch.start
             while begin < stretch.stop:
@@ -157,7 +183,9 @@ class BandSearch(LocalSearch):
     compiles_first = True
 
     def propose(self) -> None:
-        """Group documents by band, a few bands at a time, and write the bucket of each to the columns `buckets`."""
+        """Group documents by band, a few bands at a time, and write the bucket of each to the
+        columns `buckets`.
+        """
         assert kernels.bands.NO_BUCKET == NO_BUCKET
         num_bands, scope, scratch = self.lookup.bands.num_bands, self.scope, self.scratch
         order, representative, featured, _ = self.queue
@@ -173,7 +201,9 @@ class BandSearch(LocalSearch):
 
         def fill(band: int) -> Positions:
             keys = scratch.column(schemas.KEYS.at(band))
-            first, listed = fill_buckets(keys[documents], positions, len(order), scope.max_bucket_size)
+            first, listed = fill_buckets(
+                keys[documents], positions, len(order), scope.max_bucket_size
+            )
             self.wanted[order[first != NO_BUCKET]] = True
             if not (scope.all_pairs or scope.connected):  # a copy queries like its representative
                 first[copies] = first[representative[copies]]
@@ -195,7 +225,10 @@ class BandSearch(LocalSearch):
         rules, starts = self._rules(), self._starts
         members = self.scratch.column(schemas.MEMBERS)
         first = self.scratch.column(schemas.BUCKETS).reshape(len(starts), -1)
-        buckets, capacity = kernels.sieve.Buckets(first, members, starts), 4 * len(starts) * rules.max_bucket_size
+        buckets, capacity = (
+            kernels.sieve.Buckets(first, members, starts),
+            4 * len(starts) * rules.max_bucket_size,
+        )
 
         def measure(stretch: slice, floor: int, order: Order) -> Ahead:
             ahead = _empty_ahead(stretch, floor, max(_PAIRS_AHEAD, capacity))
@@ -205,7 +238,9 @@ class BandSearch(LocalSearch):
         def step(begin: int, stop: int, order: Order, found: Found, ahead: Ahead | None) -> int:
             if ahead is None:
                 ahead = _empty_ahead(slice(begin, stop), 0, 0)
-            return int(kernels.sieve.sieve(begin, stop, order, compared, buckets, rules, ahead, found))
+            return int(
+                kernels.sieve.sieve(begin, stop, order, compared, buckets, rules, ahead, found)
+            )
 
         return self._pass(step, capacity, progress, measure)
 
@@ -238,7 +273,9 @@ class SampleSearch(LocalSearch):
         needed = np.array(self.lookup.needed)
         originals = order[self.queue.representative == np.arange(len(order))]
         num_keys = int(np.minimum(sizes[originals], samples.num_samples).astype(np.int64).sum())
-        postings = kernels.sieve.make_postings(num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0))))
+        postings = kernels.sieve.make_postings(
+            num_keys, max(1 << 16, 2 * num_keys, int(sizes.max(initial=0)))
+        )
         kernels.sieve.enter_samples(postings, compared.shingles, originals, samples.num_samples)
         hits = np.zeros(len(order), np.int32)
         self._sets = compared.shingles
@@ -246,7 +283,11 @@ class SampleSearch(LocalSearch):
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
             nonlocal postings
             span = (begin, stop)
-            reached = int(kernels.sieve.sieve_contained(span, order, compared, postings, needed, hits, rules, found))
+            reached = int(
+                kernels.sieve.sieve_contained(
+                    span, order, compared, postings, needed, hits, rules, found
+                )
+            )
             if reached == begin:
                 postings = kernels.sieve.grow(postings)
             return reached
@@ -262,7 +303,9 @@ class SampleSearch(LocalSearch):
         positions = np.flatnonzero(self.queue.representative == np.arange(len(order)))
         for rank in range(self.lookup.samples.num_samples):
             positions = positions[sets.sizes[order[positions]] > rank]
-            at, found = find_in(postings.keys[full], sets.hashes[sets.starts[order[positions]] + rank])
+            at, found = find_in(
+                postings.keys[full], sets.hashes[sets.starts[order[positions]] + rank]
+            )
             yield postings.unlisted[full][at[found]], positions[found]
 
 
@@ -279,8 +322,12 @@ class DistanceSearch(LocalSearch):
         if self.scope.connected:
             members &= queue.representative == np.arange(len(queue.order))
         keys, collect = read_keys(self.scratch), partial(collect_near, self.scratch)
-        self.near = find_neighbours(keys, queue.order, members, radius, threads=self.scope.threads, collect=collect)
-        self.wanted = self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
+        self.near = find_neighbours(
+            keys, queue.order, members, radius, threads=self.scope.threads, collect=collect
+        )
+        self.wanted = (
+            self.near.wanted if self.method.confirms_sets else np.zeros_like(queue.featured)
+        )
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         near, rules = self.near.neighbours, self._rules()
@@ -290,7 +337,11 @@ class DistanceSearch(LocalSearch):
         listed = kernels.sieve.Listed(first, last, np.zeros(num_nodes, np.uint32), after)
 
         def step(begin: int, stop: int, order: Order, found: Found, _: Ahead | None) -> int:
-            return int(kernels.sieve.sieve_near((begin, stop), order, compared.shingles, near, listed, rules, found))
+            return int(
+                kernels.sieve.sieve_near(
+                    (begin, stop), order, compared.shingles, near, listed, rules, found
+                )
+            )
 
         return self._pass(step, 0, progress)
 
@@ -303,7 +354,10 @@ class DistanceSearch(LocalSearch):
         unlisted[nodes[rank == most]] = positions[rank == most]
         degree = np.diff(near.starts)[nodes]
         yield unlisted[nodes], positions
-        yield unlisted[near.others[ranges(near.starts[nodes], degree)]], np.repeat(positions, degree)
+        yield (
+            unlisted[near.others[ranges(near.starts[nodes], degree)]],
+            np.repeat(positions, degree),
+        )
 
 
 class ComposedSearch(LocalSearch):
@@ -315,11 +369,17 @@ class ComposedSearch(LocalSearch):
         self._order_by_size(self.method.compact(self._documents.features.sets).sizes)
         keys, scope = self._documents.keys, self.scope
         self._candidates = propose(
-            self.method.lookup, keys, self.queue.order, scope.max_bucket_size, all_pairs=scope.all_pairs
+            self.method.lookup,
+            keys,
+            self.queue.order,
+            scope.max_bucket_size,
+            all_pairs=scope.all_pairs,
         )
         self.wanted = np.zeros_like(self.queue.featured)
         if not self.method.ordered:  # no set is sorted
-            self.wanted[self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]] = True
+            self.wanted[
+                self.queue.order[np.concatenate([self._candidates.left, self._candidates.right])]
+            ] = True
 
     def sieve(self, compared: Compared, progress: Progress) -> Confirmed:
         left, right, unlisted = self._candidates
@@ -329,7 +389,9 @@ class ComposedSearch(LocalSearch):
             original = first == np.arange(len(first))
             left, right = left[original[right]], right[original[right]]
             unlisted = unlisted[original[unlisted >> 32]]
-        measured = measure_pairs(self.method, self._documents, queue.order[left], queue.order[right])
+        measured = measure_pairs(
+            self.method, self._documents, queue.order[left], queue.order[right]
+        )
         confirmed = self.method.is_duplicate(measured) | measured.exact
         left, right, measured = left[confirmed], right[confirmed], measured.take(confirmed)
         if self.scope.all_pairs or self.scope.connected:
@@ -352,21 +414,28 @@ class ComposedSearch(LocalSearch):
         return [(unlisted[original], right[original])]
 
 
-FUSED: dict[str, type[LocalSearch]] = {"bands": BandSearch, "samples": SampleSearch, "fingerprints": DistanceSearch}
+FUSED: dict[str, type[LocalSearch]] = {
+    "bands": BandSearch,
+    "samples": SampleSearch,
+    "fingerprints": DistanceSearch,
+}
 """The searches with a kernel, by the name of a look-up."""
 
 
 def search_of(method: Method) -> type[LocalSearch]:
-    """Return the search with a kernel for the look-up of a method, if its rule is one of kernels; else its stages."""
+    """Return the search with a kernel for the look-up of a method, if its rule is one of kernels;
+    else its stages.
+    """
     return ComposedSearch if method.rule is None else FUSED.get(method.lookup.name, ComposedSearch)
 
 
 def stores_sets(method: Method, selection: SelectionSettings, compares_more: bool) -> bool:
-    """Return whether the first reading stores the shingles of all documents, instead of cutting the candidates again.
+    """Return whether the first reading stores the shingles of all documents, instead of cutting the
+    candidates again.
 
-    Not if a kernel cuts them: of 500 MB of text, the 600 MB of shingles took longer to write than to compute again.
-    Some rules and searches without a kernel measure pairs that are not among the candidates; groups are part of the
-    shingles. compares_more : as in `Rule`.
+    Not if a kernel cuts them: of 500 MB of text, the 600 MB of shingles took longer to write than
+    to compute again. Some rules and searches without a kernel measure pairs that are not among the
+    candidates; groups are part of the shingles. compares_more : as in `Rule`.
     """
     if not method.confirms_sets:
         return False
@@ -391,7 +460,9 @@ def read_keys(scratch: Scratch) -> Words:
 
 
 def read_described(scratch: Scratch, featured: Mask) -> Described:
-    """Return all documents of a run as input of the method's stages, mapped from the scratch columns."""
+    """Return all documents of a run as input of the method's stages, mapped from the scratch
+    columns.
+    """
     content = scratch.column(schemas.CONTENT)
     sets = Lists(*_read_lists(scratch, schemas.SHINGLES, schemas.SHINGLE_STARTS))
     structure = None
@@ -403,13 +474,18 @@ def read_described(scratch: Scratch, featured: Mask) -> Described:
     return Described(Features(content, sets, structure), Keys(keys, content, featured, sets))
 
 
-def _read_lists(scratch: Scratch, hashes: schemas.Column, starts: schemas.Column) -> tuple[Words, Ints]:
+def _read_lists(
+    scratch: Scratch, hashes: schemas.Column, starts: schemas.Column
+) -> tuple[Words, Ints]:
     values = scratch.column(hashes)
     return values, np.append(scratch.column(starts), len(values))
 
 
-def measure_pairs(method: Method, documents: Described, left: Positions, right: Positions) -> Measured:
-    """Return the measures of pairs of documents of a run, computed in batches; `left` may remove `right`.
+def measure_pairs(
+    method: Method, documents: Described, left: Positions, right: Positions
+) -> Measured:
+    """Return the measures of pairs of documents of a run, computed in batches; `left` may remove
+    `right`.
 
     Parameters
     ----------
@@ -417,7 +493,9 @@ def measure_pairs(method: Method, documents: Described, left: Positions, right: 
     """
     slices = stretches(max(1, len(left)), _PAIRS_AT_ONCE)
     parts = [method.measure(documents, documents, left[part], right[part]) for part in slices]
-    return Measured({name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns})
+    return Measured(
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    )
 
 
 def collect_near(scratch: Scratch, batches: Iterable[NearPairs]) -> NearPairs:
@@ -435,9 +513,14 @@ def _confirmed(scratch: Scratch, kept: Bytes, found: Found) -> Confirmed:
     scratch.close_columns()
     left, right, *columns, exact, best = (scratch.column(column) for column in schemas.PAIR)
     measures = schemas.SIMILARITY, schemas.DISTANCE, schemas.STRUCTURE, schemas.EXACT
-    measured = {each.name: values for each, values in zip(measures, (*columns, exact.view(np.bool_)), strict=True)}
+    measured = {
+        each.name: values
+        for each, values in zip(measures, (*columns, exact.view(np.bool_)), strict=True)
+    }
     counters = map(int, found.counters[1:])
-    return Confirmed(kept > 0, left, right, Measured(measured), best.view(np.bool_), kept > 1, *counters)
+    return Confirmed(
+        kept > 0, left, right, Measured(measured), best.view(np.bool_), kept > 1, *counters
+    )
 
 
 def _empty_found(size: int) -> kernels.sieve.Found:

@@ -1,7 +1,7 @@
 """Write the shingles of the documents in candidate pairs as sorted sets to scratch columns.
 
-The shingles come from scratch columns, where the first reading stored them, or from the texts, which are read and cut
-again: see `stores_sets`.
+The shingles come from scratch columns, where the first reading stored them, or from the texts,
+which are read and cut again: see `stores_sets`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class SetSource(NamedTuple):
     stored: bool
 
 
-def build_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress, name: str) -> Sets:
+def build_sets(
+    source: SetSource, wanted: Mask, threads: int, progress: Progress, name: str
+) -> Sets:
     """Build sorted sets of the shingles of the selected documents, on a pool of threads.
 
     They are in memory if the cache of the documents has enough left, else in a new scratch column.
@@ -60,16 +62,26 @@ def build_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress
     """
     scratch, tally = source.scratch, source.corpus.tally
     lengths = np.diff(scratch.column(schemas.SHINGLE_STARTS), append=tally.shingles)
-    room = _Room(scratch, schemas.SET_HASHES.of(name), lengths, wanted, source.tasks[0].cache if source.tasks else None)
+    room = _Room(
+        scratch,
+        schemas.SET_HASHES.of(name),
+        lengths,
+        wanted,
+        source.tasks[0].cache if source.tasks else None,
+    )
     if source.stored or not wanted.any():
-        sets = _from_columns(source, room, threads, (schemas.SHINGLES, schemas.SHINGLE_STARTS), tally.shingles)
+        sets = _from_columns(
+            source, room, threads, (schemas.SHINGLES, schemas.SHINGLE_STARTS), tally.shingles
+        )
     else:
         sets = _from_texts(source, room, threads)
     return _collect(sets, room, progress, schemas.SET_STARTS.of(name))
 
 
 def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress: Progress) -> Sets:
-    """Write the runs of tags of the selected documents as `build_sets` does shingles. They are always stored."""
+    """Write the runs of tags of the selected documents as `build_sets` does shingles. They are
+    always stored.
+    """
     scratch, total, name = source.scratch, source.corpus.tally.structure, "structure-sets"
     lengths = np.diff(scratch.column(schemas.TAG_STARTS), append=total)
     room = _Room(scratch, schemas.SET_HASHES.of(name), lengths, wanted)
@@ -78,17 +90,25 @@ def build_structure_sets(source: SetSource, wanted: Mask, threads: int, progress
 
 
 class _Room:
-    """Where all sets go: a scratch column, or memory. Each stretch of documents has room for the longest sets.
+    """Where all sets go: a scratch column, or memory. Each stretch of documents has room for the
+    longest sets.
 
     lengths : of the lists, by document. cache : whose memory is used if it has enough left.
     """
 
     def __init__(
-        self, scratch: Scratch, column: Column, lengths: Ints, wanted: Mask, cache: BatchCache | None = None
+        self,
+        scratch: Scratch,
+        column: Column,
+        lengths: Ints,
+        wanted: Mask,
+        cache: BatchCache | None = None,
     ) -> None:
         self.scratch, self.column, self.wanted, self._lengths = scratch, column, wanted, lengths
         most = _most_words(lengths[wanted])
-        self.memory = np.empty(most, np.uint64) if cache is not None and cache.take(8 * most) else None
+        self.memory = (
+            np.empty(most, np.uint64) if cache is not None and cache.take(8 * most) else None
+        )
         self._used = 0
         scratch.append(column, np.empty(0, column.dtype))
 
@@ -98,9 +118,17 @@ class _Room:
         self._used += _most_words(self._lengths[these][self.wanted[these]])
         return slice(begin, self._used)
 
-    def sort(self, words: slice, shingles: Words, starts: Ints, stops: Ints, wanted: Mask) -> _Places:
-        """Put the sets of wanted documents there; the shingles of document i are shingles[starts[i] : stops[i]]."""
-        hashes = np.empty(words.stop - words.start, np.uint64) if self.memory is None else self.memory[words]
+    def sort(
+        self, words: slice, shingles: Words, starts: Ints, stops: Ints, wanted: Mask
+    ) -> _Places:
+        """Put the sets of wanted documents there; the shingles of document i are shingles[starts[i]
+        : stops[i]].
+        """
+        hashes = (
+            np.empty(words.stop - words.start, np.uint64)
+            if self.memory is None
+            else self.memory[words]
+        )
         out = _Places(np.empty(len(starts), np.int64), np.zeros(len(starts), np.uint32))
         used = kernels.sorted_sets.write_sets(shingles, starts, stops, wanted, hashes, *out)
         if self.memory is None:
@@ -123,7 +151,9 @@ def _from_columns(
 
     def build(item: tuple[slice, slice]) -> _Places:
         these, words = item
-        stops = np.append(starts[these][1:], starts[these.stop] if these.stop < len(starts) else num_shingles)
+        stops = np.append(
+            starts[these][1:], starts[these.stop] if these.stop < len(starts) else num_shingles
+        )
         return room.sort(words, hashes, starts[these], stops, room.wanted[these])
 
     items = ((these, room.take(these)) for these in stretches(len(starts), _STRETCH))
@@ -152,7 +182,9 @@ def _from_texts(source: SetSource, room: _Room, threads: int) -> Iterator[_Place
     return (places for _, places in done)
 
 
-def numbered(tasks: list[Task], corpus: Corpus, threads: int) -> Iterator[tuple[slice, DocumentBatch]]:
+def numbered(
+    tasks: list[Task], corpus: Corpus, threads: int
+) -> Iterator[tuple[slice, DocumentBatch]]:
     """Yield all batches with the numbers of their documents."""
     first, ends = 0, corpus.part_ends.tolist()
     for number, entry in read_tasks(tasks, threads):
@@ -169,7 +201,9 @@ def _most_words(lengths: Ints) -> int:
     return int(lengths.sum() + np.maximum(1, lengths // 4 + 1).sum())
 
 
-def _collect(results: Iterator[_Places], room: _Room, progress: Progress, set_starts: Column) -> Sets:
+def _collect(
+    results: Iterator[_Places], room: _Room, progress: Progress, set_starts: Column
+) -> Sets:
     """Return all sets, once they are where they go."""
     scratch, sizes = room.scratch, np.zeros(len(room.wanted), np.uint32)
     done = 0

@@ -1,4 +1,6 @@
-"""Move tables between workers as blocks: Spark moves one row for each cell that a task has rows for."""
+"""Move tables between workers as blocks: Spark moves one row for each cell that a task has rows
+for.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 def exchange(blocks: DataFrame, num_cells: int) -> DataFrame:
     """Shuffle blocks, so that all blocks of a cell are in one partition."""
-    if hasattr(blocks, "repartitionById"):  # Spark 4.1; a hash leaves a third of the partitions empty
+    if hasattr(
+        blocks, "repartitionById"
+    ):  # Spark 4.1; a hash leaves a third of the partitions empty
         return blocks.repartitionById(num_cells, "cell")
     return blocks.repartition(num_cells, "cell")
 
@@ -32,13 +36,17 @@ def scatter(tables: Iterable[pa.RecordBatch], place: Place) -> Iterator[pa.Recor
     """Yield the rows of tables by cell, as schemas.BLOCKS; those of a cell keep their order."""
     for table in _joined(tables):
         rows, cells = place(table)
-        order = np.argsort(cells.astype(np.min_scalar_type(cells.max(initial=0))), kind="stable")  # a radix sort
+        order = np.argsort(
+            cells.astype(np.min_scalar_type(cells.max(initial=0))), kind="stable"
+        )  # a radix sort
         edges = np.flatnonzero(begins_run(cells[order]))
         for start, stop in itertools.pairwise([*edges.tolist(), len(order)]):
             part = table.take(arrow_of(rows[order[start:stop]]))
             packed = _pack(part)
             row = arrow_of_bytes(packed, np.array([0, packed.size]))
-            yield batch_of(schemas.BLOCKS, cells[order[start : start + 1]], np.array([len(part)]), row)
+            yield batch_of(
+                schemas.BLOCKS, cells[order[start : start + 1]], np.array([len(part)]), row
+            )
 
 
 def gather(batches: Iterable[pa.RecordBatch], *tables: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -59,7 +67,9 @@ def hashed(name: str, num_cells: int) -> Place:
 
 
 class Cells(NamedTuple):
-    """The cells of documents. known : int64, rising, positions whose cells were chosen; of others, a hash decides."""
+    """The cells of documents. known : int64, rising, positions whose cells were chosen; of others,
+    a hash decides.
+    """
 
     num_cells: int
     known: Integers
@@ -93,7 +103,9 @@ def _joined(tables: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _pack(table: pa.RecordBatch) -> pa.Buffer:
-    """Return a table as a stream of Arrow: int64 as differences, each integer as narrow as its column allows."""
+    """Return a table as a stream of Arrow: int64 as differences, each integer as narrow as its
+    column allows.
+    """
     columns, first = [], {}
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and not column.null_count:
@@ -101,7 +113,9 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
             if column.type == pa.int64():
                 first[name] = str(values[0])
                 values = np.diff(values, prepend=values[0])
-            column = arrow_of(values.astype(np.min_scalar_type(min(int(values.min()), ~int(values.max())))))
+            column = arrow_of(
+                values.astype(np.min_scalar_type(min(int(values.min()), ~int(values.max()))))
+            )
         columns.append(column)
     batch = pa.RecordBatch.from_arrays(columns, table.schema.names, metadata=first)
     sink = pa.BufferOutputStream()
@@ -112,7 +126,10 @@ def _pack(table: pa.RecordBatch) -> pa.Buffer:
 
 def _unpack(block: pa.Buffer, tables: tuple[pa.Schema, ...]) -> pa.RecordBatch:
     batch = pa.ipc.open_stream(block).read_next_batch()
-    schema, first = next(table for table in tables if table.names == batch.schema.names), batch.schema.metadata or {}
+    schema, first = (
+        next(table for table in tables if table.names == batch.schema.names),
+        batch.schema.metadata or {},
+    )
     columns = [
         arrow_of(np.cumsum(column.to_numpy(), dtype=np.int64) + int(first[name.encode()]))
         if name.encode() in first

@@ -1,4 +1,6 @@
-"""Decide on Spark: by the sieve in rounds, or connected clusters; with few pairs on the driver, by the local stages."""
+"""Decide on Spark: by the sieve in rounds, or connected clusters; with few pairs on the driver, by
+the local stages.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,28 @@ from neardup.decide.clusters import first_connected, number_ends
 from neardup.decide.sieve import decide
 from neardup.engines.spark.source import NEW
 
-DRIVER_PAIRS = 10_000_000  # that the driver decides about at most: 24 bytes each, and as much again while it does
+# that the driver decides about at most: 24 bytes each, and as much again while it does
+DRIVER_PAIRS = 10_000_000
 
 
 def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
-    """Return the removed documents that are no copies, as the column `left`, and the number of rounds on the cluster.
+    """Return the removed documents that are no copies, as the column `left`, and the number of
+    rounds on the cluster.
 
     confirmed : left, right.
 
     Notes
     -----
-    A round: a document that no undecided earlier one is similar to is kept, and removes its neighbours; pairs with a
-    decided document are dropped. This is the greedy maximal independent set in the order of priority of Blelloch,
-    Fineman and Shun (SPAA 2012): O(log^2 n) rounds for a random order, and one for each document of a chain at worst.
+    A round: a document that no undecided earlier one is similar to is kept, and removes its
+    neighbours; pairs with a decided document are dropped. This is the greedy maximal independent
+    set in the order of priority of Blelloch, Fineman and Shun (SPAA 2012): O(log^2 n) rounds for a
+    random order, and one for each document of a chain at worst.
     """
-    # A document of the earlier corpus is always kept. A pair with left > right concerns copies of the right one only.
-    edges = confirmed.filter((F.col("left") < F.col("right")) & (F.col("right") >= NEW)).select("left", "right")
+    # A document of the earlier corpus is always kept. A pair with left > right concerns copies of
+    # the right one only.
+    edges = confirmed.filter((F.col("left") < F.col("right")) & (F.col("right") >= NEW)).select(
+        "left", "right"
+    )
     gone, rounds, spark = edges.select("left").limit(0), 0, confirmed.sparkSession
     while (count := edges.count()) > DRIVER_PAIRS:
         rounds += 1
@@ -40,7 +48,9 @@ def removed_by_sieve(confirmed: DataFrame) -> tuple[DataFrame, int]:
         edges = edges.join(decided.withColumnRenamed("left", "right"), "right", "left_anti")
         edges = _cut(edges.join(decided, "left", "left_anti").select("left", "right"))
     if count:
-        gone = gone.unionByName(spark.createDataFrame(pa.table({"left": _decide(*_columns(edges))})))
+        gone = gone.unionByName(
+            spark.createDataFrame(pa.table({"left": _decide(*_columns(edges))}))
+        )
     return gone, rounds
 
 
@@ -52,21 +62,27 @@ def _decide(left: Ints, right: Ints) -> Ints:
 
 
 def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """Return the first document of each connected cluster, `left`, with each of the others, `right`.
+    """Return the first document of each connected cluster, `left`, with each of the others,
+    `right`.
 
     persist : makes Spark store a frame.
 
     Notes
     -----
-    Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, Connected Components in MapReduce and Beyond (SoCC 2014):
-    large-star and small-star alternate until every document is joined to the first of its cluster.
+    Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, Connected Components in MapReduce and
+    Beyond (SoCC 2014): large-star and small-star alternate until every document is joined to the
+    first of its cluster.
     """
-    edges = pairs.select(F.least("left", "right").alias("left"), F.greatest("left", "right").alias("right"))
+    edges = pairs.select(
+        F.least("left", "right").alias("left"), F.greatest("left", "right").alias("right")
+    )
     edges = persist(edges.distinct())
     state = None
     while (count := edges.count()) > DRIVER_PAIRS:
         edges = _cut(_small_star(_large_star(edges)))
-        reached = edges.agg(F.count("*"), F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))).first()
+        reached = edges.agg(
+            F.count("*"), F.sum(F.xxhash64("left", "right").cast("decimal(38,0)"))
+        ).first()
         if reached == state:
             return edges
         state = reached
@@ -74,20 +90,33 @@ def first_of_clusters(pairs: DataFrame, persist: Callable[[DataFrame], DataFrame
         return edges
     ends, firsts = first_connected(*_columns(edges))
     others = firsts != ends
-    return edges.sparkSession.createDataFrame(pa.table({"left": firsts[others], "right": ends[others]}))
+    return edges.sparkSession.createDataFrame(
+        pa.table({"left": firsts[others], "right": ends[others]})
+    )
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
     """Connect the later neighbours of each document to the first one of it and its neighbours."""
-    both = edges.unionByName(edges.selectExpr("right as left", "left as right"))  # left : the centre of the star
+    both = edges.unionByName(
+        edges.selectExpr("right as left", "left as right")
+    )  # left : the centre of the star
     first = both.groupBy("left").agg(F.least(F.min("right"), "left").alias("first"))
-    return both.join(first, "left").filter("right > left").selectExpr("first as left", "right").distinct()
+    return (
+        both.join(first, "left")
+        .filter("right > left")
+        .selectExpr("first as left", "right")
+        .distinct()
+    )
 
 
 def _small_star(edges: DataFrame) -> DataFrame:
     """Connect each document and its earlier neighbours to the first of these."""
     first = edges.groupBy("right").agg(F.min("left").alias("first"))
-    moved = edges.join(first, "right").filter("left > first").selectExpr("first as left", "left as right")
+    moved = (
+        edges.join(first, "right")
+        .filter("left > first")
+        .selectExpr("first as left", "left as right")
+    )
     return moved.unionByName(first.selectExpr("first as left", "right")).distinct()
 
 

@@ -1,4 +1,6 @@
-"""Decide about files on a cluster: the driver decides with the rules of all engines, or workers in a larger run."""
+"""Decide about files on a cluster: the driver decides with the rules of all engines, or workers in
+a larger run.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ from neardup.verify.audit import draw_sample
 class SparkEngine(Engine):
     """Decides about files on a cluster.
 
-    The driver collects the id, the row and the length of each document, and all pairs. In a larger run whose documents
-    workers write, it collects counts only.
+    The driver collects the id, the row and the length of each document, and all pairs. In a larger
+    run whose documents workers write, it collects counts only.
     """
 
     def __init__(self, run: Run, master: str | None) -> None:
@@ -75,21 +77,30 @@ class SparkEngine(Engine):
             if shared is not None:
                 shared.use(spark)
             corpus = Files(
-                spark, spark.sparkContext.broadcast(tasks), run.settings.on_error, run.selection.within is not None
+                spark,
+                spark.sparkContext.broadcast(tasks),
+                run.settings.on_error,
+                run.selection.within is not None,
             )
             given = spark, corpus, inputs.method, inputs.selection, stages
             reordered = order if run.rule.reorders else None
             pairs = run.rule.pairs
-            with pipeline.Run(*given, all_pairs=pairs == "all", distinct=pairs == "distinct", order=reordered) as flow:
+            with pipeline.Run(
+                *given, all_pairs=pairs == "all", distinct=pairs == "distinct", order=reordered
+            ) as flow:
                 try:
                     yield flow, corpus
                 finally:
                     flow.release()
 
     def refuse_size(self, num_documents: int, num_pairs: int = 0) -> None:
-        """Raise SettingError if workers have to decide about so many documents and pairs, and cannot."""
+        """Raise SettingError if workers have to decide about so many documents and pairs, and
+        cannot.
+        """
         if not pipeline.fits_driver(num_documents, num_pairs):
-            large_spark_of(num_documents, num_pairs, pipeline.driver_limit()).refuse("dedup", self.run.options)
+            large_spark_of(num_documents, num_pairs, pipeline.driver_limit()).refuse(
+                "dedup", self.run.options
+            )
 
     def identified_inputs(self) -> Inputs:
         """Find the inputs, with the identities that they have now."""
@@ -106,7 +117,9 @@ class SparkEngine(Engine):
             searched = self.collect(flow, flow.search(), inputs, scratch)
             return replace(searched, release=self.close)
 
-    def collect(self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch) -> Searched:
+    def collect(
+        self, flow: pipeline.Run, search: pipeline.Search, inputs: Inputs, scratch: Scratch
+    ) -> Searched:
         """Collect what was found on the driver."""
         run, method = self.run, flow.method.value
         with flow.named("decide"):
@@ -121,7 +134,9 @@ class SparkEngine(Engine):
         has_ids = any(task.columns.id is not None for task in inputs.tasks)
         hashes = hash_ids(listed.ids) if has_ids else np.empty(0, np.uint64)
         repeated = check_ids(run, hashes, searched.corpus, searched.locations)
-        return replace(searched, warnings=inputs.warnings + repeated, audited=audited, engine=_facts(rounds=0))
+        return replace(
+            searched, warnings=inputs.warnings + repeated, audited=audited, engine=_facts(rounds=0)
+        )
 
 
 def _facts(rounds: int) -> EngineFacts:
@@ -138,7 +153,9 @@ def put_rejected(scratch: Scratch, lines: list[str]) -> None:
 def sign_files(
     run: Run, master: str | None, found: Found, counts: SignedCounts, stages: Stages
 ) -> tuple[Sketcher, Iterator[Sketches]]:
-    """Sign the documents of files on a cluster; the driver collects the rows. counts : is updated."""
+    """Sign the documents of files on a cluster; the driver collects the rows. counts : is
+    updated.
+    """
     inputs = Inputs(found.tasks, found.method, run.selection, found.warnings)
     with SparkEngine(run, master).open(inputs, stages) as (flow, _), flow.named("sign"):
         signed, sketcher = flow.sign(), flow.method.value.sketcher
@@ -156,7 +173,11 @@ def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[
     kind, first = sketcher.method.sketches, 0
     for batch in rows.to_batches():
         values = flat_numbers(batch["sketch"], kind.dtype).reshape(len(batch), sketcher.width)
-        ids = batch["id"] if has_ids else arrow_of(np.arange(first, first + len(batch))).cast(pa.string())
+        ids = (
+            batch["id"]
+            if has_ids
+            else arrow_of(np.arange(first, first + len(batch))).cast(pa.string())
+        )
         yield kind(values, sketcher.scheme, ids, batch["empty"].to_numpy(zero_copy_only=False))
         first += len(batch)
 
@@ -164,9 +185,9 @@ def _sketches_of(rows: pa.Table, sketcher: Sketcher, has_ids: bool) -> Iterator[
 class Delivery(NamedTuple):
     """The decisions of a run whose documents workers write.
 
-    decided : by the driver, or as counts. removed : yields the rows of removed.parquet. lists : the parts of removed
-    documents, with their places there. sample : removed documents among which the report shows some, and where they
-    are.
+    decided : by the driver, or as counts. removed : yields the rows of removed.parquet. lists : the
+    parts of removed documents, with their places there. sample : removed documents among which the
+    report shows some, and where they are.
     """
 
     flow: pipeline.Run
@@ -185,19 +206,26 @@ class Delivery(NamedTuple):
         """Return the removed documents that the report shows."""
         with self.flow.named("report"):
             decided = self.decided
-            return output.show_examples(self.corpus, *self.sample(), decided.outcome, decided.method)
+            return output.show_examples(
+                self.corpus, *self.sample(), decided.outcome, decided.method
+            )
 
 
 @contextmanager
 def deliver(
-    engine: Engine, folder: OutputDirectory, scratch: Scratch, scratch_folder: AnyPath | None, stages: Stages
+    engine: Engine,
+    folder: OutputDirectory,
+    scratch: Scratch,
+    scratch_folder: AnyPath | None,
+    stages: Stages,
 ) -> Iterator[Delivery]:
     """Find and decide; the workers wait to write the kept documents.
 
     Parameters
     ----------
-    scratch_folder : a folder that the driver and all workers share. Default: next to the output; for an address, which
-        Spark must be configured to write to, the address with .partial at its end.
+    scratch_folder : a folder that the driver and all workers share. Default: next to the output;
+        for an address, which Spark must be configured to write to, the address with .partial at its
+        end.
     """
     assert isinstance(engine, SparkEngine)
     shared, begun = output.SharedFolder(folder, scratch_folder), False
@@ -208,7 +236,9 @@ def deliver(
         with engine.open(inputs, stages, shared) as (flow, corpus):
             search = flow.search()
             if search.fits_driver:
-                yield _decide_here(engine, flow, corpus, engine.collect(flow, search, inputs, scratch))
+                yield _decide_here(
+                    engine, flow, corpus, engine.collect(flow, search, inputs, scratch)
+                )
             else:
                 engine.refuse_size(search.num_documents, search.num_pairs)
                 yield _decide_on_workers(engine, flow, corpus, search, inputs, scratch, shared)
@@ -222,7 +252,9 @@ def deliver(
         shared.delete()
 
 
-def _decide_here(engine: SparkEngine, flow: pipeline.Run, corpus: Files, searched: Searched) -> Delivery:
+def _decide_here(
+    engine: SparkEngine, flow: pipeline.Run, corpus: Files, searched: Searched
+) -> Delivery:
     """Decide on the driver."""
     decided = decide(engine.run, searched)
     outcome = decided.outcome
@@ -231,7 +263,9 @@ def _decide_here(engine: SparkEngine, flow: pipeline.Run, corpus: Files, searche
         flow,
         corpus,
         decided,
-        removed=partial(removed_batches, outcome.removals, decided.locations, decided.method.measures),
+        removed=partial(
+            removed_batches, outcome.removals, decided.locations, decided.method.measures
+        ),
         lists=partial(output.lists_of_removed, corpus, gone),
         sample=lambda: (outcome.removals, decided.locations),
     )

@@ -19,7 +19,15 @@ from neardup.engines.base import Searched
 from neardup.engines.capabilities import large_spark_of
 from neardup.engines.spark import output
 from neardup.engines.spark.blocks import collect
-from neardup.engines.spark.pipeline import LISTED, PLACES, POSITIONS, Outcome, Run, Search, driver_limit
+from neardup.engines.spark.pipeline import (
+    LISTED,
+    PLACES,
+    POSITIONS,
+    Outcome,
+    Run,
+    Search,
+    driver_limit,
+)
 from neardup.engines.spark.session import translated
 from neardup.engines.spark.source import NEW, PART_SHIFT
 from neardup.features.grouping import hash_values
@@ -34,9 +42,9 @@ from neardup.verify.measured import Measured, measured_of_copies
 class Listed(NamedTuple):
     """The documents of a run, without their texts, in input order.
 
-    rows : of LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values : uint64 by
-    document, the hash of its value in the column of groups or of counts; empty without one. order : uint32, the
-    documents in the order in which the rule decides.
+    rows : of LISTED. corpus : their numbers. rejected : the lines of rejected.jsonl. values :
+    uint64 by document, the hash of its value in the column of groups or of counts; empty without
+    one. order : uint32, the documents in the order in which the rule decides.
     """
 
     rows: pa.Table
@@ -103,7 +111,9 @@ def find_here(flow: Run, search: Search, listed: Listed, tasks: list[Task], rule
         tasks=tasks,
         method=method,
         corpus=corpus,
-        locations=DocumentLocations(names, corpus, listed.rows["row"].to_numpy(), ids, lambda: None),
+        locations=DocumentLocations(
+            names, corpus, listed.rows["row"].to_numpy(), ids, lambda: None
+        ),
         warnings=[],
         found=found,
         short=int(np.count_nonzero((sizes > 0) & (sizes < SHORT))),
@@ -119,7 +129,9 @@ def _corpus(rows: pa.Table, light: pa.Table, lines: list[str], tasks: list[Task]
     num_rejected = np.bincount(all_parts, minlength=len(tasks)) - num_documents
     num_bytes = np.bincount(parts, light["bytes"].to_numpy(), len(tasks)).astype(np.int64)
     without = int(np.count_nonzero(light["size"].to_numpy() == 0))
-    return output.corpus_of_counts(np.stack([num_documents, num_rejected, num_bytes]), without, lines, tasks)
+    return output.corpus_of_counts(
+        np.stack([num_documents, num_rejected, num_bytes]), without, lines, tasks
+    )
 
 
 def _names(column: pa.Array, hashes: Words, num_against: int) -> ValueNames:
@@ -150,7 +162,9 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
         places, first = (column.to_numpy() for column in rows.columns)
         numbers = np.arange(len(places), dtype=np.uint32)
         placed = _Places(places, numbers, np.searchsorted(places, first))
-        queue = _queue(numbers, placed, np.ones(len(places), np.bool_), int(np.searchsorted(places, NEW)))
+        queue = _queue(
+            numbers, placed, np.ones(len(places), np.bool_), int(np.searchsorted(places, NEW))
+        )
         at = _Positions(placed, queue)
         found = _found(flow, search, at, _Pairs.collect(search.confirmed, at, method), rule)
     removals = rule.decide(found).removals
@@ -164,7 +178,9 @@ def decide_rows(flow: Run, search: Search, rule: Rule) -> Outcome:
         *measured.arrow(method.measures),
     )
     removed = flow.spark.createDataFrame(pa.Table.from_batches([table]))
-    return Outcome(search.light, search.documents, search.compared, search.hidden, removed, removed, 0)
+    return Outcome(
+        search.light, search.documents, search.compared, search.hidden, removed, removed, 0
+    )
 
 
 def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule) -> Found:
@@ -185,8 +201,8 @@ def _found(flow: Run, search: Search, at: _Positions, pairs: _Pairs, rule: Rule)
 class _Places(NamedTuple):
     """Documents with features, by their places on the cluster.
 
-    places : int64, rising. documents : uint32, their running numbers. first : int64, the row here of the first document
-    of the same content.
+    places : int64, rising. documents : uint32, their running numbers. first : int64, the row here
+    of the first document of the same content.
     """
 
     places: Ints
@@ -202,7 +218,9 @@ def _places(search: Search, keys: Ints) -> _Places:
 
 
 def _by_size(placed: _Places, num_documents: int) -> Positions:
-    """Return the documents in the order of a search in which the larger one of a pair comes first."""
+    """Return the documents in the order of a search in which the larger one of a pair comes
+    first.
+    """
     rest = np.ones(num_documents, np.bool_)
     rest[placed.documents] = False
     return np.append(placed.documents, np.flatnonzero(rest)).astype(np.uint32)
@@ -230,13 +248,17 @@ class _Positions:
 
     def of_places(self, places: Ints) -> Positions:
         """Return the positions of documents with features."""
-        positions: Positions = self._of_document[self._placed.documents[np.searchsorted(self._placed.places, places)]]
+        positions: Positions = self._of_document[
+            self._placed.documents[np.searchsorted(self._placed.places, places)]
+        ]
         return positions
 
     def places_of(self, positions: Ints) -> Ints:
         """Return the places of documents with features."""
         order = np.argsort(self._placed.documents)
-        rows = order[np.searchsorted(self._placed.documents, self.queue.order[positions], sorter=order)]
+        rows = order[
+            np.searchsorted(self._placed.documents, self.queue.order[positions], sorter=order)
+        ]
         places: Ints = self._placed.places[rows]
         return places
 
@@ -247,7 +269,9 @@ class _Positions:
 
 
 class _Pairs(NamedTuple):
-    """Measured pairs, by their keys. keys : int64, rising, both positions. expected : as in confirmed_schema."""
+    """Measured pairs, by their keys. keys : int64, rising, both positions. expected : as in
+    confirmed_schema.
+    """
 
     keys: Ints
     measured: Measured
@@ -255,7 +279,9 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def collect(cls, blocks: object, at: _Positions, method: Method) -> _Pairs:
-        """Collect pairs of first documents of their contents; a directed measure may be there in both directions."""
+        """Collect pairs of first documents of their contents; a directed measure may be there in
+        both directions.
+        """
         rows = collect(blocks, confirmed_schema(method.measures))
         left, right = (at.of_places(rows[name].to_numpy()) for name in ("left", "right"))
         if not method.directed:
@@ -296,7 +322,8 @@ def _unlisted(search: Search, at: _Positions) -> tuple[Positions, Positions]:
 def _left_out(unlisted: tuple[Positions, Positions], queue: Queue, rule: Rule) -> Mask:
     """Return by position whether a bucket has an earlier document that it does not list.
 
-    A copy looks up the buckets of the first document of its content, unless the rule compares contents alone.
+    A copy looks up the buckets of the first document of its content, unless the rule compares
+    contents alone.
     """
     size = len(queue.order)
     first_unlisted = np.full(size, size, np.int64)
@@ -313,7 +340,9 @@ def _confirmed(pairs: _Pairs, left_out: Mask, compared: int) -> Confirmed:
     """Return the pairs as those of a search that has not decided."""
     no_best = np.zeros(len(pairs.keys), np.bool_)
     kept = np.ones(len(left_out), np.bool_)
-    return Confirmed(kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, None)
+    return Confirmed(
+        kept, pairs.left, pairs.right, pairs.measured, no_best, left_out, compared, None
+    )
 
 
 def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -> Measured:
@@ -334,6 +363,8 @@ def _measure(flow: Run, at: _Positions, kept: Positions, documents: Positions) -
     return measured
 
 
-def _expected(pairs: _Pairs, queue: Queue, left: Positions, right: Positions, _: Measured) -> Floats:
+def _expected(
+    pairs: _Pairs, queue: Queue, left: Positions, right: Positions, _: Measured
+) -> Floats:
     """Return the similarities by which the chance of pairs to be proposed is known."""
     return pairs.expected[pairs.find(queue.representative[left], queue.representative[right])]

@@ -1,4 +1,6 @@
-"""Write the result of a run over files: kept documents, removed.parquet, rejected.jsonl and what the reports need."""
+"""Write the result of a run over files: kept documents, removed.parquet, rejected.jsonl and what
+the reports need.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,20 @@ _EXAMPLES_AMONG, _RECALL_AMONG = 100_000, 10_000_000
 
 
 def summarise(outcome: Outcome, tasks: list[Task], method: Method, shared: SharedFolder) -> Totals:
-    """Count what was read and decided: decisions by the rows of removed.parquet, a block at a time."""
+    """Count what was read and decided: decisions by the rows of removed.parquet, a block at a
+    time.
+    """
     corpus = corpus_of(outcome.light, tasks)
-    sizes = outcome.removed.groupBy("left").count().selectExpr("`count` + 1 as size").groupBy("size").count()
-    found = outcome.found.agg(F.count("*").alias("pairs"), F.count_if("exact").alias("exact")).first()
+    sizes = (
+        outcome.removed.groupBy("left")
+        .count()
+        .selectExpr("`count` + 1 as size")
+        .groupBy("size")
+        .count()
+    )
+    found = outcome.found.agg(
+        F.count("*").alias("pairs"), F.count_if("exact").alias("exact")
+    ).first()
     assert found is not None  # an aggregate of all rows
     no_documents, no_sizes = np.empty(0, np.uint32), np.empty(0, np.int64)
     none = measured_of(confirmed_schema(method.measures).empty_table(), method.measures)
@@ -99,7 +111,9 @@ def _sample(frame: DataFrame, count: int, most: int, column: str) -> DataFrame:
 def _recall(found: DataFrame, count: int, method: Method) -> Recall | None:
     if method.hit_probability is None:
         return None
-    near = _sample(found.filter("not exact"), count, _RECALL_AMONG, "left").select("left", "right", "expected")
+    near = _sample(found.filter("not exact"), count, _RECALL_AMONG, "left").select(
+        "left", "right", "expected"
+    )
     left, right, similarity = (column.to_numpy() for column in near.toArrow().columns)
     order = np.lexsort((left, right))  # that of a local run: sums of floats depend on it
     ends, edges = number_ends(left, right)
@@ -120,12 +134,16 @@ def corpus_of(light: DataFrame, tasks: list[Task]) -> Corpus:
         .toArrow()
     )
     counts = np.zeros((3, len(tasks)), np.int64)
-    counts[:, rows["part"].to_numpy()] = [rows[name].to_numpy() for name in ("documents", "rejected", "bytes")]
+    counts[:, rows["part"].to_numpy()] = [
+        rows[name].to_numpy() for name in ("documents", "rejected", "bytes")
+    ]
     return corpus_of_counts(counts, sum(rows["without"].to_pylist()), rejected_lines(light), tasks)
 
 
 def corpus_of_counts(counts: Ints, without: int, lines: list[str], tasks: list[Task]) -> Corpus:
-    """Return the corpus. counts : int64 (3, num_parts), documents, rejected rows and bytes. without : no features."""
+    """Return the corpus. counts : int64 (3, num_parts), documents, rejected rows and bytes. without
+    : no features.
+    """
     documents, rejected, num_bytes = counts
     num_against_parts = sum(task.against for task in tasks)
     tally = Tally(
@@ -158,30 +176,52 @@ def in_order(rejected: pa.Table) -> list[str]:
 
 
 def _num_overflows(outcome: Outcome) -> int:
-    """Return the number of documents behind a member that a bucket does not list, except those that the sieve removed.
+    """Return the number of documents behind a member that a bucket does not list, except those that
+    the sieve removed.
 
-    With linkage="connected", copies do not query, and are left out, as are those of the same cluster.
+    With linkage="connected", copies do not query, and are left out, as are those of the same
+    cluster.
     """
     hidden = outcome.hidden.select(F.bitwise_not("left").alias("left"), "right")
     if outcome.clusters is not None:
         for end in ("left", "right"):
-            hidden = hidden.join(outcome.clusters.selectExpr(f"right as {end}", f"left as first_{end}"), end, "left")
+            hidden = hidden.join(
+                outcome.clusters.selectExpr(f"right as {end}", f"left as first_{end}"), end, "left"
+            )
         apart = F.coalesce("first_left", "left") != F.coalesce("first_right", "right")
         return int(hidden.filter(apart).select("right").distinct().count())
     unlisted = hidden.groupBy(F.col("right").alias("first")).agg(F.min("left").alias("unlisted"))
-    behind = outcome.documents.filter(~F.col("against")).join(unlisted, "first").filter("position > unlisted")
-    return int(behind.join(outcome.removed.selectExpr("right as position"), "position", "left_anti").count())
+    behind = (
+        outcome.documents.filter(~F.col("against"))
+        .join(unlisted, "first")
+        .filter("position > unlisted")
+    )
+    return int(
+        behind.join(
+            outcome.removed.selectExpr("right as position"), "position", "left_anti"
+        ).count()
+    )
 
 
 def count_by_value(outcome: Outcome, column: str | None) -> JsonObject | None:
-    """Return the documents and removals of each value of the counted column; see report.losses.removed_by_value."""
+    """Return the documents and removals of each value of the counted column; see
+    report.losses.removed_by_value.
+    """
     if column is None:
         return None
-    read = outcome.light.filter("rejected is null").filter(~F.col("against")).selectExpr("count_by", "0 as removed")
+    read = (
+        outcome.light.filter("rejected is null")
+        .filter(~F.col("against"))
+        .selectExpr("count_by", "0 as removed")
+    )
     gone = outcome.removed.selectExpr("right as position").join(outcome.documents, "position")
     both = read.unionByName(gone.selectExpr("count_by", "1 as removed")).groupBy("count_by")
-    counts = both.agg(F.count_if(F.col("removed") == 0).alias("documents"), F.sum("removed").alias("removed")).toArrow()
-    values, documents, removed = (counts[name].combine_chunks() for name in ("count_by", "documents", "removed"))
+    counts = both.agg(
+        F.count_if(F.col("removed") == 0).alias("documents"), F.sum("removed").alias("removed")
+    ).toArrow()
+    values, documents, removed = (
+        counts[name].combine_chunks() for name in ("count_by", "documents", "removed")
+    )
     names = ValueNames(hash_values(values), values)
     return describe_values(column, names.hashes, documents.to_numpy(), removed.to_numpy(), names)
 
@@ -195,7 +235,8 @@ class SharedFolder:
     def __init__(self, output: OutputDirectory, scratch: AnyPath | None) -> None:
         self._remote = output.remote if scratch is None else None
         self._local = output.scratch.absolute()
-        # Not `as_uri`: Hadoop would take the percent signs of an encoded path for a part of the name.
+        # Not `as_uri`: Hadoop would take the percent signs of an encoded path for a part of the
+        # name.
         self.address = f"{output.path}.partial" if self._remote else f"file://{self._local}"
 
     def use(self, spark: SparkSession) -> None:
@@ -205,9 +246,12 @@ class SharedFolder:
             spark.sparkContext.setCheckpointDir(f"{self.address}/rounds")
         except Exception as error:  # what py4j raises has no better name
             raise ClusterError(
-                f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a client of this storage, such "
-                "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch (--scratch), a folder that "
-                "the driver and all workers share. For names beyond ASCII, start Java with LC_ALL=C.UTF-8."
+                f"Spark cannot write to {self.address}: {first_line(error)}. Give Spark a "
+                "client of this storage, such "
+                "as the package org.apache.hadoop:hadoop-aws for s3a://, or pass scratch "
+                "(--scratch), a folder that "
+                "the driver and all workers share. For names beyond ASCII, start Java with "
+                "LC_ALL=C.UTF-8."
             ) from error
 
     def read(self, name: str) -> pyarrow.dataset.Dataset:
@@ -220,7 +264,9 @@ class SharedFolder:
         return pyarrow.dataset.dataset(parts, filesystem=filesystem, format="parquet")
 
     def delete(self) -> None:
-        """Delete what is on remote storage; a local folder is part of the output's temporary folder."""
+        """Delete what is on remote storage; a local folder is part of the output's temporary
+        folder.
+        """
         if self._remote:
             RemoteFolder(self.address + self._remote.options).delete()
 
@@ -244,7 +290,9 @@ class RemovedBlock:
         return lengths
 
 
-def removed_blocks(corpus: Corpus, tasks: list[Task], method: Method, shared: SharedFolder) -> Iterator[RemovedBlock]:
+def removed_blocks(
+    corpus: Corpus, tasks: list[Task], method: Method, shared: SharedFolder
+) -> Iterator[RemovedBlock]:
     """Yield the removed documents, which workers have written."""
     for batch in shared.read("removed").to_batches():
         if batch.num_rows:
@@ -279,11 +327,16 @@ def _numbered(rows: pa.Table, corpus: Corpus, tasks: list[Task], method: Method)
     keys = np.concatenate([rows["document"].to_numpy(), rows["kept_document"].to_numpy()])
     numbers = numbers_of(keys, corpus)
     known, at = np.unique(numbers, return_index=True)
-    both = [pa.concat_arrays([*rows[name].chunks, *rows[f"kept_{name}"].chunks]) for name in ("id", "row")]
+    both = [
+        pa.concat_arrays([*rows[name].chunks, *rows[f"kept_{name}"].chunks])
+        for name in ("id", "row")
+    ]
     ids, places = (column.take(arrow_of(at)) for column in both)
     ids = pc.coalesce(ids, arrow_of(known.astype(np.int64)).cast(pa.string()))
     names = [task.part.name for task in tasks]
-    locations = DocumentLocations(names, corpus, places.to_numpy(), ids, lambda: None, known.astype(np.int64))
+    locations = DocumentLocations(
+        names, corpus, places.to_numpy(), ids, lambda: None, known.astype(np.int64)
+    )
     removed, kept = np.split(numbers, 2)
     removals = Removals(removed, kept, measured_of(rows, method.measures))
     return RemovedBlock(removals, locations, rows["bytes"].to_numpy())
@@ -302,14 +355,18 @@ def sample_removals(
 def show_examples(
     corpus: Files, removals: Removals, locations: DocumentLocations, totals: Totals, method: Method
 ) -> list[Example]:
-    """Return the removed documents that the report shows, with their texts, which workers read again."""
+    """Return the removed documents that the report shows, with their texts, which workers read
+    again.
+    """
     if not totals.counts.removed:
         return []
     shown = write.pick_examples(removals, method.strength(removals.measured))
     numbers = shown.documents.astype(np.int64)
     keys = keys_of(numbers, totals.corpus)
     chosen = corpus.spark.createDataFrame(pa.table({"document": keys}))
-    texts = corpus.chosen(chosen).mapInArrow(partial(_read_texts, read=corpus.read), "document long, text string")
+    texts = corpus.chosen(chosen).mapInArrow(
+        partial(_read_texts, read=corpus.read), "document long, text string"
+    )
     for row in texts.collect():
         shown.texts[int(numbers[np.searchsorted(keys, row["document"])])] = row["text"] or ""
     return write.examples(shown, locations, method)
@@ -317,13 +374,16 @@ def show_examples(
 
 def _read_texts(batches: Batches, read: Read) -> Iterator[pa.RecordBatch]:
     for texts in read(batches):
-        yield pa.record_batch({"document": texts["document"], "text": texts_of(texts["text"]).cast(pa.string())})
+        yield pa.record_batch(
+            {"document": texts["document"], "text": texts_of(texts["text"]).cast(pa.string())}
+        )
 
 
 class Written(NamedTuple):
     """A part whose kept documents a worker has written: to `file`, if any.
 
-    documents, rows : that were read, and that were written. bytes : of the file; None if there is none.
+    documents, rows : that were read, and that were written. bytes : of the file; None if there is
+    none.
     """
 
     part: int
@@ -334,13 +394,21 @@ class Written(NamedTuple):
 
 
 _WRITTEN = pa.schema(
-    {"part": pa.int64(), "file": pa.string(), "documents": pa.int64(), "rows": pa.int64(), "bytes": pa.int64()}
+    {
+        "part": pa.int64(),
+        "file": pa.string(),
+        "documents": pa.int64(),
+        "rows": pa.int64(),
+        "bytes": pa.int64(),
+    }
 )
 
 
 def list_removed(outcome: Outcome) -> DataFrame:
     """Return the parts of removed documents, with the places of these in the part."""
-    gone = outcome.documents.join(outcome.removed.selectExpr("right as position"), "position", "left_semi")
+    gone = outcome.documents.join(
+        outcome.removed.selectExpr("right as position"), "position", "left_semi"
+    )
     index = F.array_sort(F.collect_list(F.col("document").bitwiseAND(_INDEX))).alias("removed")
     return gone.groupBy(F.expr(PART).alias("part")).agg(index)
 
@@ -350,25 +418,35 @@ def lists_of_removed(corpus: Files, removed: Ints) -> DataFrame:
     parts, first = np.unique(removed >> PART_SHIFT, return_index=True)
     offsets = arrow_of(np.append(first, len(removed)).astype(np.int32))
     lists = pa.ListArray.from_arrays(offsets, arrow_of(removed & _INDEX))
-    return corpus.spark.createDataFrame(pa.table({"part": parts.astype(np.int32), "removed": lists}))
+    return corpus.spark.createDataFrame(
+        pa.table({"part": parts.astype(np.int32), "removed": lists})
+    )
 
 
 def write_kept(corpus: Files, lists: DataFrame, totals: Totals, output: OutputDirectory) -> None:
-    """Let the workers write the kept documents of each new part, in its format, and put them in place.
+    """Let the workers write the kept documents of each new part, in its format, and put them in
+    place.
 
-    lists : the columns part and removed. Spark may run several attempts of a task at once; the first to end counts. So
-    each attempt writes files of its own, and the driver moves those that count. Remote storage cannot move files, but
-    they appear whole there, and each attempt writes the same bytes.
+    lists : the columns part and removed. Spark may run several attempts of a task at once; the
+    first to end counts. So each attempt writes files of its own, and the driver moves those that
+    count. Remote storage cannot move files, but they appear whole there, and each attempt writes
+    the same bytes.
     """
     attempts = output.partial.absolute() / "attempts"
     attempts.mkdir()
     remote = None if output.remote is None else output.remote.address + output.remote.options
     function = partial(write_parts, tasks=corpus.tasks, attempts=attempts, remote=remote)
-    rows = corpus.spread(corpus.all().join(lists, "part", "left")).mapInArrow(function, declare(_WRITTEN)).toArrow()
+    rows = (
+        corpus.spread(corpus.all().join(lists, "part", "left"))
+        .mapInArrow(function, declare(_WRITTEN))
+        .toArrow()
+    )
     place_kept([Written(**row) for row in rows.to_pylist()], corpus.tasks.value, totals, output)
 
 
-def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output: OutputDirectory) -> None:
+def place_kept(
+    written: list[Written], tasks: list[Task], totals: Totals, output: OutputDirectory
+) -> None:
     """Move the files that count from `attempts` to `kept`.
 
     Raises
@@ -381,24 +459,38 @@ def place_kept(written: list[Written], tasks: list[Task], totals: Totals, output
     sizes = np.diff(totals.corpus.part_ends, prepend=0).tolist()
     decided = {
         part: (size, size - removed)
-        for part, (task, size, removed) in enumerate(zip(tasks, sizes, removed_by_input(totals), strict=True))
+        for part, (task, size, removed) in enumerate(
+            zip(tasks, sizes, removed_by_input(totals), strict=True)
+        )
         if not task.against
     }
     found = {row.part: (row.documents, row.rows) for row in written}
     if found != decided:
-        raise changed(next(tasks[part].part.name for part in decided if found.get(part) != decided[part]))
-    files = {f"kept/{tasks[row.part].part.relative_name}": row for row in written if row.bytes is not None}
+        raise changed(
+            next(tasks[part].part.name for part in decided if found.get(part) != decided[part])
+        )
+    files = {
+        f"kept/{tasks[row.part].part.relative_name}": row
+        for row in written
+        if row.bytes is not None
+    }
     folder = output.partial / "attempts"
     there = (
-        {name: (folder / row.file).stat().st_size for name, row in files.items() if (folder / row.file).exists()}
+        {
+            name: (folder / row.file).stat().st_size
+            for name, row in files.items()
+            if (folder / row.file).exists()
+        }
         if output.remote is None
         else output.remote.sizes()
     )
     for name, row in files.items():
         if there.pop(name, None) != row.bytes:
             raise OutputError(
-                f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a worker wrote it. Use a "
-                "folder that the driver and all workers share, or an address such as s3a://bucket/clean."
+                f"The output {output.path} has no file {name} of {row.bytes:,} bytes, as a "
+                "worker wrote it. Use a "
+                "folder that the driver and all workers share, or an address such as "
+                "s3a://bucket/clean."
             )
         if output.remote is None:
             (output.result / name).parent.mkdir(parents=True, exist_ok=True)
@@ -417,15 +509,20 @@ def write_parts(
                 continue
             gone = np.empty(0, np.int64) if removed.values is None else removed.values.to_numpy()
             if remote is None:
-                if not attempts.is_dir():  # of a worker without the folder, or of an attempt that outlives the run
+                if (
+                    not attempts.is_dir()
+                ):  # of a worker without the folder, or of an attempt that outlives the run
                     raise OutputError(
-                        f"The worker {platform.node()} has no folder {attempts}. Use an output that the driver and all "
+                        f"The worker {platform.node()} has no folder {attempts}. Use an "
+                        "output that the driver and all "
                         "workers share, or an address such as s3a://bucket/clean."
                     )
                 written.append(_write_part(part, task, gone, attempts, uuid4().hex))
                 continue
             with tempfile.TemporaryDirectory(prefix="neardup-") as own:
-                written.append(_write_part(part, task, gone, Path(own, "kept"), task.part.relative_name))
+                written.append(
+                    _write_part(part, task, gone, Path(own, "kept"), task.part.relative_name)
+                )
                 RemoteFolder(remote).copy(Path(own))
         yield pa.RecordBatch.from_pylist([row._asdict() for row in written], _WRITTEN)
 

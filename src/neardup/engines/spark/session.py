@@ -1,4 +1,6 @@
-"""Open a Spark session, name its jobs, and translate what goes wrong on a cluster into sentences."""
+"""Open a Spark session, name its jobs, and translate what goes wrong on a cluster into
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,10 @@ _LEAST_JAVA = 17
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _POLL_S = 1.0
 _SHIP = (
-    "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o neardup.tar.gz, then "
-    "spark-submit --archives neardup.tar.gz#environment --conf spark.pyspark.python=environment/bin/python"
+    "Install it on every worker (pip install neardup), or ship an environment: venv-pack -o "
+    "neardup.tar.gz, then "
+    "spark-submit --archives neardup.tar.gz#environment --conf "
+    "spark.pyspark.python=environment/bin/python"
 )
 
 
@@ -36,7 +40,8 @@ def open_session(master: str | None = None) -> SparkSession:
 
     Parameters
     ----------
-    master : such as local[4] or spark://host:7077. Default: that of spark-submit, or all cores of this machine.
+    master : such as local[4] or spark://host:7077. Default: that of spark-submit, or all cores of
+        this machine.
 
     Raises
     ------
@@ -48,12 +53,16 @@ def open_session(master: str | None = None) -> SparkSession:
         return active
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java
         check_java()
-    builder = SparkSession.builder.appName("neardup").config("spark.ui.showConsoleProgress", "false")
-    # The driver collects what it decides about and what it writes; docs/spark.md says how much that is.
+    builder = SparkSession.builder.appName("neardup").config(
+        "spark.ui.showConsoleProgress", "false"
+    )
+    # The driver collects what it decides about and what it writes; docs/spark.md says how much that
+    # is.
     builder = builder.config("spark.driver.maxResultSize", "0")
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # Java moves few rows, in partitions that the run chooses: what makes long queries fast takes half of the time.
+        # Java moves few rows, in partitions that the run chooses: what makes long queries fast
+        # takes half of the time.
         builder = builder.config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1")
         builder = builder.config("spark.sql.adaptive.enabled", "false")
         builder = builder.config("spark.sql.codegen.wholeStage", "false")
@@ -63,7 +72,8 @@ def open_session(master: str | None = None) -> SparkSession:
         session = builder.getOrCreate()
     except Exception as error:  # py4j and the launcher have many
         raise ClusterError(
-            f"Spark cannot start with master={master!r}: {first_line(error)}. Check the address, or use local[*]."
+            f"Spark cannot start with master={master!r}: {first_line(error)}. Check the "
+            "address, or use local[*]."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -78,7 +88,9 @@ def check_java() -> None:
     if program is None or not os.access(program, os.X_OK):
         where = f"JAVA_HOME={home} has none" if home else "there is none on the path"
         raise ClusterError(f"{needs}: {where}. {advice}")
-    shown = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    shown = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, check=False
+    ).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', shown)
     if found is None or int(found[1]) < _LEAST_JAVA:
         version = f"{shown.strip()[:200]!r}" if found is None else f"Java {found[1]}"
@@ -105,7 +117,9 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def labelled(context: SparkContext, stage: str, progress: Progress) -> Iterator[None]:
-    """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still run."""
+    """Name the jobs of a stage in Spark's user interface; after an error, cancel those that still
+    run.
+    """
     group = f"neardup-{uuid4().hex}"
     before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
     context.setLocalProperty(_GROUP, group)
@@ -132,10 +146,17 @@ def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[
         while not ended.wait(_POLL_S):
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
             ours = {stage for job in jobs if job is not None for stage in job.stageIds}
-            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage in ours]
+            active = [
+                tracker.getStageInfo(stage)
+                for stage in tracker.getActiveStageIds()
+                if stage in ours
+            ]
             running = [stage for stage in active if stage is not None]
             if running:
-                report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
+                report(
+                    sum(stage.numCompletedTasks for stage in running),
+                    sum(stage.numTasks for stage in running),
+                )
 
     thread = Thread(target=watch, daemon=True)
     if hasattr(progress, "tasks"):
@@ -150,10 +171,16 @@ def _watched(context: SparkContext, group: str, progress: Progress) -> Iterator[
 
 def first_line(error: Exception) -> str:
     """Return the reason; py4j has it on its second line."""
-    lines = [line for line in lines_of(str(error).strip()) if not line.startswith("An error occurred while calling")]
+    lines = [
+        line
+        for line in lines_of(str(error).strip())
+        if not line.startswith("An error occurred while calling")
+    ]
     return lines[0].strip(": ")[:300] if lines else type(error).__name__
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in lines_of(text) if line.strip() and not line.startswith("\tat ")]
+    lines = [
+        line.strip() for line in lines_of(text) if line.strip() and not line.startswith("\tat ")
+    ]
     return lines[-1][:300] if lines else "no message"

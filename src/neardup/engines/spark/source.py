@@ -25,20 +25,25 @@ from neardup.methods.stages import Batches, Read
 from neardup.schemas import NEEDED, READ
 
 PART_SHIFT = 32
-"""A document of a file is known by part << PART_SHIFT | its number among the documents of the part."""
+"""A document of a file is known by part << PART_SHIFT | its number among the documents of the part.
+"""
 
-NEW = 1 << 61  # positions from here on are of new documents; those of the earlier corpus come before
+NEW = (
+    1 << 61
+)  # positions from here on are of new documents; those of the earlier corpus come before
 PART = f"cast(shiftright(document, {PART_SHIFT}) as int)"
 SLICES_PER_CORE = 64
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files, which workers open as the local engine does. tasks : the files of the earlier corpus come first.
+    """Files, which workers open as the local engine does. tasks : the files of the earlier corpus
+    come first.
 
-    all : rows of which `read` reads all documents, in a worker. key_type : of the column `document`, in Spark's words.
-    within : whether documents are compared within the first column of values. in_order : whether documents are numbers
-    in the order of the corpus, those of the earlier collection first.
+    all : rows of which `read` reads all documents, in a worker. key_type : of the column
+    `document`, in Spark's words. within : whether documents are compared within the first column of
+    values. in_order : whether documents are numbers in the order of the corpus, those of the
+    earlier collection first.
     """
 
     spark: SparkSession
@@ -54,11 +59,15 @@ class Files:
 
     @property
     def read_listed(self) -> Read:
-        """Read the documents in blocks of schemas.NEEDED, whose positions are those of the corpus."""
+        """Read the documents in blocks of schemas.NEEDED, whose positions are those of the
+        corpus.
+        """
         return partial(read_listed, tasks=self.tasks, on_error=self.on_error, within=self.within)
 
     def all(self) -> DataFrame:
-        return self.spark.range(0, len(self.tasks.value), 1, self.num_slices).selectExpr("cast(id as int) as part")
+        return self.spark.range(0, len(self.tasks.value), 1, self.num_slices).selectExpr(
+            "cast(id as int) as part"
+        )
 
     def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
         """Return the parts of some documents: the column document, against and others."""
@@ -67,16 +76,24 @@ class Files:
         return self.spread(documents.groupBy(F.expr(PART).alias("part")).agg(entries))
 
     def spread(self, parts: DataFrame) -> DataFrame:
-        """Return parts over many partitions: Spark would put the short lists together, and read all files in a task."""
+        """Return parts over many partitions: Spark would put the short lists together, and read all
+        files in a task.
+        """
         return parts.repartitionByRange(self.num_slices, "part")
 
     @property
     def num_slices(self) -> int:
-        return int(min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism))
+        return int(
+            min(len(self.tasks.value), SLICES_PER_CORE * self.spark.sparkContext.defaultParallelism)
+        )
 
 
-def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str, within: bool) -> Iterator[pa.RecordBatch]:
-    """Read the documents of parts; of those with a column `chosen`, only the documents that it lists."""
+def read_files(
+    batches: Batches, tasks: Broadcast[list[Task]], on_error: str, within: bool
+) -> Iterator[pa.RecordBatch]:
+    """Read the documents of parts; of those with a column `chosen`, only the documents that it
+    lists.
+    """
     for batch in batches:
         chosen = batch.column("chosen") if "chosen" in batch.schema.names else [None] * len(batch)
         for part, some in zip(batch.column("part").to_pylist(), chosen, strict=True):
@@ -87,8 +104,13 @@ def read_files(batches: Batches, tasks: Broadcast[list[Task]], on_error: str, wi
 def read_listed(
     batches: Batches, tasks: Broadcast[list[Task]], on_error: str, within: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Read documents in blocks of schemas.NEEDED, each once, with the columns position, last and cells."""
-    rows = [(table["position"].to_numpy(), table["cell"].to_numpy()) for table in gather(batches, NEEDED)]
+    """Read documents in blocks of schemas.NEEDED, each once, with the columns position, last and
+    cells.
+    """
+    rows = [
+        (table["position"].to_numpy(), table["cell"].to_numpy())
+        for table in gather(batches, NEEDED)
+    ]
     if not rows:
         return
     position, cell = (np.concatenate(column) for column in zip(*rows, strict=True))
@@ -96,19 +118,26 @@ def read_listed(
     order = order[begins_run(position[order], cell[order])]
     first = np.flatnonzero(begins_run(position[order]))
     offsets = arrow_of(np.append(first, len(order)).astype(np.int32))
-    position, cells = position[order][first], pa.ListArray.from_arrays(offsets, arrow_of(cell[order]))
+    position, cells = (
+        position[order][first],
+        pa.ListArray.from_arrays(offsets, arrow_of(cell[order])),
+    )
     document = position & NEW - 1
     columns = [arrow_of(document), arrow_of(position), arrow_of(position), cells]
     chosen = pa.StructArray.from_arrays(columns, ["document", "position", "last", "cells"])
     edges = np.flatnonzero(begins_run(document >> PART_SHIFT))
     for start, stop in itertools.pairwise([*edges.tolist(), len(document)]):
         part = int(document[start]) >> PART_SHIFT
-        yield from read_part(part, tasks.value[part], on_error, chosen.slice(start, stop - start), within=within)
+        yield from read_part(
+            part, tasks.value[part], on_error, chosen.slice(start, stop - start), within=within
+        )
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A DataFrame with the columns document, against, text, ranks and within. vector_length : as of `Columns`."""
+    """A DataFrame with the columns document, against, text, ranks and within. vector_length : as of
+    `Columns`.
+    """
 
     frame: DataFrame
     vector_length: int | None = None
@@ -128,15 +157,24 @@ class Frame:
         return self.frame.withColumns({name: F.lit(None).cast(kind) for name, kind in none.items()})
 
     def chosen(self, documents: DataFrame, *, broadcast: bool = True) -> DataFrame:
-        """Return the rows of some documents, as of Files. broadcast : whether they, and not the texts, are moved."""
-        return self.frame.join(F.broadcast(documents) if broadcast else documents, ["document", "against"])
+        """Return the rows of some documents, as of Files. broadcast : whether they, and not the
+        texts, are moved.
+        """
+        return self.frame.join(
+            F.broadcast(documents) if broadcast else documents, ["document", "against"]
+        )
 
 
 Corpus = Files | Frame
 
 
 def read_part(
-    part: int, task: Task, on_error: str, chosen: pa.StructArray | None = None, *, within: bool = False
+    part: int,
+    task: Task,
+    on_error: str,
+    chosen: pa.StructArray | None = None,
+    *,
+    within: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a part, as schemas.READ, and the rows that could not be read.
 
@@ -144,7 +182,8 @@ def read_part(
     ----------
     part : the number of the part.
     on_error : of the run.
-    chosen : structs with a field `document`, rising: the documents to read. Their other fields follow the columns.
+    chosen : structs with a field `document`, rising: the documents to read. Their other fields
+        follow the columns.
     within : whether the first column of values is that within which documents are compared.
     """
     rejected: list[Rejected] = []
@@ -155,7 +194,10 @@ def read_part(
         first += len(documents)
     if rejected and chosen is None:
         lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in rejected]
-        rows = [{"document": part << PART_SHIFT, "against": task.against, "rejected": line} for line in lines]
+        rows = [
+            {"document": part << PART_SHIFT, "against": task.against, "rejected": line}
+            for line in lines
+        ]
         yield pa.RecordBatch.from_pylist(rows, READ)
 
 
@@ -175,14 +217,21 @@ def _rows(batch: DocumentBatch, first: int, against: bool, within: bool) -> pa.R
         values[-1] if values and not against else none,
         none,
     ]
-    return pa.RecordBatch.from_arrays(columns, names=READ.names)  # the text is bytes if it is a vector
+    return pa.RecordBatch.from_arrays(
+        columns, names=READ.names
+    )  # the text is bytes if it is a vector
 
 
 def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa.RecordBatch:
-    """Return the documents that are in a list, with the other columns of the list. first : the first document."""
+    """Return the documents that are in a list, with the other columns of the list. first : the
+    first document.
+    """
     wanted = chosen.field("document").to_numpy()
     low, high = np.searchsorted(wanted, [first, first + len(documents)])
-    documents, chosen = documents.take(arrow_of(wanted[low:high] - first)), chosen.slice(low, high - low)
+    documents, chosen = (
+        documents.take(arrow_of(wanted[low:high] - first)),
+        chosen.slice(low, high - low),
+    )
     for number, field in enumerate(chosen.type):
         if field.name != "document":
             documents = documents.append_column(field.name, chosen.field(number))
@@ -190,7 +239,8 @@ def _choose(documents: pa.RecordBatch, first: int, chosen: pa.StructArray) -> pa
 
 
 def read_rows(batches: Batches, vector_length: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield batches with a column `text` in pieces of a few mebibytes; a text that is not UTF-8 becomes a null.
+    """Yield batches with a column `text` in pieces of a few mebibytes; a text that is not UTF-8
+    becomes a null.
 
     Raises
     ------
@@ -202,7 +252,10 @@ def read_rows(batches: Batches, vector_length: int | None = None) -> Iterator[pa
             text, bad = as_documents(batch.column("text"), vector_length)
             if bad and vector_length is not None:
                 row, reason = next(iter(bad.items()))
-                raise InputError(f"Document {batch['document'][row].as_py()}: {reason}. Correct it, or leave it out.")
+                raise InputError(
+                    f"Document {batch['document'][row].as_py()}: {reason}. Correct it, or "
+                    "leave it out."
+                )
             if bad:
                 valid = np.ones(len(text), np.bool_)
                 valid[list(bad)] = False

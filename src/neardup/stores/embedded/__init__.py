@@ -1,4 +1,5 @@
-"""Indexes in folders: SQLite as the journal and list of files, with sorted runs of keys mapped into memory.
+"""Indexes in folders: SQLite as the journal and list of files, with sorted runs of keys mapped into
+memory.
 
 docs/index-format.md describes the files.
 """

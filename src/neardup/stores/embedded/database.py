@@ -1,4 +1,6 @@
-"""The database of an index in a folder: settings, the list of files, the journal, staged documents."""
+"""The database of an index in a folder: settings, the list of files, the journal, staged
+documents.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ from neardup.stores.embedded.row_files import FileInfo
 
 NAME, APPLICATION_ID, FORMAT = "index.db", 0x6E644978, 1
 _PAGE_BYTES = 8192
-# Of the write-ahead log. A commit that finds more moves them into the database: 20 ms for 8 MB. A checkpoint on
-# a second connection would not make writers wait, but may lose commits before SQLite 3.51.3 (sqlite.org/wal.html).
+# Of the write-ahead log. A commit that finds more moves them into the database: 20 ms for 8 MB. A
+# checkpoint on a second connection would not make writers wait, but may lose commits before SQLite
+# 3.51.3 (sqlite.org/wal.html).
 _LOG_PAGES = (8 << 20) // _PAGE_BYTES
 _VACUUM_PAGES, _VACUUM_PARTS = (2 << 20) // _PAGE_BYTES, 64
 _TABLES = """
@@ -30,7 +33,7 @@ CREATE TABLE imports (name TEXT PRIMARY KEY, opened INTEGER NOT NULL, checksum I
 CREATE TABLE staged (number INTEGER PRIMARY KEY, import_name TEXT NOT NULL, documents INTEGER NOT NULL,
     data BLOB NOT NULL, checksum INTEGER NOT NULL);
 CREATE INDEX staged_by_import ON staged (import_name);
-"""
+"""  # noqa: E501
 _COLUMNS = {  # those of a row that its checksum covers
     "settings": ("name", "data"),
     "files": ("name", "kind", "first", "stop", "bytes", "file_checksum"),
@@ -73,10 +76,13 @@ class Database:
             raise damaged(self.path, "it is not the database of an index of neardup")
         version = self._run("PRAGMA user_version").fetchone()[0]
         if version < FORMAT:
-            raise damaged(self.path, f"its user_version is {version}, which no version of neardup writes")
+            raise damaged(
+                self.path, f"its user_version is {version}, which no version of neardup writes"
+            )
         if version > FORMAT:
             raise StoreError(
-                f"The file {self.path} has format {version}; this version of neardup reads formats up to {FORMAT}. "
+                f"The file {self.path} has format {version}; this version of neardup reads "
+                f"formats up to {FORMAT}. "
                 "Install a later version of neardup."
             )
 
@@ -97,12 +103,16 @@ class Database:
         return total
 
     def vacuum(self) -> None:
-        """Give the pages that are free back to the file system, a part at a time: each is in the log before."""
+        """Give the pages that are free back to the file system, a part at a time: each is in the
+        log before.
+        """
         self.shorten_log()
         free = self._free_pages()
         while free:
             # `execute` would take the first step only.
-            self._connection.executescript(f"PRAGMA incremental_vacuum({max(_VACUUM_PAGES, free // _VACUUM_PARTS)})")
+            self._connection.executescript(
+                f"PRAGMA incremental_vacuum({max(_VACUUM_PAGES, free // _VACUUM_PARTS)})"
+            )
             self.shorten_log()
             before, free = free, self._free_pages()
             if free >= before:
@@ -149,7 +159,9 @@ class Database:
 
     def drop_files(self, names: Sequence[str]) -> None:
         """Take files off the list."""
-        self._connection.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in names])
+        self._connection.executemany(
+            "DELETE FROM files WHERE name = ?", [(name,) for name in names]
+        )
 
     # The journal.
 
@@ -159,7 +171,9 @@ class Database:
 
     def count_records(self, after: int) -> int:
         """Return the number of records of the journal behind a number."""
-        return int(self._run("SELECT count(*) FROM journal WHERE number > ?", (after,)).fetchone()[0])
+        return int(
+            self._run("SELECT count(*) FROM journal WHERE number > ?", (after,)).fetchone()[0]
+        )
 
     def first_record(self) -> int | None:
         """Return the number of the first record of the journal, or None."""
@@ -174,7 +188,9 @@ class Database:
 
     def imports(self) -> list[Import]:
         """Return the open imports, by the time they were opened."""
-        counts = dict(self._run("SELECT import_name, sum(documents) FROM staged GROUP BY import_name"))
+        counts = dict(
+            self._run("SELECT import_name, sum(documents) FROM staged GROUP BY import_name")
+        )
         rows = self._rows("imports", "ORDER BY opened, name")
         return [Import(name, opened, counts.get(name, 0)) for name, opened in rows]
 
@@ -194,9 +210,13 @@ class Database:
         self.insert("staged", number, import_name, num_documents, data)
 
     def staged(self, import_name: str, after: int) -> tuple[int, bytes] | None:
-        """Return the number and the first staged documents of an import behind a number, or None."""
+        """Return the number and the first staged documents of an import behind a number, or
+        None.
+        """
         clause = "WHERE import_name = ? AND number > ? ORDER BY number LIMIT 1"
-        return next(((row[0], row[-1]) for row in self._rows("staged", clause, (import_name, after))), None)
+        return next(
+            ((row[0], row[-1]) for row in self._rows("staged", clause, (import_name, after))), None
+        )
 
     def problems(self) -> Iterator[str]:
         """Yield what is damaged, a sentence each."""
@@ -222,7 +242,10 @@ class Database:
     def insert(self, table: str, *row: Any) -> None:
         """Write a row with its checksum, instead of one of the same key."""
         marks = ", ".join("?" * (len(row) + 1))
-        statement = f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES ({marks})"
+        statement = (
+            f"INSERT OR REPLACE INTO {table} ({', '.join(_COLUMNS[table])}, checksum) VALUES "
+            f"({marks})"
+        )
         self._run(statement, (*row, _checksum(row)))
 
     def _rows(self, table: str, clause: str, values: Sequence[Any] = ()) -> Iterator[list[Any]]:
@@ -238,13 +261,22 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Return a connection without implicit transactions; mode : ro, rw or rwc."""
     if mode != "rwc" and not path.is_file():
         raise StoreError(
-            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder of an index, or create "
+            f"There is no index at {path.parent}: it has no file {path.name}. Name the folder "
+            "of an index, or create "
             "one with `neardup index create`."
         )
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
-        address += "&immutable=1"  # SQLite cannot make the files of its log, and there is nothing in it
-    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+    if (
+        mode == "ro"
+        and not os.access(path.parent, os.W_OK)
+        and not path.with_name(f"{path.name}-wal").exists()
+    ):
+        address += (
+            "&immutable=1"  # SQLite cannot make the files of its log, and there is nothing in it
+        )
+    return sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False, timeout=60
+    )
 
 
 def create_database(path: Path, settings: dict[str, bytes]) -> None:
@@ -257,7 +289,9 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
         connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
         connection.execute("BEGIN")
         for name, data in settings.items():
-            connection.execute("INSERT INTO settings VALUES (?, ?, ?)", (name, data, _checksum((name, data))))
+            connection.execute(
+                "INSERT INTO settings VALUES (?, ?, ?)", (name, data, _checksum((name, data)))
+            )
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
@@ -265,7 +299,9 @@ def create_database(path: Path, settings: dict[str, bytes]) -> None:
 
 
 def _checksum(row: Sequence[Any]) -> int:
-    """Return the CRC-32 of the values of a row: bytes as they are, others as text, each with a zero behind it."""
+    """Return the CRC-32 of the values of a row: bytes as they are, others as text, each with a zero
+    behind it.
+    """
     checksum = 0
     for value in row:
         data = value if isinstance(value, bytes) else str(value).encode()

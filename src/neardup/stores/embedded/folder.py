@@ -1,4 +1,6 @@
-"""The folder of an index: how it appears, who may write it, its errors, its copies, its reserve of disk."""
+"""The folder of an index: how it appears, who may write it, its errors, its copies, its reserve of
+disk.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,13 @@ from neardup.stores.embedded.database import NAME, Database
 
 LOCK = "writer.lock"
 RESERVE = "reserve"
-_BYTES, _ROWS_A_BYTE = 1 << 20, 2  # of SQLite's index of its log; of bits of rows in the log, the database and a file
-_MAX_COPIED_BYTES = 64 << 20  # the log moves to the database, this to files, a file to a smaller one: of 32 MiB each
+_BYTES, _ROWS_A_BYTE = (
+    1 << 20,
+    2,
+)  # of SQLite's index of its log; of bits of rows in the log, the database and a file
+_MAX_COPIED_BYTES = (
+    64 << 20
+)  # the log moves to the database, this to files, a file to a smaller one: of 32 MiB each
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 _ATTEMPTS = 100  # to copy files that are replaced meanwhile
@@ -29,10 +36,13 @@ _ATTEMPTS = 100  # to copy files that are replaced meanwhile
 def check_new(path: Path) -> None:
     """Raise StoreError if there is something at a path, except for an empty folder."""
     with store_errors(path):
-        is_taken = path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir())))
+        is_taken = path.is_symlink() or (
+            path.exists() and not (path.is_dir() and not any(path.iterdir()))
+        )
     if is_taken:
         raise StoreError(
-            f"There is something at {path} already. Name a folder that is not there yet, or remove this one first."
+            f"There is something at {path} already. Name a folder that is not there yet, or "
+            "remove this one first."
         )
 
 
@@ -53,7 +63,9 @@ def sync(path: Path) -> None:
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:
-    """Remove files; those that cannot be removed stay until the index is next opened for writing."""
+    """Remove files; those that cannot be removed stay until the index is next opened for
+    writing.
+    """
     for name in names:
         with suppress(OSError):
             (folder / name).unlink(missing_ok=True)
@@ -71,13 +83,16 @@ def lock_for_writing(folder: Path) -> int:
         return lock_file(folder / LOCK)
     except ImportError as error:
         raise StoreError(
-            f"The index {folder} cannot be locked: this system has no flock. Use Linux or macOS, or a server: "
+            f"The index {folder} cannot be locked: this system has no flock. Use Linux or "
+            "macOS, or a server: "
             "postgresql://... or redis://..."
         ) from error
     except BlockingIOError as error:
         raise StoreError(
-            f"The index {folder} is open for writing already, in process {error.strerror}. An index in a folder "
-            "has one writer: close it there, send documents to that process, or open this one for reading only."
+            f"The index {folder} is open for writing already, in process {error.strerror}. An "
+            "index in a folder "
+            "has one writer: close it there, send documents to that process, or open this one "
+            "for reading only."
         ) from error
 
 
@@ -90,11 +105,15 @@ def store_errors(path: Path) -> Iterator[None]:
         raise
     except (OSError, sqlite3.Error) as error:
         # What SQLite raises for a damaged file, or sqlite3 for a damaged text.
-        if type(error) is sqlite3.DatabaseError or str(error).startswith("Could not decode to UTF-8"):
+        if type(error) is sqlite3.DatabaseError or str(error).startswith(
+            "Could not decode to UTF-8"
+        ):
             raise damaged(path / NAME, str(error)) from error
         raise StoreError(
-            f"The index {path} cannot be read or written: {getattr(error, 'strerror', None) or error}. What was "
-            "acknowledged is stored, and nothing else. Check the permissions, the limits and the space on the disk; "
+            f"The index {path} cannot be read or written: "
+            f"{getattr(error, 'strerror', None) or error}. What was "
+            "acknowledged is stored, and nothing else. Check the permissions, the limits and "
+            "the space on the disk; "
             "if it is full, `neardup index expire` and `compact` free space. Then repeat the call."
         ) from error
 
@@ -152,7 +171,9 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _may_be_full(error: Exception) -> bool:
-    """Return whether an error may come from a full disk: SQLite also reports one as a file that it cannot write."""
+    """Return whether an error may come from a full disk: SQLite also reports one as a file that it
+    cannot write.
+    """
     if isinstance(error, OSError):
         return error.errno in _FULL
     return any(words in str(error) for words in ("is full", "disk I/O error", "unable to open"))
@@ -194,9 +215,11 @@ class Reserve:
         self._size = wanted
 
     def use(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`; while the disk is full, of another attempt, with more of the space each time.
+        """Return the result of `work`; while the disk is full, of another attempt, with more of the
+        space each time.
 
-        What is not needed stays reserved: other programs may fill the disk before `keep` is called again.
+        What is not needed stays reserved: other programs may fill the disk before `keep` is called
+        again.
         """
         released = _BYTES
         while True:
@@ -206,7 +229,8 @@ class Reserve:
                 if not _may_be_full(error) or not self._release(released):
                     raise
             released *= 4
-            gc.collect()  # an error may keep files mapped that were removed, and with them their space
+            # an error may keep files mapped that were removed, and with them their space
+            gc.collect()
 
     def _release(self, num_bytes: int) -> bool:
         """Make the file so much smaller; return whether there was any of it."""

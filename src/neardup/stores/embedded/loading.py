@@ -1,4 +1,6 @@
-"""The journal of an index, a record for each change of rows; open it with the files, follow what the writer commits."""
+"""The journal of an index, a record for each change of rows; open it with the files, follow what
+the writer commits.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ _ENTRY: tuple[np.dtype[Any], ...] = (_ROW, _TABLE, _KEY)
 
 
 def encode(changes: Changes) -> bytes:
-    """Return the record of a change: the documents as a message of Arrow IPC without the schema, then arrays.
+    """Return the record of a change: the documents as a message of Arrow IPC without the schema,
+    then arrays.
 
     changes : documents, entries, times and forgotten rows; the rest is not in the journal.
     """
@@ -44,7 +47,14 @@ def encode(changes: Changes) -> bytes:
     keys = [column.astype(kind) for column, kind in zip(columns, _ENTRY, strict=False)]
     forgotten = _encode_rows(changes.forgotten)
     num_forgotten = len(forgotten) if forgotten.dtype == _ROW else -len(forgotten)
-    head = (num_documents, len(batch), num_entries, len(changes.seen), changes.seen_at, num_forgotten)
+    head = (
+        num_documents,
+        len(batch),
+        num_entries,
+        len(changes.seen),
+        changes.seen_at,
+        num_forgotten,
+    )
     arrays = (*keys, changes.seen.astype(_ROW), forgotten)
     return b"".join([_HEAD.pack(*head), batch, *(array.data for array in arrays)])
 
@@ -58,7 +68,9 @@ def _encode_rows(rows: Rows) -> Array:
     return np.packbits(bits, bitorder="little")
 
 
-def replay(records: Iterable[bytes], schema: pa.Schema) -> tuple[pa.Table | None, Entries, Seen, Rows]:
+def replay(
+    records: Iterable[bytes], schema: pa.Schema
+) -> tuple[pa.Table | None, Entries, Seen, Rows]:
     """Return the changes of records as one, in the arguments of `State.apply_all`.
 
     Parameters
@@ -91,14 +103,23 @@ def replay(records: Iterable[bytes], schema: pa.Schema) -> tuple[pa.Table | None
         num_documents += size
     document, table, key, seen, forgotten, times = (
         np.concatenate(column) if column else np.empty(0, kind)
-        for column, kind in zip(columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True)
+        for column, kind in zip(
+            columns, (np.int64, np.uint16, np.uint64, np.int64, np.int64, np.int64), strict=True
+        )
     )
     documents = pa.Table.from_batches(batches) if batches else None
-    return documents, Entries(document, table, key), seen_at(seen, times), forgotten.astype(np.int64)
+    return (
+        documents,
+        Entries(document, table, key),
+        seen_at(seen, times),
+        forgotten.astype(np.int64),
+    )
 
 
 class Counters(NamedTuple):
-    """Numbers that never repeat. record : the last of the journal that is in files. file : the last file."""
+    """Numbers that never repeat. record : the last of the journal that is in files. file : the last
+    file.
+    """
 
     record: int = 0
     file: int = 0
@@ -119,7 +140,8 @@ class Loader:
 
     Attributes
     ----------
-    state : of the rows. files : by name. number : of the last record of the journal that is in `state`. file_numbers :
+    state : of the rows. files : by name. number : of the last record of the journal that is in
+        `state`. file_numbers :
     of new files. flushed : the last record that is in files. forgotten_on_disk : bits in files.
     """
 
@@ -148,7 +170,9 @@ class Loader:
                 known = self._loaded and {info.name: info for info in files} == self.files
                 counters = self.counters()
                 records = self.database.records(self.number if known else counters.record)
-            if missing is not None and str(missing.filename) in {str(self.folder / info.name) for info in files}:
+            if missing is not None and str(missing.filename) in {
+                str(self.folder / info.name) for info in files
+            }:
                 raise damaged(Path(missing.filename), "it is missing") from missing
             try:
                 if not known:
@@ -178,9 +202,14 @@ class Loader:
     def _take_files(self, files: Sequence[FileInfo], counters: Counters) -> None:
         self.state = self._restore(files)
         self.files = {info.name: info for info in files}
-        self._opened = {info: opened for info, opened in self._opened.items() if info.name in self.files}
+        self._opened = {
+            info: opened for info, opened in self._opened.items() if info.name in self.files
+        }
         self.number = self.flushed = counters.record
-        self.file_numbers, self.forgotten_on_disk = count(counters.file + 1), self.state.forgotten.copy()
+        self.file_numbers, self.forgotten_on_disk = (
+            count(counters.file + 1),
+            self.state.forgotten.copy(),
+        )
         self._loaded = True
 
     def _restore(self, files: Sequence[FileInfo]) -> State:
@@ -195,8 +224,13 @@ class Loader:
         keys, chunks = opened[row_files.KEYS], opened[row_files.DOCUMENTS]
         num_rows = self._check_rows([run for run, _ in keys])
         if self._check_rows(chunks) != num_rows:
-            raise damaged(self.database.path, "the rows of the files of documents and of keys differ")
-        kept, forgotten = np.zeros((num_rows >> 6) + 2, np.uint64), np.zeros((num_rows >> 6) + 2, np.uint64)
+            raise damaged(
+                self.database.path, "the rows of the files of documents and of keys differ"
+            )
+        kept, forgotten = (
+            np.zeros((num_rows >> 6) + 2, np.uint64),
+            np.zeros((num_rows >> 6) + 2, np.uint64),
+        )
         for run, bits in keys:
             row_files.place_bits(bits, run.first, run.stop, kept)
         for bits in opened[row_files.FORGOTTEN]:

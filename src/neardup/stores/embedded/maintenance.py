@@ -37,8 +37,9 @@ _RECORDS_AT_ONCE = 4  # deleted with each write, which appends one: faster than 
 class Job:
     """Files to write, in any thread, and to install by the writer.
 
-    write : writes them. replaced : the files that they replace. record : all changes up to that number are in files
-    then. forgotten : those on disk then, if they change. written : what was written, as it is opened.
+    write : writes them. replaced : the files that they replace. record : all changes up to that
+    number are in files then. forgotten : those on disk then, if they change. written : what was
+    written, as it is opened.
     """
 
     write: Callable[[Job], None]
@@ -51,8 +52,8 @@ class Job:
 class Maintenance:
     """The files of an index, for its only writer.
 
-    Only `run` may be called by another thread: it takes no lock, so that a thread of low priority that holds one makes
-    nobody wait. Of flushes one at a time is under way, and one of merges.
+    Only `run` may be called by another thread: it takes no lock, so that a thread of low priority
+    that holds one makes nobody wait. Of flushes one at a time is under way, and one of merges.
 
     Parameters
     ----------
@@ -64,13 +65,21 @@ class Maintenance:
     """
 
     def __init__(
-        self, folder: Path, database: Database, loader: Loader, lock: Any, publish: Callable[[], None]
+        self,
+        folder: Path,
+        database: Database,
+        loader: Loader,
+        lock: Any,
+        publish: Callable[[], None],
     ) -> None:
         self._folder, self._database, self._loader = folder, database, loader
         self._state, self._lock, self._publish = loader.state, lock, publish
         self._unmerged = True  # whether there may be files to merge
-        self._trimmed = (database.first_record() or loader.flushed + 1) - 1  # as far as its records were deleted
-        # Files whose commit failed: it may still be in the log, so they are removed after the next commit.
+        self._trimmed = (
+            database.first_record() or loader.flushed + 1
+        ) - 1  # as far as its records were deleted
+        # Files whose commit failed: it may still be in the log, so they are removed after the next
+        # commit.
         self._leftovers: list[str] = []
 
     @property
@@ -79,7 +88,9 @@ class Maintenance:
         return len(self._infos(row_files.KEYS))
 
     def flush(self) -> None:
-        """Move the journal to files. Raises OSError, sqlite3.Error; the journal is as before then."""
+        """Move the journal to files. Raises OSError, sqlite3.Error; the journal is as before
+        then.
+        """
         self._finish(self.begin_flush())
 
     def merge(self) -> None:
@@ -107,7 +118,9 @@ class Maintenance:
 
         def write(job: Job) -> None:
             if runs:
-                self._write(job, row_files.write_keys, runs, state.keys.prefix_bits, kept, forgotten)
+                self._write(
+                    job, row_files.write_keys, runs, state.keys.prefix_bits, kept, forgotten
+                )
                 alive = [without(chunk, forgotten, schema) for chunk in chunks]
                 self._write(job, row_files.write_documents, alive, schema)
             if seen:
@@ -122,14 +135,20 @@ class Maintenance:
         """Return the next job that merges files, None if their sizes differ enough."""
         if not self._unmerged:
             return None
-        self._unmerged = False  # until files are installed: those of this job, or if it fails, of a flush
-        return self._begin_merge_of_keys() or self._begin_merge_of_documents() or self._begin_merge_of_seen()
+        self._unmerged = (
+            False  # until files are installed: those of this job, or if it fails, of a flush
+        )
+        return (
+            self._begin_merge_of_keys()
+            or self._begin_merge_of_documents()
+            or self._begin_merge_of_seen()
+        )
 
     def write_through(self, parts: Iterable[Changes]) -> None:
         """Write large changes to files at once, not to the journal: it takes a third of the time.
 
-        Requires: the journal is in files, and nothing else is written. Raises OSError, sqlite3.Error; nothing has
-        changed then.
+        Requires: the journal is in files, and nothing else is written. Raises OSError,
+        sqlite3.Error; nothing has changed then.
 
         Parameters
         ----------
@@ -155,14 +174,24 @@ class Maintenance:
                     continue
                 is_kept = part.documents.column("state").to_numpy() == KEPT
                 kernels.key_tables.set_bits(kept, first + np.flatnonzero(is_kept))
-                run = sort_entries(state.entries_of(part.documents, part.entries, first), bits, first, stop)
+                run = sort_entries(
+                    state.entries_of(part.documents, part.entries, first), bits, first, stop
+                )
                 run, _ = self._write(job, row_files.write_keys, [run], bits, kept, forgotten)
                 chunk = Chunk(first, stop, as_batch(part.documents))
-                added.append((is_kept, run, self._write(job, row_files.write_documents, [chunk], schema)))
+                added.append(
+                    (is_kept, run, self._write(job, row_files.write_documents, [chunk], schema))
+                )
             rest = join_changes(others)
             if len(rest.seen):
                 times = np.full(len(rest.seen), rest.seen_at, np.int64)
-                self._write(job, row_files.write_seen, self._loader.flushed, record, seen_at(rest.seen, times))
+                self._write(
+                    job,
+                    row_files.write_seen,
+                    self._loader.flushed,
+                    record,
+                    seen_at(rest.seen, times),
+                )
             if not _same_bits(forgotten, self._loader.forgotten_on_disk):
                 job.replaced += self._infos(row_files.FORGOTTEN)
                 job.forgotten = forgotten
@@ -181,7 +210,8 @@ class Maintenance:
         clean(self._folder, self.install(job, use, rest.ended_import))
 
     def compact(self) -> None:
-        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError, sqlite3.Error.
+        """Drop forgotten rows, and merge runs of keys to one and times to one. Raises OSError,
+        sqlite3.Error.
 
         First, what frees space: the files of documents of which most were forgotten.
         """
@@ -192,7 +222,9 @@ class Maintenance:
             return int((~bits_at(forgotten, chunk.rows(0, chunk.batch.num_rows))).sum())
 
         # Names, since a file that is mapped takes space.
-        for name in [chunk.name for chunk in sorted(state.documents.chunks, key=count_alive) if chunk.name]:
+        for name in [
+            chunk.name for chunk in sorted(state.documents.chunks, key=count_alive) if chunk.name
+        ]:
             self._drop_forgotten(name, forgotten)
         self.flush()
         while (job := self._begin_merge_of_documents()) is not None:
@@ -223,20 +255,29 @@ class Maintenance:
 
     def _begin_merge_of_seen(self, everything: bool = False) -> Job | None:
         runs = [run for run in self._state.documents.seen if run.name]
-        runs = runs[0 if everything or not runs else first_to_merge([len(run.rows) for run in runs]) :]
+        runs = runs[
+            0 if everything or not runs else first_to_merge([len(run.rows) for run in runs]) :
+        ]
         if len(runs) < 2:
             return None
         infos = self._infos_of(runs)
         first, stop = infos[0].first, infos[-1].stop
-        return Job(lambda job: self._write(job, row_files.write_seen, first, stop, merge_seen(runs)), infos)
+        return Job(
+            lambda job: self._write(job, row_files.write_seen, first, stop, merge_seen(runs)), infos
+        )
 
     def trim_journal(self, everything: bool = False) -> None:
-        """Delete the records of the journal that are in files: a few, or all of them. Requires: the lock.
+        """Delete the records of the journal that are in files: a few, or all of them. Requires: the
+        lock.
 
         To delete 64 MB at once takes 0.3 s, so each write deletes a few records.
         """
         if self._trimmed < self._loader.flushed:
-            last = self._loader.flushed if everything else min(self._loader.flushed, self._trimmed + _RECORDS_AT_ONCE)
+            last = (
+                self._loader.flushed
+                if everything
+                else min(self._loader.flushed, self._trimmed + _RECORDS_AT_ONCE)
+            )
             self._database.drop_records(last)
             self._trimmed = last
 
@@ -261,17 +302,28 @@ class Maintenance:
         """Write a file of a job, and return what it contains. write : of `row_files`."""
         info = write(self._folder, next(self._loader.file_numbers), *arguments)
         job.written[info] = None
-        job.written[info] = row_files.open_file(self._folder, info, len(self._state.keys.prefix_bits))
+        job.written[info] = row_files.open_file(
+            self._folder, info, len(self._state.keys.prefix_bits)
+        )
         return job.written[info]
 
     def _job_of_keys(self, runs: Sequence[KeyRun]) -> Job:
-        bits, kept, forgotten = self._state.keys.prefix_bits, self._state.kept, self._state.forgotten.copy()
+        bits, kept, forgotten = (
+            self._state.keys.prefix_bits,
+            self._state.kept,
+            self._state.forgotten.copy(),
+        )
         infos = self._infos_of(runs)
-        return Job(lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), infos)
+        return Job(
+            lambda job: self._write(job, row_files.write_keys, runs, bits, kept, forgotten), infos
+        )
 
     def _job_of_documents(self, chunks: Sequence[Chunk], replaced: Sequence[Chunk]) -> Job:
         schema = self._state.documents.schema
-        return Job(lambda job: self._write(job, row_files.write_documents, chunks, schema), self._infos_of(replaced))
+        return Job(
+            lambda job: self._write(job, row_files.write_documents, chunks, schema),
+            self._infos_of(replaced),
+        )
 
     # Installing them.
 
@@ -280,8 +332,11 @@ class Maintenance:
         if job is not None:
             clean(self._folder, self.install(self.run(job)))
 
-    def install(self, job: Job, use: Callable[[Job], None] | None = None, ended_import: str | None = None) -> list[str]:
-        """List the files of a job in the database, and use them; return the files that may be removed.
+    def install(
+        self, job: Job, use: Callable[[Job], None] | None = None, ended_import: str | None = None
+    ) -> list[str]:
+        """List the files of a job in the database, and use them; return the files that may be
+        removed.
 
         Parameters
         ----------
@@ -340,12 +395,17 @@ class Maintenance:
 def clean(folder: Path, names: Sequence[str]) -> None:
     """Remove files that nobody needs, and give memory back to the system."""
     remove_files(folder, names)
-    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):  # the latter has the memory of NumPy too
+    for pool in (
+        pa.default_memory_pool(),
+        pa.system_memory_pool(),
+    ):  # the latter has the memory of NumPy too
         pool.release_unused()
 
 
 def lower_priority() -> None:
-    """Let other threads go before this one, so that a flush does not take half of the processor of writers."""
+    """Let other threads go before this one, so that a flush does not take half of the processor of
+    writers.
+    """
     if sys.platform == "linux":  # elsewhere a process has one priority for all its threads
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
@@ -353,4 +413,6 @@ def lower_priority() -> None:
 def _same_bits(left: Words, right: Words) -> bool:
     """Return whether two arrays of bits differ in zeros at the end at most."""
     size = min(len(left), len(right))
-    return bool((left[:size] == right[:size]).all() and not left[size:].any() and not right[size:].any())
+    return bool(
+        (left[:size] == right[:size]).all() and not left[size:].any() and not right[size:].any()
+    )

@@ -1,4 +1,5 @@
-"""The immutable files of an index: documents in Arrow IPC; runs of keys, times and forgotten rows as arrays.
+"""The immutable files of an index: documents in Arrow IPC; runs of keys, times and forgotten rows
+as arrays.
 
 A file of arrays has a header with checksums, then arrays that are mapped into memory::
 
@@ -6,7 +7,8 @@ A file of arrays has a header with checksums, then arrays that are mapped into m
     8    uint32   version of the format, 1
     12   uint32   CRC-32 of the description
     16   uint32   bytes of the description
-    20   JSON     the description: {"kind", "first", "stop", "arrays": [{"name", "type", "offset", "size", "checksum"}]}
+    20   JSON     the description: {"kind", "first", "stop", "arrays": [ARRAY, ...]}, where ARRAY is
+                  {"name", "type", "offset", "size", "checksum"}
          zeros    to the first array; each array begins at a multiple of 64
 
 Numbers are little-endian. See docs/index-format.md.
@@ -45,7 +47,9 @@ _STEP = 1 << 20
 
 
 class FileInfo(NamedTuple):
-    """A file as the database lists it. first, stop : its rows. checksum : CRC-32 of the header or of the whole file."""
+    """A file as the database lists it. first, stop : its rows. checksum : CRC-32 of the header or
+    of the whole file.
+    """
 
     name: str
     kind: str
@@ -64,7 +68,8 @@ class ArraySpace(NamedTuple):
 
 
 class ArrayFile:
-    """A file that is being written, some elements at a time. As a context manager it removes a file that failed.
+    """A file that is being written, some elements at a time. As a context manager it removes a file
+    that failed.
 
     Parameters
     ----------
@@ -73,12 +78,20 @@ class ArrayFile:
     spaces : the arrays, in their order in the file.
     """
 
-    def __init__(self, path: Path, kind: str, first: int, stop: int, spaces: Sequence[ArraySpace]) -> None:
+    def __init__(
+        self, path: Path, kind: str, first: int, stop: int, spaces: Sequence[ArraySpace]
+    ) -> None:
         self.path, self._rows = path, (kind, first, stop)
         offset = -(-(_HEAD.size + 256 + _BYTES_AN_ARRAY * len(spaces)) // _PAGE) * _PAGE
         self._arrays: dict[str, JsonObject] = {}
         for name, dtype, size in spaces:
-            self._arrays[name] = {"name": name, "type": dtype, "offset": offset, "size": 0, "checksum": 0}
+            self._arrays[name] = {
+                "name": name,
+                "type": dtype,
+                "offset": offset,
+                "size": 0,
+                "checksum": 0,
+            }
             offset += -(-size * np.dtype(dtype).itemsize // _ALIGNMENT) * _ALIGNMENT
         self._end = offset
 
@@ -105,7 +118,9 @@ class ArrayFile:
         fields: JsonObject = dict(zip(("kind", "first", "stop"), self._rows, strict=True))
         text = json.dumps(fields | {"arrays": list(self._arrays.values())}).encode()
         header = _HEAD.pack(MAGIC, VERSION, zlib.crc32(text), len(text)) + text
-        assert len(header) <= min((array["offset"] for array in self._arrays.values()), default=self._end)
+        assert len(header) <= min(
+            (array["offset"] for array in self._arrays.values()), default=self._end
+        )
         write_at(self._file, memoryview(header), 0)
         os.ftruncate(self._file, self._end)
         os.fsync(self._file)
@@ -147,7 +162,9 @@ def open_arrays(folder: Path, info: FileInfo, checked: Collection[str] = ()) -> 
 
 
 def check_arrays(folder: Path, info: FileInfo) -> None:
-    """Check all of a file. Raises as `open_arrays` does, also if bytes between arrays are not zero."""
+    """Check all of a file. Raises as `open_arrays` does, also if bytes between arrays are not
+    zero.
+    """
     data, description = _open(folder, info)
     arrays = sorted(description["arrays"], key=lambda array: int(array["offset"]))
     open_arrays(folder, info, [array["name"] for array in arrays])
@@ -155,17 +172,27 @@ def check_arrays(folder: Path, info: FileInfo) -> None:
     with (folder / info.name).open("rb", 0) as file:
         for array in [*arrays, {"offset": len(data), "size": 0, "type": "|u1"}]:
             if not _is_zero(file.fileno(), last, array["offset"]):
-                raise damaged(folder / info.name, f"bytes behind {last}, which belong to no array, are not zero")
+                raise damaged(
+                    folder / info.name,
+                    f"bytes behind {last}, which belong to no array, are not zero",
+                )
             last = array["offset"] + array["size"] * np.dtype(array["type"]).itemsize
 
 
 def _is_zero(file: int, first: int, stop: int) -> bool:
-    """Return whether some bytes of a file are zero. They are read: a page of a hole that is mapped needs space."""
-    return not any(any(os.pread(file, min(_STEP, stop - offset), offset)) for offset in range(first, stop, _STEP))
+    """Return whether some bytes of a file are zero. They are read: a page of a hole that is mapped
+    needs space.
+    """
+    return not any(
+        any(os.pread(file, min(_STEP, stop - offset), offset))
+        for offset in range(first, stop, _STEP)
+    )
 
 
 def map_file(folder: Path, info: FileInfo) -> mmap.mmap:
-    """Return a file in memory. Raises StoreError if it is not as long as listed, FileNotFoundError."""
+    """Return a file in memory. Raises StoreError if it is not as long as listed,
+    FileNotFoundError.
+    """
     path = folder / info.name
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -199,7 +226,8 @@ def is_file_name(name: str) -> bool:
 
 
 def open_file(folder: Path, info: FileInfo, num_tables: int) -> Any:
-    """Return the contents of a file, mapped into memory: a `Chunk`, a `KeyRun` and its kept rows, `Seen`, or bits.
+    """Return the contents of a file, mapped into memory: a `Chunk`, a `KeyRun` and its kept rows,
+    `Seen`, or bits.
 
     Raises
     ------
@@ -225,7 +253,9 @@ def check_file(folder: Path, info: FileInfo) -> None:
 
 
 def check_files(folder: Path, list_files: Callable[[], list[FileInfo]]) -> Iterator[str]:
-    """Yield what is wrong with files, a sentence each; files that were replaced meanwhile are left out."""
+    """Yield what is wrong with files, a sentence each; files that were replaced meanwhile are left
+    out.
+    """
     for info in list_files():
         try:
             check_file(folder, info)
@@ -258,10 +288,16 @@ class _Checked:
         """Nothing is buffered."""
 
 
-def write_documents(folder: Path, number: int, chunks: Sequence[Chunk], schema: pa.Schema) -> FileInfo:
-    """Write adjacent chunks as one, with the columns of a schema. Raises OSError; there is no file then."""
+def write_documents(
+    folder: Path, number: int, chunks: Sequence[Chunk], schema: pa.Schema
+) -> FileInfo:
+    """Write adjacent chunks as one, with the columns of a schema. Raises OSError; there is no file
+    then.
+    """
     first, stop = chunks[0].first, chunks[-1].stop
-    batch = _narrow(as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks])), stop - first)
+    batch = _narrow(
+        as_batch(pa.concat_tables([all_of(chunk, schema) for chunk in chunks])), stop - first
+    )
     path = folder / file_name(DOCUMENTS, number)
     try:
         with path.open("xb") as file:
@@ -312,16 +348,26 @@ def _narrow_column(column: pa.Array) -> pa.Array:
         if width and data is not None and (np.diff(offsets) == width).all():
             buffers = [None, data.slice(int(offsets[0]), width * len(column))]
             return pa.Array.from_buffers(pa.binary(width), len(column), buffers)
-    return column.cast(NARROW[column.type]) if column.type in NARROW and column.nbytes < 2**31 else column
+    return (
+        column.cast(NARROW[column.type])
+        if column.type in NARROW and column.nbytes < 2**31
+        else column
+    )
 
 
 # Keys.
 
 
 def write_keys(
-    folder: Path, number: int, runs: Sequence[KeyRun], prefix_bits: Rows, kept: Words, forgotten: Words
+    folder: Path,
+    number: int,
+    runs: Sequence[KeyRun],
+    prefix_bits: Rows,
+    kept: Words,
+    forgotten: Words,
 ) -> FileInfo:
-    """Write adjacent runs as one, without the entries of forgotten rows. Raises OSError; there is no file then.
+    """Write adjacent runs as one, without the entries of forgotten rows. Raises OSError; there is
+    no file then.
 
     Parameters
     ----------
@@ -369,7 +415,13 @@ def _open_keys(folder: Path, info: FileInfo, num_tables: int) -> tuple[KeyRun, B
     tables = []
     for table in range(num_tables):
         keys, rows, starts = (arrays.get(f"{name}.{table}") for name in ("keys", "rows", "starts"))
-        if keys is None or rows is None or starts is None or len(keys) != len(rows) or len(starts) < 3:
+        if (
+            keys is None
+            or rows is None
+            or starts is None
+            or len(keys) != len(rows)
+            or len(starts) < 3
+        ):
             raise damaged(folder / info.name, f"table {table} is not complete")
         tables.append(SortedTable(keys, rows, starts, 64 - (len(starts) - 1).bit_length() + 1))
     return KeyRun(info.first, info.stop, tuple(tables), info.name), arrays["kept"]
@@ -380,7 +432,9 @@ def place_bits(packed: Bytes, first: int, stop: int, bits: Words) -> None:
     target = bits.view(np.uint8)[first // 8 : -(-stop // 8)]
     if first % 8:
         bools = np.unpackbits(packed, count=stop - first, bitorder="little")
-        packed = np.packbits(np.concatenate([np.zeros(first % 8, np.uint8), bools]), bitorder="little")
+        packed = np.packbits(
+            np.concatenate([np.zeros(first % 8, np.uint8), bools]), bitorder="little"
+        )
     target |= packed
 
 
@@ -388,16 +442,22 @@ def place_bits(packed: Bytes, first: int, stop: int, bits: Words) -> None:
 
 
 def write_seen(folder: Path, number: int, first: int, stop: int, seen: Seen) -> FileInfo:
-    """Write the times of records of the journal behind `first`, up to `stop`. Raises OSError; there is no file then."""
+    """Write the times of records of the journal behind `first`, up to `stop`. Raises OSError; there
+    is no file then.
+    """
     return _write_arrays(folder, number, SEEN, first, stop, rows=seen.rows, times=seen.times)
 
 
 def write_forgotten(folder: Path, number: int, num_rows: int, forgotten: Words) -> FileInfo:
     """Write the bits of all rows. Raises OSError; there is no file then."""
-    return _write_arrays(folder, number, FORGOTTEN, 0, num_rows, bits=forgotten.view(np.uint8)[: -(-num_rows // 8)])
+    return _write_arrays(
+        folder, number, FORGOTTEN, 0, num_rows, bits=forgotten.view(np.uint8)[: -(-num_rows // 8)]
+    )
 
 
-def _write_arrays(folder: Path, number: int, kind: str, first: int, stop: int, **arrays: Array) -> FileInfo:
+def _write_arrays(
+    folder: Path, number: int, kind: str, first: int, stop: int, **arrays: Array
+) -> FileInfo:
     spaces = [ArraySpace(name, array.dtype.str, len(array)) for name, array in arrays.items()]
     with ArrayFile(folder / file_name(kind, number), kind, first, stop, spaces) as file:
         for name, array in arrays.items():

@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from neardup.errors import StoreError
 from neardup.files import JsonObject
-from neardup.stores.base import Changes, Import, Store, StoreSettings, attachment_name, decode_settings, join_changes
+from neardup.stores.base import (
+    Changes,
+    Import,
+    Store,
+    StoreSettings,
+    attachment_name,
+    decode_settings,
+    join_changes,
+)
 from neardup.stores.embedded import row_files
 from neardup.stores.embedded.database import NAME, Database, create_database
 from neardup.stores.embedded.folder import (
@@ -39,8 +47,13 @@ from neardup.stores.state import StateStore, View
 MEMORY_BYTES = 256 << 20
 _FLUSH, _MERGE = "flush", "merge"  # tasks in the background
 _RECORDS_IN_JOURNAL = 8192  # read when the index is opened: a tenth of a second
-_PARTS = 8  # of the memory: one that grows, one that is written, copies of these, the batch that is added, merges
-_THROUGH_DOCUMENTS, _THROUGH_BYTES = 100, 8 << 20  # of a change that is written to files at once; fewer of less memory
+# of the memory: one that grows, one that is written, copies of these, the batch that is added,
+# merges
+_PARTS = 8
+_THROUGH_DOCUMENTS, _THROUGH_BYTES = (
+    100,
+    8 << 20,
+)  # of a change that is written to files at once; fewer of less memory
 _MAX_KEY_FILES = 32  # a writer that is ahead of the merges waits then
 _BYTES_A_ROW = 64  # of memory, beside as many as in the journal
 _RECORDS_AT_CLOSE = 512  # fewer stay in the journal
@@ -64,15 +77,20 @@ class EmbeddedStore(StateStore):
 
     durable = True
     promise = (
-        "A call returns when its documents are synced to disk: they survive a crash of the process or of the system, "
+        "A call returns when its documents are synced to disk: they survive a crash of the "
+        "process or of the system, "
         "and a loss of power."
     )
 
-    def __init__(self, address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self, address: str, read_only: bool = False, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
         super().__init__(address, read_only)
         self._folder, self._lock = Path(address), RLock()
         self._part_bytes = memory_bytes // _PARTS  # wait in memory for the next flush
-        self._through_bytes = min(_THROUGH_BYTES, self._part_bytes)  # documents of more are written to files at once
+        self._through_bytes = min(
+            _THROUGH_BYTES, self._part_bytes
+        )  # documents of more are written to files at once
         self._reserve = Reserve(self._folder)
         with store_errors(self._folder), ExitStack() as opened:
             # Before the lock makes a file where there is no index.
@@ -96,9 +114,13 @@ class EmbeddedStore(StateStore):
         self._loader.load()
         self._publish()
         if not self.read_only:
-            files = {path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)}
+            files = {
+                path.name for path in self._folder.iterdir() if row_files.is_file_name(path.name)
+            }
             remove_files(self._folder, files - set(self._loader.files))
-            self._maintenance = Maintenance(self._folder, self._database, self._loader, self._lock, self._publish)
+            self._maintenance = Maintenance(
+                self._folder, self._database, self._loader, self._lock, self._publish
+            )
             self._pool = ThreadPoolExecutor(2, "neardup-store", lower_priority)
             self._tasks: dict[str, Future[Job]] = {}
             self._pending_bytes = 0
@@ -125,7 +147,10 @@ class EmbeddedStore(StateStore):
             self.require_open()
             infos = self._database.files()
             records = self._database.count_records(self._loader.counters().record)
-        sizes = {kind: sum(info.num_bytes for info in infos if info.kind == kind) for kind in row_files.KINDS}
+        sizes = {
+            kind: sum(info.num_bytes for info in infos if info.kind == kind)
+            for kind in row_files.KINDS
+        }
         database = self._database.num_bytes()
         return {
             "bytes": database + sum(sizes.values()),
@@ -169,7 +194,8 @@ class EmbeddedStore(StateStore):
     def close(self) -> None:
         """Wait for what is being written, and release files and the lock.
 
-        Every change is on disk before. A disk that is full, or a file that is found damaged, is a warning here.
+        Every change is on disk before. A disk that is full, or a file that is found damaged, is a
+        warning here.
         """
         with self._writers:
             if self.closed:
@@ -179,7 +205,9 @@ class EmbeddedStore(StateStore):
                     with store_errors(self._folder):
                         self._reserve.use(self._tidy)
             except StoreError as error:
-                warnings.warn(f"The index was closed, and all its documents are stored. {error}", stacklevel=2)
+                warnings.warn(
+                    f"The index was closed, and all its documents are stored. {error}", stacklevel=2
+                )
             finally:
                 if not self.read_only:
                     self._pool.shutdown()
@@ -191,7 +219,10 @@ class EmbeddedStore(StateStore):
                             self._keep_reserve()
                         del self._maintenance
                     self._opened.close()
-                    del self._latest, self._loader  # files that were removed take space while they are mapped
+                    del (
+                        self._latest,
+                        self._loader,
+                    )  # files that were removed take space while they are mapped
 
     def _tidy(self) -> None:
         """Move a long journal to files, and make the database small."""
@@ -243,11 +274,15 @@ class EmbeddedStore(StateStore):
     # Writing.
 
     def _write_all(self, parts: Iterable[Changes]) -> None:
-        """Apply several changes or none: as one, or if they are large, by files that are listed at the end."""
+        """Apply several changes or none: as one, or if they are large, by files that are listed at
+        the end.
+        """
         rest, small, num_bytes = iter(parts), list[Changes](), 0
         for part in rest:
             small.append(part)
-            if part.documents is not None and (len(small) > 1 or len(part.documents) >= _THROUGH_DOCUMENTS):
+            if part.documents is not None and (
+                len(small) > 1 or len(part.documents) >= _THROUGH_DOCUMENTS
+            ):
                 num_bytes += part.documents.nbytes  # to count these takes 70 microseconds
             if num_bytes > self._through_bytes:
                 break
@@ -289,7 +324,9 @@ class EmbeddedStore(StateStore):
         self._pending_bytes += len(record) + _BYTES_A_ROW * rows
 
     def _keep_reserve(self) -> None:
-        """Keep the space that documents will be forgotten with. Raises OSError if the disk is full."""
+        """Keep the space that documents will be forgotten with. Raises OSError if the disk is
+        full.
+        """
         files = sum(info.num_bytes for info in self._loader.files.values())
         self._reserve.keep(self._latest.num_rows, self._database.num_bytes() + files)
 
@@ -308,7 +345,9 @@ class EmbeddedStore(StateStore):
     def _start_tasks(self) -> None:
         """Move the journal to files in the background if it is long, and merge files."""
         records = self._loader.number - self._loader.flushed
-        if _FLUSH not in self._tasks and (self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL):
+        if _FLUSH not in self._tasks and (
+            self._pending_bytes > self._part_bytes or records > _RECORDS_IN_JOURNAL
+        ):
             self._pending_bytes = 0
             self._start(_FLUSH, self._maintenance.begin_flush())
         if _MERGE not in self._tasks:
@@ -319,7 +358,9 @@ class EmbeddedStore(StateStore):
             self._tasks[task] = self._pool.submit(self._maintenance.run, job)
 
     def _limit_memory(self) -> None:
-        """Install what is written; wait for it where the next is due. Raises what its thread raised."""
+        """Install what is written; wait for it where the next is due. Raises what its thread
+        raised.
+        """
         flush_is_due = self._pending_bytes > self._part_bytes
         merge_is_due = self._maintenance.num_key_files > _MAX_KEY_FILES
         for task, is_due in ((_FLUSH, flush_is_due), (_MERGE, merge_is_due)):
@@ -341,7 +382,10 @@ class EmbeddedStore(StateStore):
 
 
 def create(
-    address: str, settings: StoreSettings, fill: Callable[[Store], None] | None = None, memory_bytes: int = MEMORY_BYTES
+    address: str,
+    settings: StoreSettings,
+    fill: Callable[[Store], None] | None = None,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> EmbeddedStore:
     """Create an index in a folder, which appears when it is complete, and open it for writing.
 
@@ -349,8 +393,8 @@ def create(
     ----------
     address : the folder, which is not there yet or empty.
     settings : of the store.
-    fill : writes the first documents. Until it has returned, the index is in the folder NAME.partial, which is replaced
-        if it is there from an interrupted call.
+    fill : writes the first documents. Until it has returned, the index is in the folder
+        NAME.partial, which is replaced if it is there from an interrupted call.
     memory_bytes : as for `open`.
 
     Raises
@@ -360,7 +404,9 @@ def create(
     """
     folder = Path(address)
     check_new(folder)
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial")
+    partial = folder.with_name(
+        f".{folder.name}.partial-{os.getpid()}" if fill is None else f"{folder.name}.partial"
+    )
     with store_errors(folder):
         if fill is not None and partial.exists():
             os.close(lock_for_writing(partial))

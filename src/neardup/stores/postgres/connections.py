@@ -1,4 +1,6 @@
-"""Connections to PostgreSQL: how they are set up, kept for later use, and how their errors become ours."""
+"""Connections to PostgreSQL: how they are set up, kept for later use, and how their errors become
+ours.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ PATIENCE_S = 30
 OLDEST_VERSION = 140_000
 _MAX_IDLE = 8
 _BIGINT, _BIGINTS = 20, 1016  # the numbers of the types bigint and bigint[]
-# A plan is made once and used however the tables grow: it must not read a table from end to end because the table was
-# small at first. A writer whose host vanished is noticed, and its lock released, within a minute.
+# A plan is made once and used however the tables grow: it must not read a table from end to end
+# because the table was small at first. A writer whose host vanished is noticed, and its lock
+# released, within a minute.
 SETTINGS = {
     "enable_seqscan": "off",
     "jit": "off",
@@ -58,7 +61,10 @@ def slices_of_bigints(values: Rows, bounds: Sequence[int]) -> list[Bigints]:
     elements["size"], elements["value"] = 8, values
     data, width = elements.tobytes(), elements.itemsize
     return [
-        Bigints(struct.pack(">iiIii", 1, 0, _BIGINT, stop - start, 1) + data[start * width : stop * width])
+        Bigints(
+            struct.pack(">iiIii", 1, 0, _BIGINT, stop - start, 1)
+            + data[start * width : stop * width]
+        )
         if stop > start
         else _NO_BIGINTS
         for start, stop in pairwise(bounds)
@@ -77,7 +83,9 @@ class _BigintsDumper(Dumper):
 
 
 class _Connection(psycopg.Connection[Any]):
-    """A connection that does not wait for a server that has stopped. address : of the server, set after `connect`."""
+    """A connection that does not wait for a server that has stopped. address : of the server, set
+    after `connect`.
+    """
 
     address = ""
 
@@ -85,7 +93,8 @@ class _Connection(psycopg.Connection[Any]):
         return super().wait(self._watched(generator), *arguments, **options)
 
     def _watched(self, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Pass on what a generator of psycopg waits for; ask for another connection if nothing has come for long.
+        """Pass on what a generator of psycopg waits for; ask for another connection if nothing has
+        come for long.
 
         A statement may take hours, and TCP cannot tell a busy server from one that is frozen.
         """
@@ -108,7 +117,8 @@ class _Connection(psycopg.Connection[Any]):
         except errors.ConnectionTimeout as error:
             self.close()
             raise psycopg.OperationalError(
-                f"it has not answered for {PATIENCE_S} seconds and does not accept another connection"
+                f"it has not answered for {PATIENCE_S} seconds and does not accept another "
+                "connection"
             ) from error
         except psycopg.Error:
             return  # it has answered
@@ -116,7 +126,9 @@ class _Connection(psycopg.Connection[Any]):
 
 def _parameters(server: str) -> dict[str, Any]:
     """Return the parameters of a connection; those of the address come before the defaults."""
-    return {"application_name": "neardup", "connect_timeout": CONNECT_TIMEOUT_S} | conninfo_to_dict(server)
+    return {"application_name": "neardup", "connect_timeout": CONNECT_TIMEOUT_S} | conninfo_to_dict(
+        server
+    )
 
 
 class Session:
@@ -132,11 +144,16 @@ class Session:
         try:
             if self.connection.info.server_version < OLDEST_VERSION:
                 raise StoreError(
-                    f"The server is too old: PostgreSQL {self.connection.info.server_version // 10_000} at "
-                    f"{address.shown}. An index needs PostgreSQL 14 or later. Upgrade the server, or use another one."
+                    "The server is too old: PostgreSQL "
+                    f"{self.connection.info.server_version // 10_000} at "
+                    f"{address.shown}. An index needs PostgreSQL 14 or later. Upgrade the "
+                    "server, or use another one."
                 )
             settings = SETTINGS | {"search_path": f'"{schema_of(address)}"'}
-            self.row(f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}", *sum(settings.items(), ()))
+            self.row(
+                f"SELECT {', '.join(['set_config(%s, %s, false)'] * len(settings))}",
+                *sum(settings.items(), ()),
+            )
         except BaseException:
             self.connection.close()
             raise
@@ -146,7 +163,8 @@ class Session:
         found = self.rows(statement, *parameters)
         if len(found) != 1:
             raise StoreError(
-                f"The index is damaged at {self.address.shown}: {statement!r} returned {len(found)} rows. One row is "
+                f"The index is damaged at {self.address.shown}: {statement!r} returned "
+                f"{len(found)} rows. One row is "
                 "needed. Restore the schema from a backup."
             )
         return found[0]
@@ -163,7 +181,11 @@ class Session:
 
     def copy(self, statement: str, parts: Sequence[bytes]) -> None:
         """Send bytes to a COPY ... FROM STDIN."""
-        with self._our_errors(), self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+        with (
+            self._our_errors(),
+            self.connection.cursor() as cursor,
+            cursor.copy(statement.encode()) as copy,
+        ):
             for part in parts:
                 copy.write(part)
 
@@ -183,7 +205,10 @@ class Session:
 
         What an idle connection has to read is the news that the server ended it.
         """
-        if self.connection.closed or self.connection.info.transaction_status != TransactionStatus.IDLE:
+        if (
+            self.connection.closed
+            or self.connection.info.transaction_status != TransactionStatus.IDLE
+        ):
             return False
         waiting = select.poll()
         waiting.register(self.connection.fileno(), select.POLLIN)
@@ -201,7 +226,12 @@ class Pool:
     """Connections that are not in use, for the next thread that needs one."""
 
     def __init__(self, address: ServerAddress) -> None:
-        self._address, self._idle, self._lock, self._closed = address, list[Session](), threading.Lock(), False
+        self._address, self._idle, self._lock, self._closed = (
+            address,
+            list[Session](),
+            threading.Lock(),
+            False,
+        )
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -240,25 +270,55 @@ def schema_of(address: ServerAddress) -> str:
 
 
 _SENTENCES: Sentences = {
-    (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, "password"): "The server refused the user "
+    (
+        errors.InvalidPassword,
+        errors.InvalidAuthorizationSpecification,
+        "password",
+    ): "The server refused the user "
     "{where}: {reason}. A user and password of that server are needed. Name them as in "
     "postgresql://user:password@host/database, or set PGPASSWORD or a file ~/.pgpass.",
     (errors.LockNotAvailable,): "The index is in use {where}: another writer kept it for more than "
-    f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end it: the database lists it in "
+    f"{WRITER_TIMEOUT_S} seconds. One writer at a time is possible. Wait for it, or end it: "
+    "the database lists it in "
     "pg_stat_activity as 'neardup'.",
-    (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn): "The index was dropped or changed while "
-    "it was open {where}: {reason}. The tables of the schema neardup_{name} are needed. Restore them from a backup, or "
+    (
+        errors.UndefinedTable,
+        errors.InvalidSchemaName,
+        errors.UndefinedColumn,
+    ): "The index was dropped or changed while "
+    "it was open {where}: {reason}. The tables of the schema neardup_{name} are needed. "
+    "Restore them from a backup, or "
     "create the index again.",
-    (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction): "The server refused a change {where}: {reason}. A "
-    "user that may create and change the schema neardup_{name} on the primary server is needed. Use such a user, or "
+    (
+        errors.InsufficientPrivilege,
+        errors.ReadOnlySqlTransaction,
+    ): "The server refused a change {where}: {reason}. A "
+    "user that may create and change the schema neardup_{name} on the primary server is "
+    "needed. Use such a user, or "
     "open the index for reading only.",
-    (errors.DiskFull, errors.OutOfMemory, errors.ProgramLimitExceeded): "The server has no space left {where}: "
-    "{reason}. The index is as it was before this change. Free space on the server, then repeat the change.",
-    (errors.DataCorrupted, errors.IndexCorrupted): "The database is damaged {where}: {reason}. Undamaged tables are "
-    "needed. Restore the schema neardup_{name} from a backup, or repair it with the tools of PostgreSQL.",
-    (psycopg.OperationalError, psycopg.InterfaceError): "The server cannot be reached or ended the connection {where}: "
-    f"{{reason}}. A running PostgreSQL server is needed. Check the address and the server, then {REPEATED}",
-    (psycopg.Error,): "PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. Check "
+    (
+        errors.DiskFull,
+        errors.OutOfMemory,
+        errors.ProgramLimitExceeded,
+    ): "The server has no space left {where}: "
+    "{reason}. The index is as it was before this change. Free space on the server, then "
+    "repeat the change.",
+    (
+        errors.DataCorrupted,
+        errors.IndexCorrupted,
+    ): "The database is damaged {where}: {reason}. Undamaged tables are "
+    "needed. Restore the schema neardup_{name} from a backup, or repair it with the tools of "
+    "PostgreSQL.",
+    (
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+    ): "The server cannot be reached or ended the connection {where}: "
+    f"{{reason}}. A running PostgreSQL server is needed. Check the address and the server, "
+    f"then {REPEATED}",
+    (
+        psycopg.Error,
+    ): "PostgreSQL reported an error {where}: {reason}. The index is as it was before this call. "
+    "Check "
     "the log of the server, and run `neardup index verify`.",
 }
 

@@ -1,4 +1,6 @@
-"""States of an index in PostgreSQL: reads of a transaction that sees one of them, changes of the writer."""
+"""States of an index in PostgreSQL: reads of a transaction that sees one of them, changes of the
+writer.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from neardup.arrays import Mask, Rows, Words
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Counts, Import, StoredSnapshot, StoreSettings, Writer, check_changes
+from neardup.stores.base import (
+    Changes,
+    Counts,
+    Import,
+    StoredSnapshot,
+    StoreSettings,
+    Writer,
+    check_changes,
+)
 from neardup.stores.packed_rows import decode_table, encode_table, pack_table, unpack_table
 from neardup.stores.postgres import statements
 from neardup.stores.postgres.connections import Bigints, Session, bigints, slices_of_bigints
@@ -36,7 +46,9 @@ class PostgresSnapshot(StoredSnapshot):
 
     def find(self, lookups: Entries, limit: int) -> Found:
         equal = np.array(statements.tables_of_equal_keys(self.layout))
-        numbers, packed = self.session.row(statements.find_statement(self.layout), *self._wanted(lookups, limit))
+        numbers, packed = self.session.row(
+            statements.find_statement(self.layout), *self._wanted(lookups, limit)
+        )
         entry, values = np.frombuffer(numbers or b"", ">i8"), np.frombuffer(packed or b"", ">i8")
         order = np.lexsort((values, entry))
         entry, values = entry[order].astype(np.int64), values[order].astype(np.int64)
@@ -50,9 +62,13 @@ class PostgresSnapshot(StoredSnapshot):
     def _wanted(self, lookups: Entries, limit: int) -> list[Bigints | int]:
         """Return the parameters of the statement that finds rows."""
         order = np.argsort(lookups.table, kind="stable")
-        bounds = np.searchsorted(lookups.table[order], np.arange(len(self.layout.prefix_bits) + 1)).tolist()
+        bounds = np.searchsorted(
+            lookups.table[order], np.arange(len(self.layout.prefix_bits) + 1)
+        ).tolist()
         key = bigints_of(lookups.key[order])
-        masks = np.array([statements.prefix_mask(bits) for bits in self.layout.prefix_bits], np.int64)
+        masks = np.array(
+            [statements.prefix_mask(bits) for bits in self.layout.prefix_bits], np.int64
+        )
         prefix = key & masks[lookups.table[order]]
         columns = [slices_of_bigints(values, bounds) for values in (order, key, prefix)]
         parameters: list[Bigints | int] = []
@@ -80,7 +96,10 @@ class PostgresSnapshot(StoredSnapshot):
         return self._table([record for (record,) in found], len(rows), columns)
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        last, size = -1, _LARGE_ROWS_A_CALL if set(columns) & set(statements.LARGE) else _ROWS_A_CALL
+        last, size = (
+            -1,
+            _LARGE_ROWS_A_CALL if set(columns) & set(statements.LARGE) else _ROWS_A_CALL,
+        )
         while self.num_rows:
             found = self.session.rows(statements.scan_statement(columns), last, size)
             if not found:
@@ -92,7 +111,10 @@ class PostgresSnapshot(StoredSnapshot):
         return self._counts
 
     def imports(self) -> list[Import]:
-        return [Import(name.decode(), opened, size) for name, opened, size in self.session.rows(statements.IMPORTS)]
+        return [
+            Import(name.decode(), opened, size)
+            for name, opened, size in self.session.rows(statements.IMPORTS)
+        ]
 
     def staged(self, import_name: str) -> Iterator[pa.Table]:
         last = 0
@@ -113,11 +135,15 @@ class PostgresSnapshot(StoredSnapshot):
         if num_rows == 0:
             return pa.schema(fields).empty_table()
         try:
-            return unpack_table(np.frombuffer(b"".join(records), np.uint8), num_rows, fields, compact=False)
+            return unpack_table(
+                np.frombuffer(b"".join(records), np.uint8), num_rows, fields, compact=False
+            )
         except ValueError as error:
             raise StoreError(
-                f"Documents are missing or damaged at {self.session.address.shown}: {error}. {num_rows} documents were "
-                "asked for by row. Run `neardup index verify`, and restore the database from a backup."
+                f"Documents are missing or damaged at {self.session.address.shown}: {error}. "
+                f"{num_rows} documents were "
+                "asked for by row. Run `neardup index verify`, and restore the database from "
+                "a backup."
             ) from error
 
 
@@ -155,8 +181,10 @@ class PostgresWriter(PostgresSnapshot, Writer):
             session.execute(statements.SEE, changes.seen_at, bigints(changes.seen))
         if session.execute(statements.COUNT_ON, added, kept, removed, self.num_rows) != 1:
             raise StoreError(
-                f"Another writer changed the index meanwhile at {session.address.shown}: it has no longer "
-                f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; nothing was written."
+                f"Another writer changed the index meanwhile at {session.address.shown}: it "
+                "has no longer "
+                f"{self.num_rows} rows. One writer at a time is possible. Repeat the call; "
+                "nothing was written."
             )
         self._num_rows += added
         self._counts = Counts(self._counts.kept + kept, self._counts.removed + removed)
@@ -170,7 +198,9 @@ class PostgresWriter(PostgresSnapshot, Writer):
                 self.session.execute(statements.STAGE, name, encode_table(documents), name)
 
     def _forget(self, rows: Rows) -> tuple[int, int]:
-        """Delete documents and their keys; return by how much the numbers of kept and of removed documents change."""
+        """Delete documents and their keys; return by how much the numbers of kept and of removed
+        documents change.
+        """
         if len(rows) == 0:
             return 0, 0
         kept, removed = self.session.row(statements.FORGET, bigints(rows))
@@ -178,24 +208,31 @@ class PostgresWriter(PostgresSnapshot, Writer):
         return -kept, -removed
 
     def _add(self, documents: pa.Table, entries: Entries | None, lasting: Mask) -> tuple[int, int]:
-        """Insert the lasting documents and their keys; return the number of kept and of removed ones."""
+        """Insert the lasting documents and their keys; return the number of kept and of removed
+        ones.
+        """
         kept = documents.column("state").to_numpy() == KEPT
         if entries is not None and len(entries.key):
             chosen = entries.take(lasting[entries.document])
-            self._copy(entry_rows(chosen, kept, self.num_rows, len(self.layout.prefix_bits)), "entries")
+            self._copy(
+                entry_rows(chosen, kept, self.num_rows, len(self.layout.prefix_bits)), "entries"
+            )
         self._copy(documents if lasting.all() else documents.filter(pa.array(lasting)), "documents")
         return int((kept & lasting).sum()), int((~kept & lasting).sum())
 
     def _copy(self, table: pa.Table, name: str) -> None:
         statement = statements.copy_statement(table.column_names, name)
-        self.session.copy(statement, [_HEADER, pack_table(table, compact=False).data.tobytes(), _TRAILER])
+        self.session.copy(
+            statement, [_HEADER, pack_table(table, compact=False).data.tobytes(), _TRAILER]
+        )
 
 
 _HEADER, _TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 
 
 def entry_rows(entries: Entries, kept: Mask, first_row: int, num_tables: int) -> pa.Table:
-    """Return the rows of the table of keys: of a document as many as it has keys in one table, one as a rule.
+    """Return the rows of the table of keys: of a document as many as it has keys in one table, one
+    as a rule.
 
     kept : bool (num_documents,). first_row : the row of the first document.
     """

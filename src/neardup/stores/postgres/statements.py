@@ -1,11 +1,13 @@
 """The tables of an index in PostgreSQL, and the statements on them.
 
-A document is a row of `documents`. Its keys are a row of `entries`, with a column for each table of keys; a document
-with several keys in one table has several rows, with nulls where a table has no more keys. A key has its upper bit
-flipped, so that bigint has the order of uint64. Strings are bytea in UTF-8: PostgreSQL's text cannot contain a zero.
+A document is a row of `documents`. Its keys are a row of `entries`, with a column for each table of
+keys; a document with several keys in one table has several rows, with nulls where a table has no
+more keys. A key has its upper bit flipped, so that bigint has the order of uint64. Strings are
+bytea in UTF-8: PostgreSQL's text cannot contain a zero.
 
-What is found is returned as one bytea of binary numbers: a row of the result for each would take longer to read. A
-document is returned as one record: PostgreSQL's binary format of a row, which `packed_rows` reads.
+What is found is returned as one bytea of binary numbers: a row of the result for each would take
+longer to read. A document is returned as one record: PostgreSQL's binary format of a row, which
+`packed_rows` reads.
 """
 
 from __future__ import annotations
@@ -40,18 +42,29 @@ FORGET = (
     "SELECT count(*) FILTER (WHERE state = 1), count(*) FILTER (WHERE state = 2) FROM gone"
 )
 FORGET_ENTRIES = "DELETE FROM entries WHERE row = ANY(%s)"
-SEE = "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = ANY(%s)"
-COUNT_ON = "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE num_rows = %s"
+SEE = (
+    "UPDATE documents SET last_seen = to_timestamp(0) + %s * interval '1 microsecond' WHERE row = "
+    "ANY(%s)"
+)
+COUNT_ON = (
+    "UPDATE counts SET num_rows = num_rows + %s, kept = kept + %s, removed = removed + %s WHERE "
+    "num_rows = %s"
+)
 OPEN_IMPORT = (
     "INSERT INTO imports VALUES (%s, %s, %s) "
-    "ON CONFLICT (name) DO UPDATE SET num_documents = imports.num_documents + excluded.num_documents"
+    "ON CONFLICT (name) DO UPDATE SET num_documents = imports.num_documents + "
+    "excluded.num_documents"
 )
-STAGE = "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE import_name = %s"
+STAGE = (
+    "INSERT INTO staged SELECT %s, coalesce(max(part), 0) + 1, %s FROM staged WHERE import_name = "
+    "%s"
+)
 END_IMPORT = ("DELETE FROM staged WHERE import_name = %s", "DELETE FROM imports WHERE name = %s")
 # Not current_schema()::regnamespace, which reads a name as SQL does: without capital letters.
 _OURS = "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 SIZES = (
-    f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = 'r' ORDER BY relname"
+    f"SELECT relname::text, pg_total_relation_size(oid) FROM pg_class WHERE {_OURS} AND relkind = "
+    "'r' ORDER BY relname"
 )
 CHECKS = {
     "{} documents have a row that was never given out.": """
@@ -67,11 +80,11 @@ CHECKS = {
         SELECT count(*) FROM entries AS e
         WHERE NOT EXISTS (SELECT FROM documents AS d WHERE d.row = e.row AND d.member)""",
     "{} entries of tables of keys have another state than their document.": """
-        SELECT count(*) FROM entries AS e JOIN documents AS d USING (row) WHERE e.kept <> (d.state = 1)""",
+        SELECT count(*) FROM entries AS e JOIN documents AS d USING (row) WHERE e.kept <> (d.state = 1)""",  # noqa: E501
     "{} staged tables belong to no import.": """
-        SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM imports AS r WHERE r.name = s.import_name)""",
+        SELECT count(*) FROM staged AS s WHERE NOT EXISTS (SELECT FROM imports AS r WHERE r.name = s.import_name)""",  # noqa: E501
     "{} indexes of the database are not valid: REINDEX makes them anew.": f"""
-        SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND {_OURS}""",
+        SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE NOT indisvalid AND {_OURS}""",  # noqa: E501
 }
 """What is wrong, and the query that counts it."""
 _TYPES = {
@@ -91,21 +104,43 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
     columns = ", ".join(f'"{field.name}" {_type_of(field)}' for field in schema)
     return [
         "CREATE TABLE settings (name text PRIMARY KEY, data bytea NOT NULL)",
-        "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint NOT NULL)",
+        (
+            "CREATE TABLE counts (num_rows bigint NOT NULL, kept bigint NOT NULL, removed bigint "
+            "NOT NULL)"
+        ),
         "INSERT INTO counts VALUES (0, 0, 0)",
-        "CREATE TABLE imports (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents bigint NOT NULL)",
-        "CREATE TABLE staged (import_name bytea, part bigint, data bytea NOT NULL, PRIMARY KEY (import_name, part))",
-        # Room on each page lets last_seen change without a change of the indexes. A hash index takes ids of any length.
-        f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH =)) WITH (fillfactor = 90)",
+        (
+            "CREATE TABLE imports (name bytea PRIMARY KEY, opened bigint NOT NULL, num_documents "
+            "bigint NOT NULL)"
+        ),
+        (
+            "CREATE TABLE staged (import_name bytea, part bigint, data bytea NOT NULL, PRIMARY "
+            "KEY (import_name, part))"
+        ),
+        # Room on each page lets last_seen change without a change of the indexes. A hash index
+        # takes ids of any length.
+        (
+            f"CREATE TABLE documents ({columns}, PRIMARY KEY (row), EXCLUDE USING hash (id WITH "
+            "=)) WITH (fillfactor = 90)"
+        ),
         "CREATE INDEX documents_content ON documents USING hash (content) WHERE member",
         *(f"ALTER TABLE documents ALTER {name} SET STORAGE EXTERNAL" for name in LARGE),
-        f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept boolean NOT NULL)",
+        (
+            f"CREATE TABLE entries (row bigint NOT NULL, {' bigint, '.join(keys)} bigint, kept "
+            "boolean NOT NULL)"
+        ),
         "CREATE INDEX entries_row ON entries (row)",
-        # The earliest of many equal keys are read in order. Rows with keys of equal prefix are sorted when they are
-        # found; PostgreSQL stores a prefix once for its rows, which takes a third of the space.
+        # The earliest of many equal keys are read in order. Rows with keys of equal prefix are
+        # sorted when they are found; PostgreSQL stores a prefix once for its rows, which takes a
+        # third of the space.
         *(
-            f"CREATE INDEX entries_{key} ON entries ({f'{key}, row' if equal else f'({prefix_of(key, bits)})'})"
-            for key, equal, bits in zip(keys, tables_of_equal_keys(layout), layout.prefix_bits, strict=True)
+            (
+                f"CREATE INDEX entries_{key} ON entries "
+                f"({f'{key}, row' if equal else f'({prefix_of(key, bits)})'})"
+            )
+            for key, equal, bits in zip(
+                keys, tables_of_equal_keys(layout), layout.prefix_bits, strict=True
+            )
         ),
     ]
 
@@ -114,16 +149,19 @@ def create_statements(schema: pa.Schema, layout: Layout) -> list[str]:
 def find_statement(layout: Layout) -> str:
     """Return the statement of all lookups in all tables of keys.
 
-    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless keys must be equal,
-    their prefixes; each time followed by the rows to skip, and the limit, plus one. So many rows of each key are
-    returned, as two bytea: the numbers of lookups, and 4 * row + 2 * whether this is one more than the limit + kept; of
-    equal keys the caller counts.
+    Its parameters are, for each table in order, the numbers of the lookups, the keys and, unless
+    keys must be equal, their prefixes; each time followed by the rows to skip, and the limit, plus
+    one. So many rows of each key are returned, as two bytea: the numbers of lookups, and 4 * row +
+    2 * whether this is one more than the limit + kept; of equal keys the caller counts.
     """
     branches = " UNION ALL ".join(
         _equal_keys(table) if equal else _near_keys(table, layout)
         for table, equal in enumerate(tables_of_equal_keys(layout))
     )
-    return f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) AS found"
+    return (
+        f"SELECT string_agg(int8send(n), ''), string_agg(int8send(packed), '') FROM ({branches}) "
+        "AS found"
+    )
 
 
 def tables_of_equal_keys(layout: Layout) -> list[bool]:
@@ -142,7 +180,9 @@ def prefix_mask(prefix_bits: int) -> int:
 
 
 def take_statement(columns: Sequence[str]) -> str:
-    """Return the statement that takes columns of rows, in the order of the rows: a record for each."""
+    """Return the statement that takes columns of rows, in the order of the rows: a record for
+    each.
+    """
     return (
         f"SELECT record_send({_record(columns)}) FROM unnest(%s) WITH ORDINALITY AS wanted(row, n) "
         "JOIN documents AS d USING (row) ORDER BY n"
@@ -150,8 +190,13 @@ def take_statement(columns: Sequence[str]) -> str:
 
 
 def scan_statement(columns: Sequence[str]) -> str:
-    """Return the statement that takes columns of the next rows after one: a record for each, and its row."""
-    return f"SELECT record_send({_record(columns)}), row FROM documents AS d WHERE row > %s ORDER BY row LIMIT %s"
+    """Return the statement that takes columns of the next rows after one: a record for each, and
+    its row.
+    """
+    return (
+        f"SELECT record_send({_record(columns)}), row FROM documents AS d WHERE row > %s ORDER BY "
+        "row LIMIT %s"
+    )
 
 
 def copy_statement(columns: Sequence[str], table: str) -> str:
@@ -161,8 +206,10 @@ def copy_statement(columns: Sequence[str], table: str) -> str:
 
 def _equal_keys(table: int) -> str:
     return (
-        "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS JOIN LATERAL "
-        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) ORDER BY row LIMIT %s) "
+        "SELECT n, row * 4 + kept::int AS packed FROM unnest(%s, %s) AS wanted(n, key) CROSS "
+        "JOIN LATERAL "
+        f"(SELECT row, kept FROM entries WHERE key_{table} = wanted.key AND row <> ALL(%s) "
+        "ORDER BY row LIMIT %s) "
         "AS listed"
     )
 
@@ -174,7 +221,8 @@ def _near_keys(table: int, layout: Layout) -> str:
         "FROM unnest(%s, %s, %s) AS wanted(n, key, prefix) CROSS JOIN LATERAL (SELECT row, kept, "
         f"row_number() OVER (PARTITION BY {key} ORDER BY row) AS rank FROM entries "
         f"WHERE {prefix_of(key, layout.prefix_bits[table])} = wanted.prefix "
-        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} AND row <> ALL(%s)) AS listed "
+        f"AND bit_count(({key} # wanted.key)::bit(64)) <= {layout.max_distance} AND row <> "
+        "ALL(%s)) AS listed "
         "CROSS JOIN (SELECT %s AS bound) AS b WHERE rank <= bound"
     )
 

@@ -18,8 +18,8 @@ from neardup.stores.servers import ServerStore
 
 
 class PostgresStore(ServerStore):
-    """An index in a schema of a database: postgresql://user@host:port/database?index=NAME; other options of libpq may
-    follow.
+    """An index in a schema of a database: postgresql://user@host:port/database?index=NAME; other
+    options of libpq may follow.
     """
 
     def _connect(self) -> None:
@@ -33,7 +33,9 @@ class PostgresStore(ServerStore):
             if session.row(statements.EXISTS)[0] is not None:
                 return False
             if not session.rows("SELECT FROM pg_namespace WHERE nspname = %s", schema):
-                session.execute(f'CREATE SCHEMA "{schema}"')  # an empty one may be there for this user
+                session.execute(
+                    f'CREATE SCHEMA "{schema}"'
+                )  # an empty one may be there for this user
             for statement in statements.create_statements(new.schema, new.layout):
                 session.execute(statement)
             for name, data in encoded.items():
@@ -44,7 +46,9 @@ class PostgresStore(ServerStore):
         with self._pool.session() as session:
             if session.row(statements.EXISTS)[0] is None:
                 return {}
-            return dict(session.rows("SELECT name, data FROM settings WHERE name = ANY(%s)", list(names)))
+            return dict(
+                session.rows("SELECT name, data FROM settings WHERE name = ANY(%s)", list(names))
+            )
 
     def _drop_setting(self, name: str) -> None:
         with self._pool.session() as session:
@@ -52,12 +56,18 @@ class PostgresStore(ServerStore):
 
     def _names(self) -> list[str]:
         with self._pool.session() as session:
-            found = session.rows(r"SELECT substr(nspname::text, 9) FROM pg_namespace WHERE nspname LIKE 'neardup\_%%'")
+            found = session.rows(
+                r"SELECT substr(nspname::text, 9) FROM pg_namespace WHERE nspname LIKE "
+                r"'neardup\_%%'"
+            )
         return [name for (name,) in found]
 
     def _promise(self) -> tuple[bool, str]:
         with self._pool.session() as session:
-            fsync, commit = (session.row("SELECT current_setting(%s)", n)[0] for n in ("fsync", "synchronous_commit"))
+            fsync, commit = (
+                session.row("SELECT current_setting(%s)", n)[0]
+                for n in ("fsync", "synchronous_commit")
+            )
         return _promise_of(fsync, commit)
 
     @property
@@ -65,7 +75,9 @@ class PostgresStore(ServerStore):
         return f'drop it in psql: DROP SCHEMA "{schema_of(self.place)}" CASCADE.'
 
     def _backup_command(self, path: str) -> str:
-        return f"pg_dump --format=custom --schema='\"{schema_of(self.place)}\"' --file={path} DATABASE"
+        return (
+            f"pg_dump --format=custom --schema='\"{schema_of(self.place)}\"' --file={path} DATABASE"
+        )
 
     @contextmanager
     def reading(self) -> Iterator[StoredSnapshot]:
@@ -75,7 +87,8 @@ class PostgresStore(ServerStore):
             try:
                 yield PostgresSnapshot(session, self.settings)
             finally:
-                # Not by ROLLBACK: psycopg would plan all statements anew. A transaction that failed is over.
+                # Not by ROLLBACK: psycopg would plan all statements anew. A transaction that failed
+                # is over.
                 try:
                     session.connection.commit()
                 except psycopg.Error:
@@ -129,7 +142,9 @@ class PostgresStore(ServerStore):
             session.execute("SET lock_timeout = 0")
             for table in ("documents", "entries", "staged", "imports", "counts"):
                 session.execute(f"VACUUM (ANALYZE) {table}")
-            session.execute("REINDEX TABLE CONCURRENTLY entries")  # readers and writers do not wait for it
+            session.execute(
+                "REINDEX TABLE CONCURRENTLY entries"
+            )  # readers and writers do not wait for it
 
     def close(self) -> None:
         self.closed = True
@@ -137,19 +152,24 @@ class PostgresStore(ServerStore):
 
 
 def _promise_of(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
-    """Return whether acknowledged documents survive the server's process, and the sentence about it."""
+    """Return whether acknowledged documents survive the server's process, and the sentence about
+    it.
+    """
     if synchronous_commit == "off":
         return False, (
-            "The server acknowledges before it writes (synchronous_commit=off): a crash of the server may lose the "
+            "The server acknowledges before it writes (synchronous_commit=off): a crash of "
+            "the server may lose the "
             "changes of the last second."
         )
     if fsync != "on":
         return True, (
-            "Acknowledged changes survive a crash of the client or of PostgreSQL, but not of the server's machine or "
+            "Acknowledged changes survive a crash of the client or of PostgreSQL, but not of "
+            "the server's machine or "
             "its power (fsync=off)."
         )
     return True, (
-        "Acknowledged changes are on the disk of the server: they survive a crash of the client, of PostgreSQL and of "
+        "Acknowledged changes are on the disk of the server: they survive a crash of the "
+        "client, of PostgreSQL and of "
         f"its machine (fsync=on, synchronous_commit={synchronous_commit})."
     )
 

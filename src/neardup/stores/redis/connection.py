@@ -1,4 +1,6 @@
-"""The connection to Redis: its keys, its errors as ours, the promise of its settings, the lock of its writer."""
+"""The connection to Redis: its keys, its errors as ours, the promise of its settings, the lock of
+its writer.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ _CONNECT_TIMEOUT_S, _ANSWER_TIMEOUT_S = 10, 60  # the address may set others
 class Connection:
     """A pool of connections to the server of an index. May be used by several threads at once.
 
-    made : how many connections were made so far. A server that was restarted may have lost changes, and is reached by a
-    new connection; so what was read before the last one was made may not hold any more.
+    made : how many connections were made so far. A server that was restarted may have lost changes,
+    and is reached by a new connection; so what was read before the last one was made may not hold
+    any more.
     """
 
     def __init__(self, address: ServerAddress) -> None:
@@ -36,8 +39,13 @@ class Connection:
         self.made = 0
         scheme, _, rest = address.server.partition("://")
         url = f"{scheme.replace('valkey', 'redis')}://{rest}"
-        of_tcp = {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True} if scheme != "unix" else {}
-        try:  # a change is never sent twice: whether it arrived is not known when a connection breaks
+        of_tcp = (
+            {"socket_connect_timeout": _CONNECT_TIMEOUT_S, "socket_keepalive": True}
+            if scheme != "unix"
+            else {}
+        )
+        # a change is never sent twice: whether it arrived is not known when a connection breaks
+        try:
             self.client: Any = redis.Redis.from_url(
                 url,
                 socket_timeout=_ANSWER_TIMEOUT_S,
@@ -47,7 +55,8 @@ class Connection:
             )
         except ValueError as error:
             raise StoreError(
-                f"The address is not one of a Redis server: got {address.shown}: {error}. An address is like "
+                f"The address is not one of a Redis server: got {address.shown}: {error}. An "
+                "address is like "
                 "redis://host:6379/0?index=news. Correct it."
             ) from error
 
@@ -84,60 +93,99 @@ class Connection:
 
 
 _SENTENCES: Sentences = {
-    (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError, "NOAUTH"): "The "
-    "server refused the user {where}: {reason}. A user and password of that server, with all commands on keys that "
+    (
+        exceptions.AuthenticationError,
+        exceptions.AuthorizationError,
+        exceptions.NoPermissionError,
+        "NOAUTH",
+    ): "The "
+    "server refused the user {where}: {reason}. A user and password of that server, with all "
+    "commands on keys that "
     "begin with neardup:, are needed. Name them as in redis://user:password@host:6379/0.",
-    (exceptions.OutOfMemoryError, exceptions.ExecAbortError, "OOM"): "The server has no memory left {where}: {reason}. "
-    "The index is as it was before this change. Raise maxmemory, or remove documents and run `neardup index compact`; "
+    (
+        exceptions.OutOfMemoryError,
+        exceptions.ExecAbortError,
+        "OOM",
+    ): "The server has no memory left {where}: {reason}. "
+    "The index is as it was before this change. Raise maxmemory, or remove documents and run "
+    "`neardup index compact`; "
     "then repeat the change.",
-    ("MISCONF",): "The server cannot write its files {where}: {reason}. The index is as it was before this change. "
+    (
+        "MISCONF",
+    ): "The server cannot write its files {where}: {reason}. The index is as it was before this "
+    "change. "
     "Free space on the server's disk, then repeat the change.",
-    (exceptions.ReadOnlyError,): "The server is a replica {where}: {reason}. Changes need the primary server. Name its "
+    (
+        exceptions.ReadOnlyError,
+    ): "The server is a replica {where}: {reason}. Changes need the primary server. Name its "
     "address, or open the index for reading only.",
-    (exceptions.ConnectionError, exceptions.TimeoutError): "The server cannot be reached or ended the connection "
-    "{where}: {reason}. A running Redis or Valkey server is needed. Check the address and the server, then "
+    (
+        exceptions.ConnectionError,
+        exceptions.TimeoutError,
+    ): "The server cannot be reached or ended the connection "
+    "{where}: {reason}. A running Redis or Valkey server is needed. Check the address and the "
+    "server, then "
     f"{REPEATED}",
-    (exceptions.RedisError,): "Redis reported an error {where}: {reason}. The index is as it was before this call. "
+    (
+        exceptions.RedisError,
+    ): "Redis reported an error {where}: {reason}. The index is as it was before this call. "
     "Check the log of the server, and run `neardup index verify`.",
 }
 
 
 def explain(error: exceptions.RedisError, address: ServerAddress) -> StoreError:
     """Return the error to raise for one of redis-py's."""
-    return explain_error(_SENTENCES, error, " ".join(str(error).split()) or type(error).__name__, address)
+    return explain_error(
+        _SENTENCES, error, " ".join(str(error).split()) or type(error).__name__, address
+    )
 
 
 _PROMISES = {
-    "always": "are on the disk of the server: they survive a crash of the client, of Redis and of its machine",
-    "everysec": "survive a crash of the client or of Redis; a crash of the server's machine may lose the changes of "
+    "always": (
+        "are on the disk of the server: they survive a crash of the client, of Redis and of its "
+        "machine"
+    ),
+    "everysec": "survive a crash of the client or of Redis; a crash of the server's machine may lose the "  # noqa: E501
+    "changes of "
     "the last second, or two under load",
-    "no": "survive a crash of the client or of Redis; a crash of the server's machine may lose what its system had not "
+    "no": "survive a crash of the client or of Redis; a crash of the server's machine may lose what "  # noqa: E501
+    "its system had not "
     "written, often half a minute",
 }
 """By the setting appendfsync."""
 
 
 def promise_of(connection: Connection) -> tuple[bool, str]:
-    """Return whether acknowledged documents survive the server's process, and the sentence about it."""
+    """Return whether acknowledged documents survive the server's process, and the sentence about
+    it.
+    """
     synced: str | None = None
     with connection.our_errors():
-        persistence, memory = connection.client.info("persistence"), connection.client.info("memory")
-        with contextlib.suppress(exceptions.ResponseError):  # services that manage servers hide their settings
+        persistence, memory = (
+            connection.client.info("persistence"),
+            connection.client.info("memory"),
+        )
+        with contextlib.suppress(
+            exceptions.ResponseError
+        ):  # services that manage servers hide their settings
             synced = connection.client.config_get("appendfsync").get("appendfsync")
     policy = memory.get("maxmemory_policy", "")
     if memory.get("maxmemory") and policy.startswith("allkeys"):
         return False, (
-            f"The server deletes any keys when its memory is full (maxmemory-policy {policy}), those of the index too: "
+            "The server deletes any keys when its memory is full (maxmemory-policy "
+            f"{policy}), those of the index too: "
             "documents may be lost at any time. Set maxmemory-policy noeviction."
         )
     if not persistence.get("aof_enabled"):
         return False, (
-            "The server does not log its changes (appendonly no): a crash or restart of the server loses all changes "
+            "The server does not log its changes (appendonly no): a crash or restart of the "
+            "server loses all changes "
             "since its last snapshot, or the whole index if it takes none."
         )
     if synced is None:
         return True, (
-            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); the server does not tell "
+            "Acknowledged changes survive a crash of the client or of Redis (appendonly yes); "
+            "the server does not tell "
             "when it syncs them, so a crash of its machine may lose some."
         )
     return True, f"Acknowledged changes {_PROMISES[synced]} (appendonly yes, appendfsync {synced})."
@@ -150,7 +198,9 @@ LONGEST_WAIT_S = 1  # until a waiting writer looks whether the lock has expired
 
 
 class WriterLock:
-    """The lock of one store object. Its threads take turns here, then with other processes at the server."""
+    """The lock of one store object. Its threads take turns here, then with other processes at the
+    server.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -187,7 +237,8 @@ class WriterLock:
 
     @contextmanager
     def guarded(self, size: int = 0) -> Iterator[Any]:
-        """Give a pipeline whose transaction fails if the lock was lost meanwhile. The lock is not renewed in the block.
+        """Give a pipeline whose transaction fails if the lock was lost meanwhile. The lock is not
+        renewed in the block.
 
         size : entries that the transaction writes: the server is busy with some 100,000 a second.
 
@@ -196,9 +247,15 @@ class WriterLock:
         StoreError
             If the lock was lost.
         """
-        with self._busy, self._connection.our_errors(), self._connection.client.pipeline() as pipeline:
+        with (
+            self._busy,
+            self._connection.our_errors(),
+            self._connection.client.pipeline() as pipeline,
+        ):
             try:
-                if size > _ENTRIES_A_SECOND and not self._prolong(self._token, 1000 * size // _ENTRIES_A_SECOND):
+                if size > _ENTRIES_A_SECOND and not self._prolong(
+                    self._token, 1000 * size // _ENTRIES_A_SECOND
+                ):
                     raise self._lost()
                 pipeline.watch(self._key)
                 if pipeline.get(self._key) != self._token:
@@ -209,7 +266,9 @@ class WriterLock:
             except WatchError as error:
                 if "changed" in str(error):
                     raise self._lost() from error
-                raise explain(ConnectionError(str(error)), self._connection.address) from error  # as redis-py has it
+                raise explain(
+                    ConnectionError(str(error)), self._connection.address
+                ) from error  # as redis-py has it
 
     def close(self) -> None:
         """Stop renewing."""
@@ -227,7 +286,9 @@ class WriterLock:
                 self._connection.call("BLPOP", self._next, max(min(rest, LONGEST_WAIT_S), 0.01))
         self._token = token
         if self._renewing is None:
-            self._renewing = threading.Thread(target=self._renew, name="neardup-writer", daemon=True)
+            self._renewing = threading.Thread(
+                target=self._renew, name="neardup-writer", daemon=True
+            )
             self._renewing.start()
 
     def _release(self, silent: bool) -> None:
@@ -235,9 +296,12 @@ class WriterLock:
             self._token = b""
         if silent:  # it would not answer this either
             return
-        # Where the server is gone, the lock is in its files: it expires, or this writer takes it up again.
+        # Where the server is gone, the lock is in its files: it expires, or this writer takes it up
+        # again.
         with contextlib.suppress(StoreError), self._connection.our_errors():
-            self._connection.client.eval(scripts.RELEASE, 2, self._key, self._next, self._unreleased, EXPIRY_MS)
+            self._connection.client.eval(
+                scripts.RELEASE, 2, self._key, self._next, self._unreleased, EXPIRY_MS
+            )
             self._unreleased = b""
 
     def _renew(self) -> None:
@@ -250,19 +314,27 @@ class WriterLock:
     def _prolong(self, token: bytes, more_ms: int = 0) -> bool:
         """Let the lock expire later, if it has the token; return whether it has."""
         with self._connection.our_errors():
-            return bool(self._connection.client.eval(scripts.RENEW, 1, self._key, token, EXPIRY_MS + more_ms))
+            return bool(
+                self._connection.client.eval(
+                    scripts.RENEW, 1, self._key, token, EXPIRY_MS + more_ms
+                )
+            )
 
     def _in_use(self) -> StoreError:
         shown = self._connection.address.shown
         return StoreError(
-            f"The index is in use at {shown}: another writer kept it for more than {WRITER_TIMEOUT_S} seconds. One "
-            "writer at a time is possible. Wait for it, or end it; the lock of a writer that is gone expires within "
+            f"The index is in use at {shown}: another writer kept it for more than "
+            f"{WRITER_TIMEOUT_S} seconds. One "
+            "writer at a time is possible. Wait for it, or end it; the lock of a writer that "
+            "is gone expires within "
             f"{EXPIRY_MS // 1000} seconds."
         )
 
     def _lost(self) -> StoreError:
         return StoreError(
-            f"The writer lost its turn at {self._connection.address.shown}: it did not renew its lock for "
-            f"{EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. Nothing was written; repeat "
+            f"The writer lost its turn at {self._connection.address.shown}: it did not renew "
+            "its lock for "
+            f"{EXPIRY_MS // 1000} seconds. A writer must reach the server all the time. "
+            "Nothing was written; repeat "
             "the call."
         )

@@ -1,9 +1,10 @@
 """The scripts that run on the server, in Lua: each saves a round trip for every document.
 
-A script gets the prefix of the index as its first key. The buckets of a table grow one at a time (linear hashing): of
-B buckets, 2^L <= B < 2^(L + 1), the first B - 2^L buckets of level L were each split in two of level L + 1. A bucket
-of level L lists the entries whose keys have the same L upper bits; its name is that of the table, the level and these
-bits as a number. A script that reads buckets takes B from the server, so that none moves meanwhile.
+A script gets the prefix of the index as its first key. The buckets of a table grow one at a time
+(linear hashing): of B buckets, 2^L <= B < 2^(L + 1), the first B - 2^L buckets of level L were each
+split in two of level L + 1. A bucket of level L lists the entries whose keys have the same L upper
+bits; its name is that of the table, the level and these bits as a number. A script that reads
+buckets takes B from the server, so that none moves meanwhile.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ state[10], state[11] = unpack(redis.call('HMGET', p .. 'state', 'entries', 'id')
 state[8] = redis.call('GETRANGE', p .. 'states', rows, -1)
 state[9] = redis.call('GETRANGE', p .. 'forgotten', 4 * (forgotten - dropped), -1)
 return state
+"""  # noqa: E501
+"""ARGV: the rows and the forgotten rows that are known. Returns the state of the index, the number
+of buckets of each table, what is not known, the states of rows and the numbers of forgotten rows
+(all of both, if rows were dropped that are not known), the number of entries of each table, and the
+random id that the index got when it was created.
 """
-"""ARGV: the rows and the forgotten rows that are known. Returns the state of the index, the number of buckets of each
-table, what is not known, the states of rows and the numbers of forgotten rows (all of both, if rows were dropped that
-are not known), the number of entries of each table, and the random id that the index got when it was created."""
 
 _NAME_OF_BUCKET = """
 local names, deeper, widths, split, packed = {}, {}, {}, {}, redis.call('GET', p .. 'buckets')
@@ -40,7 +43,7 @@ local function name_of(t, top)
   if number < split[t] then return deeper[t] .. math.floor(2 * top / widths[t]) end
   return names[t] .. number
 end
-"""
+"""  # noqa: E501
 
 FETCH = f"""
 local p, lookups, from, size = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -54,12 +57,15 @@ for at = 1, #lookups, 6 do
 end
 return {{redis.call('HGET', p .. 'state', 'dropping'), table.concat(sizes), table.concat(parts)}}
 """
-"""ARGV: of each lookup the table, uint16, and the upper 32 bits of the key; the first byte of buckets that is wanted,
-and how many. Returns the number of dropped rows, the sizes, and the bytes."""
+"""ARGV: of each lookup the table, uint16, and the upper 32 bits of the key; the first byte of
+buckets that is wanted, and how many. Returns the number of dropped rows, the sizes, and the bytes.
+"""
 
 
 def _each_row(rows_a_key: int, body: str) -> str:
-    """Return a script that does something for each row of ARGV[1], uint32; `row` is the `rest`-th of key `number`."""
+    """Return a script that does something for each row of ARGV[1], uint32; `row` is the `rest`-th
+    of key `number`.
+    """
     return f"""
 local p, rows, parts = KEYS[1], ARGV[1], {{}}
 for at = 1, #rows, 4 do
@@ -82,7 +88,8 @@ DOCUMENTS = _each_row(
 """ARGV: rows, uint32. Returns their packed documents, or a row that has none."""
 
 TIMES = _each_row(
-    TIMES_A_STRING, "parts[#parts + 1] = redis.call('GETRANGE', p .. 's' .. number, 8 * rest, 8 * rest + 7)"
+    TIMES_A_STRING,
+    "parts[#parts + 1] = redis.call('GETRANGE', p .. 's' .. number, 8 * rest, 8 * rest + 7)",
 )
 """ARGV: rows, uint32. Returns when they were last seen, int64 each."""
 
@@ -118,9 +125,10 @@ while at <= #packed do
   redis.call('APPEND', p .. 't' .. t .. ':' .. level .. ':' .. number, string.sub(packed, at + 11, at + 10 + size))
   at = at + 11 + size
 end
+"""  # noqa: E501
+"""ARGV: of each bucket the table, uint16, the level, uint8, the number, uint32, the size of the new
+entries, uint32, and these.
 """
-"""ARGV: of each bucket the table, uint16, the level, uint8, the number, uint32, the size of the new entries, uint32,
-and these."""
 
 SEE = _each_row(TIMES_A_STRING, "redis.call('SETRANGE', p .. 's' .. number, 8 * rest, ARGV[2])")
 """ARGV: rows, uint32, and when they were last seen, int64."""
@@ -143,9 +151,10 @@ redis.call('HSET', p .. 'state', 'entries', ARGV[2], 'id', ARGV[3])
 redis.call('SADD', KEYS[2], ARGV[4])
 for i = 5, #ARGV, 2 do redis.call('HSET', p .. 'settings', ARGV[i], ARGV[i + 1]) end
 return 1
+"""  # noqa: E501
+"""KEYS[2]: the set of names. ARGV: the numbers of buckets and of entries of each table, a random
+id, the name, and settings by name.
 """
-"""KEYS[2]: the set of names. ARGV: the numbers of buckets and of entries of each table, a random id, the name, and
-settings by name."""
 
 RELEASE = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end

@@ -1,4 +1,6 @@
-"""States of an index in Redis: what a client knows of its rows, reads of a snapshot, changes of the writer."""
+"""States of an index in Redis: what a client knows of its rows, reads of a snapshot, changes of the
+writer.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from neardup.arrays import Bytes, Mask, Rows, Uint16s, Uint32s, Words, begins_ru
 from neardup.candidates.lookups import Entries, Found
 from neardup.errors import StoreError
 from neardup.schemas import KEPT
-from neardup.stores.base import Changes, Counts, Import, StoreSettings, Writer, check_changes, join_changes
+from neardup.stores.base import (
+    Changes,
+    Counts,
+    Import,
+    StoreSettings,
+    Writer,
+    check_changes,
+    join_changes,
+)
 from neardup.stores.hashed import NUM_HASHED, HashedSnapshot, entries_of
 from neardup.stores.packed_rows import decode_table, encode_table, pack_table, unpack_table
 from neardup.stores.redis import scripts
@@ -37,9 +47,9 @@ ENTRY = np.dtype([("key", ">u8"), ("row", "<u4")])
 class Header(NamedTuple):
     """The state of an index at one moment.
 
-    states, forgotten_at, num_rows, num_forgotten : as in `kernels.packed_entries.Alive`. dropped : how many of the
-    forgotten rows have no entries and documents any more. counts : of the rows that were not forgotten. buckets,
-    entries : int64, how many there are, by table of keys.
+    states, forgotten_at, num_rows, num_forgotten : as in `kernels.packed_entries.Alive`. dropped :
+    how many of the forgotten rows have no entries and documents any more. counts : of the rows that
+    were not forgotten. buckets, entries : int64, how many there are, by table of keys.
     """
 
     states: Bytes
@@ -53,10 +63,11 @@ class Header(NamedTuple):
 
 
 class KnownRows:
-    """Rows as far as this client has read them: five bytes each at most. May be used by several threads at once.
+    """Rows as far as this client has read them: five bytes each at most. May be used by several
+    threads at once.
 
-    States are appended and never change, and each forgotten row is noted with its number, so that a snapshot goes on to
-    see the rows of its moment.
+    States are appended and never change, and each forgotten row is noted with its number, so that a
+    snapshot goes on to see the rows of its moment.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -82,11 +93,15 @@ class KnownRows:
         if answer is None or answer[10] != (self._id or answer[10]):
             shown = self._connection.address.shown
             raise StoreError(
-                f"The index is gone: {shown}, keys neardup:{self._connection.address.name}:*. It was there when it was "
-                "opened. Restore the server's files from a backup, or open the index again if another has its name now."
+                f"The index is gone: {shown}, keys neardup:{self._connection.address.name}:*. "
+                "It was there when it was "
+                "opened. Restore the server's files from a backup, or open the index again if "
+                "another has its name now."
             )
         self._id = answer[10]
-        num_rows, num_forgotten, dropping, dropped, kept, removed = (int(number) for number in answer[:6])
+        num_rows, num_forgotten, dropping, dropped, kept, removed = (
+            int(number) for number in answer[:6]
+        )
         states, rows = np.frombuffer(answer[7], np.uint8), np.frombuffer(answer[8], "<u4")
         with self._lock:
             if forgotten < dropped:  # some that are not known were dropped, so all was read
@@ -96,7 +111,16 @@ class KnownRows:
             states, forgotten_at = self._states, self._forgotten_at
         buckets = np.frombuffer(answer[6], ">u4").astype(np.int64)
         entries = np.frombuffer(answer[9], "<u8").astype(np.int64)
-        return Header(states, forgotten_at, num_rows, num_forgotten, dropping, Counts(kept, removed), buckets, entries)
+        return Header(
+            states,
+            forgotten_at,
+            num_rows,
+            num_forgotten,
+            dropping,
+            Counts(kept, removed),
+            buckets,
+            entries,
+        )
 
     def _forget_all(self, dropped: int) -> None:
         """Know nothing but that so many rows were dropped. Snapshots keep their arrays."""
@@ -111,7 +135,11 @@ class KnownRows:
             self._states = grow(self._states, end)
             self._states[self._num_rows : end] = new
             self._num_rows = end
-        later = rows[self._num_forgotten - forgotten :] if self._num_forgotten >= forgotten else rows[:0]
+        later = (
+            rows[self._num_forgotten - forgotten :]
+            if self._num_forgotten >= forgotten
+            else rows[:0]
+        )
         if len(later):
             if len(self._forgotten_at) < self._num_rows:
                 grown = np.full(len(self._states), _NEVER, np.uint32)
@@ -123,11 +151,15 @@ class KnownRows:
 
 def alive_of(header: Header) -> kernels.packed_entries.Alive:
     """Return the rows of a state for kernels."""
-    return kernels.packed_entries.Alive(header.states, header.forgotten_at, header.num_rows, header.num_forgotten)
+    return kernels.packed_entries.Alive(
+        header.states, header.forgotten_at, header.num_rows, header.num_forgotten
+    )
 
 
 class RedisSnapshot(HashedSnapshot):
-    """The rows of one moment. Entries and documents are read when they are needed; later ones are ignored."""
+    """The rows of one moment. Entries and documents are read when they are needed; later ones are
+    ignored.
+    """
 
     def __init__(self, connection: Connection, header: Header, settings: StoreSettings) -> None:
         self.connection, self._header, self.settings = connection, header, settings
@@ -196,13 +228,19 @@ class RedisSnapshot(HashedSnapshot):
         return kept
 
     def _matches(self, table: Uint16s, key: Words, limit: int) -> tuple[Rows, Words, Rows]:
-        """Return the lookup, the key and the row of each entry that is wanted; of equal keys, more than `limit` or all.
+        """Return the lookup, the key and the row of each entry that is wanted; of equal keys, more
+        than `limit` or all.
 
-        A bucket lists rows in their order, so of equal keys its beginning is enough where one of them is very common.
+        A bucket lists rows in their order, so of equal keys its beginning is enough where one of
+        them is very common.
         """
         bits = np.array([*self.settings.layout.prefix_bits, *[64] * NUM_HASHED])[table]
         equal = (bits == 64) | (self.settings.layout.max_distance == 0)
-        same = np.where(equal, np.uint64(2**64 - 1), ~((np.uint64(1) << (64 - np.maximum(bits, 1)).astype("u8")) - 1))
+        same = np.where(
+            equal,
+            np.uint64(2**64 - 1),
+            ~((np.uint64(1) << (64 - np.maximum(bits, 1)).astype("u8")) - 1),
+        )
         same[(bits == 0) & ~equal] = 0
         parts = []
         for chosen in (np.flatnonzero(~equal), np.flatnonzero(equal)):
@@ -259,11 +297,15 @@ class RedisSnapshot(HashedSnapshot):
             columns |= dict(zip(names, table.columns, strict=True))
         if "last_seen" in wanted.names:
             kind = wanted.field("last_seen").type
-            columns["last_seen"] = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(next(answers))])
+            columns["last_seen"] = pa.Array.from_buffers(
+                kind, len(rows), [None, pa.py_buffer(next(answers))]
+            )
         columns |= {name: pa.array(next(answers), wanted.field(name).type) for name in apart}
         return pa.Table.from_arrays([columns[name] for name in wanted.names], schema=wanted)
 
-    def _unpack(self, data: bytes | int, num_rows: int, fields: list[pa.Field], names: list[str]) -> pa.Table:
+    def _unpack(
+        self, data: bytes | int, num_rows: int, fields: list[pa.Field], names: list[str]
+    ) -> pa.Table:
         if isinstance(data, int):
             dropping = int(self.connection.call("HGET", self.connection.key("state"), "dropping"))
             outdated = dropping > self.header.num_forgotten
@@ -275,14 +317,17 @@ class RedisSnapshot(HashedSnapshot):
 
     def _outdated(self) -> StoreError:
         return StoreError(
-            f"The index was compacted while it was read: {self.connection.address.shown}, a state with "
-            f"{self.header.num_forgotten} forgotten rows. A state that is read must be later than the last compaction. "
+            f"The index was compacted while it was read: {self.connection.address.shown}, a "
+            "state with "
+            f"{self.header.num_forgotten} forgotten rows. A state that is read must be later "
+            "than the last compaction. "
             "Repeat the call."
         )
 
     def _damaged(self, what: str) -> StoreError:
         return StoreError(
-            f"The index is damaged at {self.connection.address.shown}: {what}. Each row that was not forgotten has a "
+            f"The index is damaged at {self.connection.address.shown}: {what}. Each row that "
+            "was not forgotten has a "
             "document. Run `neardup index verify`, and restore the server's files from a backup."
         )
 
@@ -292,7 +337,9 @@ def _rows_a_call(columns: Sequence[str]) -> int:
 
 
 def bucket_of(table: Rows, keys: Words, buckets: Rows) -> tuple[Rows, Rows]:
-    """Return the level and the number of the bucket of each key; see `scripts`. buckets : by table, how many it has."""
+    """Return the level and the number of the bucket of each key; see `scripts`. buckets : by table,
+    how many it has.
+    """
     levels = np.array([count.bit_length() - 1 for count in buckets.tolist()])
     top, level = (keys >> np.uint64(32)).astype(np.int64), levels[table]
     level = level + (top >> (32 - level) < buckets[table] - (1 << level))
@@ -300,7 +347,9 @@ def bucket_of(table: Rows, keys: Words, buckets: Rows) -> tuple[Rows, Rows]:
 
 
 def group_entries(table: Rows, keys: Words, row: Rows, buckets: Rows) -> Iterator[bytes]:
-    """Yield entries for `scripts.ENTER`, some thousand buckets at a time; entries of a bucket stay in their order."""
+    """Yield entries for `scripts.ENTER`, some thousand buckets at a time; entries of a bucket stay
+    in their order.
+    """
     level, number = bucket_of(table, keys, buckets)
     order = np.lexsort((number, level, table))
     table, level, number = table[order], level[order], number[order]
@@ -310,7 +359,9 @@ def group_entries(table: Rows, keys: Words, row: Rows, buckets: Rows) -> Iterato
     for first in range(0, len(begins) - 1, _GROUPS_A_CALL):
         bounds = begins[first : first + _GROUPS_A_CALL + 1]
         heads = np.empty(len(bounds) - 1, _HEAD)
-        heads["table"], heads["level"], heads["number"] = (column[bounds[:-1]] for column in (table, level, number))
+        heads["table"], heads["level"], heads["number"] = (
+            column[bounds[:-1]] for column in (table, level, number)
+        )
         heads["size"] = ENTRY.itemsize * np.diff(bounds)
         yield _interleave(heads, entries[bounds[0] : bounds[-1]], np.diff(bounds))
 
@@ -320,16 +371,22 @@ def _interleave(heads: npt.NDArray[np.void], entries: npt.NDArray[np.void], size
     packed = np.empty(heads.nbytes + entries.nbytes, np.uint8)
     group = np.repeat(np.arange(len(heads)), sizes)
     at = _HEAD.itemsize * (group + 1) + ENTRY.itemsize * np.arange(len(entries))
-    packed[at[:, None] + np.arange(ENTRY.itemsize)] = entries.view(np.uint8).reshape(-1, ENTRY.itemsize)
+    packed[at[:, None] + np.arange(ENTRY.itemsize)] = entries.view(np.uint8).reshape(
+        -1, ENTRY.itemsize
+    )
     at = _HEAD.itemsize * np.arange(len(heads)) + ENTRY.itemsize * (np.cumsum(sizes) - sizes)
-    packed[at[:, None] + np.arange(_HEAD.itemsize)] = heads.view(np.uint8).reshape(-1, _HEAD.itemsize)
+    packed[at[:, None] + np.arange(_HEAD.itemsize)] = heads.view(np.uint8).reshape(
+        -1, _HEAD.itemsize
+    )
     return packed.tobytes()
 
 
 class RedisWriter(RedisSnapshot, Writer):
     """The writer of an index."""
 
-    def __init__(self, connection: Connection, known: KnownRows, settings: StoreSettings, lock: WriterLock) -> None:
+    def __init__(
+        self, connection: Connection, known: KnownRows, settings: StoreSettings, lock: WriterLock
+    ) -> None:
         super().__init__(connection, known.read(), settings)
         self._known, self._lock, self._outdated_header = known, lock, False
 
@@ -386,9 +443,15 @@ class RedisWriter(RedisSnapshot, Writer):
         opened, before = (opened, 0) if found is None else json.loads(found)
         size = 0 if documents is None else documents.num_rows
         with self._lock.guarded() as pipeline:
-            pipeline.hset(self.connection.key("imports"), import_name.encode(), json.dumps([opened, before + size]))
+            pipeline.hset(
+                self.connection.key("imports"),
+                import_name.encode(),
+                json.dumps([opened, before + size]),
+            )
             if documents is not None:
-                pipeline.rpush(self.connection.key(f"import:{import_name}"), encode_table(documents))
+                pipeline.rpush(
+                    self.connection.key(f"import:{import_name}"), encode_table(documents)
+                )
 
     def _still_there(self, rows: Rows) -> Rows:
         """Return those of some rows that were not forgotten before; new rows too."""
@@ -410,12 +473,16 @@ class RedisWriter(RedisSnapshot, Writer):
         times = memoryview(documents.column("last_seen").cast("int64").to_numpy().tobytes())
         for begin, end in chunks(first, documents.num_rows, scripts.TIMES_A_STRING):
             number, place = divmod(begin, scripts.TIMES_A_STRING)
-            pipeline.setrange(key(f"s{number}"), 8 * place, times[8 * (begin - first) : 8 * (end - first)])
+            pipeline.setrange(
+                key(f"s{number}"), 8 * place, times[8 * (begin - first) : 8 * (end - first)]
+            )
         for column_name, letter in LETTERS.items():
             column = documents.column(column_name)
             apart = {
                 key(f"{letter}{first + i}"): value
-                for i, value in enumerate(column.to_pylist() if column.null_count < len(column) else [])
+                for i, value in enumerate(
+                    column.to_pylist() if column.null_count < len(column) else []
+                )
                 if value is not None
             }
             if apart:
@@ -447,7 +514,9 @@ class RedisWriter(RedisSnapshot, Writer):
 
 
 def chunks(first: int, number: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of the parts of a range of rows that lie in one of the pieces of `size` rows."""
+    """Yield the begin and end of the parts of a range of rows that lie in one of the pieces of
+    `size` rows.
+    """
     begin, last = first, first + number
     while begin < last:
         end = min(last, (begin // size + 1) * size)

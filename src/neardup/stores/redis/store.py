@@ -17,15 +17,23 @@ from neardup.stores.base import StoreSettings
 from neardup.stores.hashed import NUM_HASHED, check_rows
 from neardup.stores.redis import scripts
 from neardup.stores.redis.connection import NAMES, Connection, WriterLock, promise_of
-from neardup.stores.redis.snapshot import ENTRY, LETTERS, Header, KnownRows, RedisSnapshot, RedisWriter, bucket_of
+from neardup.stores.redis.snapshot import (
+    ENTRY,
+    LETTERS,
+    Header,
+    KnownRows,
+    RedisSnapshot,
+    RedisWriter,
+    bucket_of,
+)
 from neardup.stores.servers import ServerStore
 
 _BUCKETS_A_CALL, _ROWS_A_CALL, _SAMPLES = 2_000, 20_000, 200
 
 
 class RedisStore(ServerStore):
-    """An index under one prefix of keys: redis://user:password@host:port/database?index=NAME; rediss:// for TLS; other
-    options of redis-py may follow.
+    """An index under one prefix of keys: redis://user:password@host:port/database?index=NAME;
+    rediss:// for TLS; other options of redis-py may follow.
     """
 
     def _connect(self) -> None:
@@ -35,10 +43,23 @@ class RedisStore(ServerStore):
 
     def _create(self, new: StoreSettings, encoded: dict[str, bytes]) -> bool:
         num_tables = len(new.layout.prefix_bits) + NUM_HASHED
-        buckets, entries = np.ones(num_tables, ">u4").tobytes(), np.zeros(num_tables, "<u8").tobytes()
-        arguments = (buckets, entries, secrets.token_hex(16), self.place.name, *chain.from_iterable(encoded.items()))
+        buckets, entries = (
+            np.ones(num_tables, ">u4").tobytes(),
+            np.zeros(num_tables, "<u8").tobytes(),
+        )
+        arguments = (
+            buckets,
+            entries,
+            secrets.token_hex(16),
+            self.place.name,
+            *chain.from_iterable(encoded.items()),
+        )
         with self._connection.our_errors():
-            return bool(self._connection.client.eval(scripts.CREATE, 2, self._connection.prefix, NAMES, *arguments))
+            return bool(
+                self._connection.client.eval(
+                    scripts.CREATE, 2, self._connection.prefix, NAMES, *arguments
+                )
+            )
 
     def _stored(self, names: Collection[str]) -> dict[str, bytes]:
         found = self._connection.call("HMGET", self._connection.key("settings"), *names)
@@ -73,7 +94,9 @@ class RedisStore(ServerStore):
             yield RedisWriter(self._connection, self._known, self.settings, self._lock)
 
     def describe(self) -> JsonObject:
-        """Return sizes for `info`. Memory is estimated: from some buckets, documents and values, chosen at random."""
+        """Return sizes for `info`. Memory is estimated: from some buckets, documents and values,
+        chosen at random.
+        """
         connection, chance = self._connection, random.Random(0)
         with self.reading() as snapshot:
             num_rows, buckets = snapshot.num_rows, snapshot.header.buckets.tolist()
@@ -83,11 +106,16 @@ class RedisStore(ServerStore):
             chosen = chance.sample(range(number), min(number, _SAMPLES))
             return _memory_of(connection, map(name_of, chosen)) * number // max(len(chosen), 1)
 
-        tables = sum(estimate(count, partial(_bucket_name, table, count)) for table, count in enumerate(buckets))
+        tables = sum(
+            estimate(count, partial(_bucket_name, table, count))
+            for table, count in enumerate(buckets)
+        )
         documents = estimate(-(-num_rows // scripts.DOCUMENTS_A_LIST), "d{}".format)
         documents += estimate(-(-num_rows // scripts.TIMES_A_STRING), "s{}".format)
         documents += sum(estimate(num_rows, f"{letter}{{}}".format) for letter in LETTERS.values())
-        rest = _memory_of(connection, ["settings", "state", "states", "forgotten", "buckets", "imports"])
+        rest = _memory_of(
+            connection, ["settings", "state", "states", "forgotten", "buckets", "imports"]
+        )
         with connection.our_errors():
             server, memory = connection.client.info("server"), connection.client.info("memory")
         return {
@@ -108,20 +136,29 @@ class RedisStore(ServerStore):
             if states != snapshot.num_rows:
                 return [f"There are states of {states} rows, but {snapshot.num_rows} rows."]
             tables = range(len(snapshot.header.buckets))
-            return [*chain.from_iterable(_check_table(snapshot, table) for table in tables), *check_rows(snapshot)]
+            return [
+                *chain.from_iterable(_check_table(snapshot, table) for table in tables),
+                *check_rows(snapshot),
+            ]
 
     def compact(self) -> None:
         """Drop the entries and documents of forgotten rows, which gives their memory back."""
         with self.writing() as writer:
             header, key = writer.header, self._connection.key
-            if header.dropped != header.num_forgotten or self._connection.call("EXISTS", key("forgotten")):
+            if header.dropped != header.num_forgotten or self._connection.call(
+                "EXISTS", key("forgotten")
+            ):
                 self._drop_forgotten(writer, header)
 
     def _drop_forgotten(self, writer: RedisWriter, header: Header) -> None:
         key, lock = self._connection.key, self._lock
         gone = np.zeros(header.num_rows, np.bool_)
-        gone[: len(header.forgotten_at)] = header.forgotten_at[: header.num_rows] < header.num_forgotten
-        with lock.guarded() as pipeline:  # from here on, snapshots that still have these rows are refused
+        gone[: len(header.forgotten_at)] = (
+            header.forgotten_at[: header.num_rows] < header.num_forgotten
+        )
+        with (
+            lock.guarded() as pipeline
+        ):  # from here on, snapshots that still have these rows are refused
             pipeline.hset(key("state"), "dropping", header.num_forgotten)
         entries = header.entries.copy()
         for table in range(len(header.buckets)):
@@ -138,7 +175,12 @@ class RedisStore(ServerStore):
         rows = np.flatnonzero(gone & (header.states[: header.num_rows] != 0)).astype("<u4")
         for begin in range(0, len(rows), _ROWS_A_CALL):
             with lock.guarded() as pipeline:
-                pipeline.eval(scripts.DROP, 1, self._connection.prefix, rows[begin : begin + _ROWS_A_CALL].tobytes())
+                pipeline.eval(
+                    scripts.DROP,
+                    1,
+                    self._connection.prefix,
+                    rows[begin : begin + _ROWS_A_CALL].tobytes(),
+                )
         with lock.guarded() as pipeline:
             pipeline.delete(key("forgotten"))
             pipeline.hset(key("state"), "dropped", header.num_forgotten)
@@ -175,7 +217,10 @@ def _buckets_of(snapshot: RedisSnapshot, table: int) -> Iterator[tuple[list[str]
     """Yield the names and the entries of buckets that have any."""
     count = int(snapshot.header.buckets[table])
     for begin in range(0, count, _BUCKETS_A_CALL):
-        names = [_bucket_name(table, count, number) for number in range(begin, min(count, begin + _BUCKETS_A_CALL))]
+        names = [
+            _bucket_name(table, count, number)
+            for number in range(begin, min(count, begin + _BUCKETS_A_CALL))
+        ]
         values = snapshot.connection.call("MGET", *map(snapshot.connection.key, names))
         there = [(name, value) for name, value in zip(names, values, strict=True) if value]
         yield [name for name, _ in there], [value for _, value in there]
@@ -198,10 +243,16 @@ def _check_table(snapshot: RedisSnapshot, table: int) -> Iterator[str]:
         wrong = (level != place[bucket, 0]) | (number != place[bucket, 1])
         wrong[1:] |= (bucket[1:] == bucket[:-1]) & (row[1:] < row[:-1])
         if wrong.any():
-            yield f"The bucket {names[bucket[wrong][0]]} has entries of other buckets, or not in the order of rows."
+            yield (
+                f"The bucket {names[bucket[wrong][0]]} has entries of other buckets, or not in "
+                "the order of rows."
+            )
         num_entries += len(entries)
     if num_entries != snapshot.header.entries[table]:
-        yield f"The table {table} has {num_entries} entries, but {snapshot.header.entries[table]} were written."
+        yield (
+            f"The table {table} has {num_entries} entries, but {snapshot.header.entries[table]} "
+            "were written."
+        )
 
 
 create, open = RedisStore.create, RedisStore
