@@ -102,7 +102,7 @@ class LineAnswers:
         rows: list[JsonObject] = self._index.add(batch, import_name=self._import_name).to_pylist()
         return rows
 
-    def _read(self, line: bytes) -> _Line:
+    def _read(self, line: bytes) -> _Line:  # noqa: C901
         """Return the document of a line."""
         check_kind("A line", line, bytes, "bytes")
         if len(line) > MAX_LINE_BYTES:

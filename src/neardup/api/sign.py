@@ -347,7 +347,7 @@ def _report(sketcher: Sketcher, counts: SignedCounts, stages: Stages) -> JsonObj
     }
 
 
-def _as_column(source: Any) -> tuple[Any, Column | None]:
+def _as_column(source: Any) -> tuple[Any, Column | None]:  # noqa: C901
     """Return a source that can be read again, and its column if it is one of texts or of tokens."""
     if isinstance(source, str) and not looks_like_path(source):
         source = [source]

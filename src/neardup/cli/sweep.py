@@ -72,7 +72,7 @@ _STEP = 0.05
 @settings_options(RunSettings, "Running", without=("cache_bytes",))
 @config_option
 @printing_options
-def sweep(
+def sweep(  # noqa: C901
     inputs: list[Named],
     thresholds: str | None,
     ask: int | None,

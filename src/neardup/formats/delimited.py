@@ -210,7 +210,7 @@ class _UntilError(io.RawIOBase):
         self._is_done = not piece
 
 
-def _record_batches(
+def _record_batches(  # noqa: C901
     source: Source, delimiter: str, wanted: _Wanted, bad: _BadRows, reject: Reject
 ) -> Iterator[pa.RecordBatch]:
     """Yield the good rows; a row longer than a block starts the file over with larger blocks."""

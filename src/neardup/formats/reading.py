@@ -321,7 +321,7 @@ class Task(NamedTuple):
             else self.cache.store(self._key, entries)
         )
 
-    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:
+    def _join(self, raw: Iterator[_Raw], ending: _Ending) -> Iterator[Entry]:  # noqa: C901
         rows = num_bytes = reached = expanded = 0
         num_documents = num_unreadable = num_excluded = 0
         is_lost = False

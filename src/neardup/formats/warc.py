@@ -86,7 +86,7 @@ def read(
         yield page_documents(pages, rows, columns, source.name, "warc", reject, payload)
 
 
-def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item]:
+def _items(source: Source, reject: Reject, with_payload: bool) -> Iterator[_Item]:  # noqa: C901
     # Gzip members are handled here; other compressions apply to the whole file.
     is_gzip, stretch = source.compression == "gzip", source.stretch
     with (replace(source, compression=None) if is_gzip else source).open_stream() as stream:

@@ -24,7 +24,7 @@ class Graph(NamedTuple):
 
 
 @kernel(allocates=True)
-def compare(graph, degrees, sums):
+def compare(graph, degrees, sums):  # noqa: C901
     """Count the neighbours of each document at each threshold, and add up the agreement of its
     pairs.
 

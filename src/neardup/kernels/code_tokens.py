@@ -131,7 +131,7 @@ def _end_of_comment(stream, position, length, kind):
 
 
 @kernel(allocates=True)
-def find_code_tokens(stream, length, with_comments, edges):
+def find_code_tokens(stream, length, with_comments, edges):  # noqa: C901
     """Write where tokens begin and end, in turn; return their number.
 
     Tokens are words, numbers, strings with their quotes, signs, the words and signs of comments if

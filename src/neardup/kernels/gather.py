@@ -155,7 +155,7 @@ def _copy_number(number, width, data, at):
 
 
 @kernel(allocates=True)
-def gather_rows(rows, chunks, wanted, widths):
+def gather_rows(rows, chunks, wanted, widths):  # noqa: C901
     """Return columns of rows: their bytes, uint8; numbers of each, int64 (num_columns, 3 +
     num_rows); which are there.
 

@@ -179,7 +179,7 @@ def _open_table_part(stack, elements, count, tag):
 
 
 @kernel
-def _close_before(stack, tag, flags):
+def _close_before(stack, tag, flags):  # noqa: C901
     """Close the elements that a start tag closes: paragraphs, items, options, headings, links and
     buttons.
     """
@@ -229,7 +229,7 @@ def _in_foreign(stack):
 
 
 @kernel
-def _start(stack, elements, count, tag, token, kind):
+def _start(stack, elements, count, tag, token, kind):  # noqa: C901
     """Open the element of a start tag with what it implies; return the new count."""
     flags = names.flags_of(tag)
     foreign = _in_foreign(stack)
@@ -265,7 +265,7 @@ def _start(stack, elements, count, tag, token, kind):
 
 
 @kernel
-def _end(stack, elements, count, tag):
+def _end(stack, elements, count, tag):  # noqa: C901
     """Close the element of an end tag; return the count, higher where "</p>" and "</br>" make an
     element.
     """

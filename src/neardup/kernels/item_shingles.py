@@ -200,7 +200,7 @@ def _collect(keys, positions, document, first, end, postings, own, found, count)
 
 
 @kernel(allocates=True)
-def gather(keys, positions, ends, postings, least, is_counted, workspace):
+def gather(keys, positions, ends, postings, least, is_counted, workspace):  # noqa: C901
     """Return the distinct counted keys of each document, and the matches of the items that have
     enough shingles in it.
 

@@ -358,7 +358,7 @@ def _masks_of(prefix_bits):
 
 
 @kernel(allocates=True)
-def find_rows(
+def find_rows(  # noqa: C901
     table,
     key,
     fields,
@@ -450,7 +450,7 @@ def _fetch_first(keys, begin, fields, ends, masks):
 
 
 @kernel(allocates=True)
-def list_rows(keys, begin, tables, forgotten, listed):
+def list_rows(keys, begin, tables, forgotten, listed):  # noqa: C901
     """List the rows in the buckets of queries from `begin` on, in every table; return the query
     without space.
 

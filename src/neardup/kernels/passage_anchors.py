@@ -32,7 +32,7 @@ class Grams(NamedTuple):
 
 
 @kernel(allocates=True)
-def find_anchors(data, offsets, grams, ends):
+def find_anchors(data, offsets, grams, ends):  # noqa: C901
     """Return the places (int64, in data) and hashes (uint32) of the anchors of documents; ends :
     int64 by document.
     """

@@ -28,7 +28,7 @@ FEW, _ANY = (
 
 
 @kernel
-def hash_around(text, starts, ends, span, places, is_hashed, length, size, contexts):
+def hash_around(text, starts, ends, span, places, is_hashed, length, size, contexts):  # noqa: C901
     """Hash the blocks of characters around anchors: four bits for each side up to the end of each
     block.
 

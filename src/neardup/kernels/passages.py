@@ -179,7 +179,7 @@ def _match_at(text, anchors, fragments, rule, open_fragment, scan, end, anchor, 
 
 
 @kernel
-def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first, listed, stop):
+def _find(text, anchors, fragments, rule, size, open_fragment, scan, end, first, listed, stop):  # noqa: C901
     """Return the first passage from `scan` on that occurred before: start, end of its first window,
     earliest source.
 

@@ -236,7 +236,7 @@ def _drop_repeated(candidates, table):
 
 
 @kernel
-def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, table):
+def _gather(buckets, position, span, lefts, kept, max_bucket_size, candidates, table):  # noqa: C901
     """List the documents in the buckets of a position, each once; return their number, and the
     state of `Ahead`.
 
@@ -629,7 +629,7 @@ def _judge_near(position, order, sets, near, listed, rules, found):
 
 
 @kernel
-def sieve_near(span, order, sets, near, listed, rules, found):
+def sieve_near(span, order, sets, near, listed, rules, found):  # noqa: C901
     """Decide positions span[0] to span[1]; return where it stopped, early when `found` is nearly
     full.
 

@@ -54,7 +54,7 @@ FILE_COLUMN = "file"
 """The id of a document that is a file: its path, as it was named."""
 
 
-def choose_columns(
+def choose_columns(  # noqa: C901
     parts: Sequence[Part],
     text_column: ColumnNames = None,
     id_column: ColumnNames = None,

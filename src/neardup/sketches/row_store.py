@@ -52,7 +52,7 @@ class IdTable:
         self._slots = np.full(_LEAST_SLOTS, _FREE, np.uint32)
         self._used = 0  # slots that are not free
 
-    def to_array(self, ids: IdsLike) -> pa.Array:
+    def to_array(self, ids: IdsLike) -> pa.Array:  # noqa: C901
         """Return ids as an Arrow array of int64 or large_string, or raise InputError."""
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
