@@ -1,6 +1,4 @@
-"""How similar are sets, and how many distinct elements do they have, from signatures of 2 kB or
-less?
-"""
+"""How similar are sets, and how many distinct elements have they, from signatures of 2 kB?"""
 
 import tempfile
 from pathlib import Path

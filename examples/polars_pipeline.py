@@ -1,6 +1,4 @@
-"""How do I drop, mark or count near-duplicates in a polars pipeline, also over files that do not
-fit into memory?
-"""
+"""How do I drop, mark or count near-duplicates in polars, also over files larger than memory?"""
 
 import tempfile
 from pathlib import Path

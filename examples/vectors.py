@@ -1,6 +1,4 @@
-"""How do I remove near-duplicates by vectors, and how does the result differ from that of
-MinHash?
-"""
+"""How do I remove near-duplicates by vectors, and how does the result differ from MinHash?"""
 
 import re
 from collections import Counter

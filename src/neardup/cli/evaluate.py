@@ -79,10 +79,10 @@ def evaluate(
     \b
     Examples:
       neardup evaluate labelled.jsonl --label cluster
-      neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot
-      curves.svg neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json neardup
-      evaluate labelled.jsonl --label cluster --errors errors.html
-    """
+      neardup evaluate labelled.jsonl --compare-methods minhash --compare-methods simhash --plot curves.svg
+      neardup evaluate corpus.parquet --pairs judged.csv --threshold 0.7 --json
+      neardup evaluate labelled.jsonl --label cluster --errors errors.html
+    """  # noqa: E501
     methods = _methods(values, compare_methods)
     if compare_methods and values["errors"] is not None:
         raise SettingError(

@@ -196,9 +196,8 @@ def add(address: str, inputs: list[Named], **values: Any) -> None:
     \b
     Examples:
       neardup index add news.index corpus.parquet
-      neardup index add news.index monday/*.jsonl.zst --payload-column url --payload-column date
-      --import-name monday
-    """
+      neardup index add news.index monday/*.jsonl.zst --payload-column url --payload-column date --import-name monday
+    """  # noqa: E501
     _add(address, inputs, if_new=False, output=None, only_new=False, **values)
 
 
@@ -242,9 +241,8 @@ def add_if_new(
     Examples:
       neardup index add-if-new news.index stream.jsonl -o kept.jsonl --json
       neardup index add-if-new news.index new.parquet --answers answers.jsonl
-      katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream
-      --text-column response.body
-    """
+      katana -u https://example.org -jsonl | neardup index add-if-new pages.index - --stream --text-column response.body
+    """  # noqa: E501
     if values["only_new"] and not print_kept and values["output"] is None:
         raise SettingError(
             "--only-new limits the documents that -o writes or --print-kept prints: got "

@@ -135,9 +135,8 @@ def cli() -> None:
       neardup index add-if-new news.index stream.jsonl -o new.jsonl
       neardup plan --documents 1e8 --threshold 0.8 --recall 0.99
 
-    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all
-    options.
-    """
+    Run `neardup COMMAND --help` for a command and its common options. Add -all to --help for all options.
+    """  # noqa: E501
 
 
 def every_command(

@@ -85,9 +85,8 @@ def plan(**values: Any) -> None:
       neardup plan --documents 5e6 --num-bands 20 --rows-per-band 5 --plot curve.svg
       neardup plan --documents 1e9 --engine spark
       neardup plan --documents 1e8 --engine index --method simhash --storage text
-      neardup plan --documents 1e9 --engine memory --method simhash --max-distance 4 --memory-bytes
-      64e9
-    """
+      neardup plan --documents 1e9 --engine memory --method simhash --max-distance 4 --memory-bytes 64e9
+    """  # noqa: E501
     method = build_method(values)
     estimate = neardup.plan(method=method, **values)
     bands = {} if estimate.bands is None else estimate.bands._asdict()

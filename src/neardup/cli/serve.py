@@ -41,9 +41,8 @@ def serve(index: str, token_files: tuple[str, ...], **values: Any) -> None:
       neardup serve news.index
       neardup serve news.index --port 9000 --log text
       neardup serve news.index --host 0.0.0.0 --token-file tokens.txt
-      curl -H 'Content-Type: application/json' http://127.0.0.1:8765/v1/query -d '{"texts": ["a
-      text"]}'
-    """
+      curl -H 'Content-Type: application/json' http://127.0.0.1:8765/v1/query -d '{"texts": ["a text"]}'
+    """  # noqa: E501
     settings = ServiceSettings(**values)
     try:
         import msgspec  # noqa: F401

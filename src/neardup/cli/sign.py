@@ -53,9 +53,8 @@ def sign(inputs: list[Named], output: str, **values: Any) -> None:
       neardup sign corpus.parquet -o signatures.parquet --num-hashes 256
       neardup sign corpus.parquet -o fp.parquet --method simhash --bits 64
       neardup sign corpus.jsonl -o fp.parquet --method simhash --scheme mfonda --hex
-      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf
-      --max-features 20
-    """
+      neardup sign zh.jsonl -o fp.parquet --method simhash --tokens jieba --weights tfidf --max-features 20
+    """  # noqa: E501
     method = build_method(values)
     with running(f"Nothing was written to {output}."):
         signed = neardup.sign(inputs, method=method, output=output, **values)
