@@ -66,8 +66,11 @@ class ServiceError(NeardupError):
         request_id: str | None = None,
     ) -> None:
         super().__init__(detail)
-        self.status, self.title, self.detail = status, title, detail
-        self.setting, self.request_id = setting, request_id
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.setting = setting
+        self.request_id = request_id
 
 
 class Client:
@@ -261,12 +264,12 @@ class Client:
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         while True:
             try:
-                connection, is_new = (
-                    self._idle.pop(),
-                    False,
-                )  # one step, so that no other thread gets it too
+                # one step, so that no other thread gets it too
+                connection = self._idle.pop()
+                is_new = False
             except IndexError:
-                connection, is_new = self._connect(), True
+                connection = self._connect()
+                is_new = True
             try:
                 connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
                 response = connection.getresponse()
@@ -353,7 +356,8 @@ def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Itera
         encoded = _json(item)
         if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(encoded) > _BATCH_BYTES):
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(encoded)
         size += len(encoded) + len(_SEPARATOR)
     if batch:

@@ -91,7 +91,8 @@ def evaluate(
         )
     with running("Nothing was written."):
         options = dict(values, pairs=None if pairs is None else Named(pairs))
-        errors, lang = options.pop("errors"), options.pop("lang")
+        errors = options.pop("errors")
+        lang = options.pop("lang")
         if not compare_methods:
             [(name, method)] = methods.items()
             results = {
@@ -100,7 +101,8 @@ def evaluate(
         else:
             results = neardup.compare_methods(inputs, methods, **options)
     reports = {name: result.report for name, result in results.items()}
-    first, files = next(iter(reports.values())), {"Plot": values["plot"], "Errors": errors}
+    first = next(iter(reports.values()))
+    files = {"Plot": values["plot"], "Errors": errors}
     record = reports if compare_methods else first
     show(record, lambda: render.evaluate.print_evaluations(reports, files))
     exit_if_incomplete(first)

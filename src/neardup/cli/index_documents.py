@@ -37,7 +37,8 @@ from neardup.errors import InputError, SettingError
 from neardup.files import JsonObject, lines_of
 from neardup.settings.constraints import Options
 
-_READ_BYTES, _CHUNKS_AHEAD = 1 << 20, 64
+_READ_BYTES = 1 << 20
+_CHUNKS_AHEAD = 64
 _OPTIONS = (
     "text_column",
     "id_column",
@@ -66,7 +67,8 @@ def answer_stream(
     from neardup.output.tables import json_line
 
     with opened(address, "Every line that was answered is stored.") as index:
-        output, counts = sys.stdout.buffer, Counter[str]()
+        output = sys.stdout.buffer
+        counts = Counter[str]()
         options = {name: values[name] for name in _OPTIONS}
         for answered in index.answer_lines(arriving_lines(sys.stdin.buffer), **options):
             for line, answer in answered:
@@ -105,7 +107,8 @@ def arriving_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
     Thread(
         target=_read, args=(stream, chunks, failures), daemon=True, name="neardup-standard-input"
     ).start()
-    pending, size = list[bytes](), 0
+    pending = list[bytes]()
+    size = 0
     while chunk := chunks.get():
         arrived = [chunk]
         while arrived[-1] and not chunks.empty():

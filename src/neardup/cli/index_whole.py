@@ -60,7 +60,8 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
       neardup index create news.index --from-run out/
     """
     settings = {field.name: values.pop(field.name) for field in fields(IndexSettings)}
-    idf, is_given = values.pop("idf"), is_method_given(values)
+    idf = values.pop("idf")
+    is_given = is_method_given(values)
     values["idf"] = None
     method = build_method(values)
     with running(f"Delete {address} before you run the command again."):

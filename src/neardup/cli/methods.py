@@ -109,7 +109,8 @@ def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS))
             )
         )
     for name, field in JIEBA.items():
-        constraint, shown = constraints_of(Jieba)[field], _value_text(Jieba(), field)
+        constraint = constraints_of(Jieba)[field]
+        shown = _value_text(Jieba(), field)
         default = () if constraint.value_type is tuple else None
         section = "Chinese words (--tokens jieba)"
         options.append(setting_option(name, default, constraint, section, shown_default=shown))
@@ -127,11 +128,9 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     """
     values |= reported_for_another([*_TEXT, *_OPTIONS, *JIEBA])
     start = values.pop("method", None) or default
-    method, preset, noise = (
-        type(METHODS[start]),
-        values.pop("preset", None),
-        values.pop("noise", None),
-    )
+    method = type(METHODS[start])
+    preset = values.pop("preset", None)
+    noise = values.pop("noise", None)
     chinese = {field: values.pop(name) for name, field in JIEBA.items()}
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()

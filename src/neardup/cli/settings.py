@@ -125,7 +125,8 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, common: str = "", greedy: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.common, self._greedy = common.split(), greedy
+        self.common = common.split()
+        self._greedy = greedy
         if not any(param.name == "lang" for param in self.params):
             setting_option("lang", None, _LANGUAGE, PRINTING, expose_value=False)(self)
         if common:

@@ -129,10 +129,8 @@ def sweep(  # noqa: C901
     if page is not None:
         check_output(page, (".html",), overwrite=True)
         refuse_inputs_at(page, inputs, values)
-    method, limits = (
-        build_method(values),
-        None if thresholds is None else parse_thresholds(thresholds),
-    )
+    method = build_method(values)
+    limits = None if thresholds is None else parse_thresholds(thresholds)
     if needing in ("ask", "page") and not has_rule(method):
         raise SettingError(
             f"--{needing} requires the default method, of which --ngram and the options of "

@@ -63,7 +63,8 @@ class SeenBeforeFilter(BaseFilter):  # type: ignore[misc]
     ) -> None:
         """Keep the settings; `run` opens the index."""
         super().__init__(exclusion_writer, batch_size)
-        self.index, self.only_new = index, only_new
+        self.index = index
+        self.only_new = only_new
         self._opened: Index | None = None
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:

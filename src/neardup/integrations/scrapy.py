@@ -53,30 +53,25 @@ class SeenBeforePipeline:
 
     def __init__(self, settings: Any, count: Callable[[str], None]) -> None:
         """Keep the settings of a crawler; `from_crawler` calls this. count : adds one to a stat."""
-        self._address, self._token = settings.get("NEARDUP_INDEX"), settings.get("NEARDUP_TOKEN")
+        self._address = settings.get("NEARDUP_INDEX")
+        self._token = settings.get("NEARDUP_TOKEN")
         if not self._address:
             raise SettingError(
                 "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup "
                 "index create pages.index`, "
                 "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
             )
-        self._action, self._tag = (
-            settings.get("NEARDUP_ACTION", "drop"),
-            settings.get("NEARDUP_TAG", "seen_before"),
-        )
+        self._action = settings.get("NEARDUP_ACTION", "drop")
+        self._tag = settings.get("NEARDUP_TAG", "seen_before")
         if self._action not in _ACTIONS:
             raise SettingError(
                 f"NEARDUP_ACTION must be one of {', '.join(_ACTIONS)}: got {self._action!r}. "
                 "Change it."
             )
-        self._field, self._id_field = (
-            settings.get("NEARDUP_FIELD", "text"),
-            settings.get("NEARDUP_ID", "url"),
-        )
-        self._payload_fields, self._only_new = (
-            settings.getlist("NEARDUP_PAYLOAD"),
-            settings.getbool("NEARDUP_ONLY_NEW"),
-        )
+        self._field = settings.get("NEARDUP_FIELD", "text")
+        self._id_field = settings.get("NEARDUP_ID", "url")
+        self._payload_fields = settings.getlist("NEARDUP_PAYLOAD")
+        self._only_new = settings.getbool("NEARDUP_ONLY_NEW")
         self._count = count
         self._opened: Index | client.Client | None = None
         self._passed = set[str]()

@@ -19,8 +19,13 @@ from neardup.files import write_text, writing_to
 from neardup.report.rows import ReportValues
 from neardup.report.wording import duration, percent, say, short, shortened, visible
 
-_WIDTH, _HEIGHT = 420, 236
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 408, 30, 196  # the frame of a plot inside its drawing
+_WIDTH = 420
+_HEIGHT = 236
+# the frame of a plot inside its drawing
+_LEFT = 50
+_RIGHT = 408
+_TOP = 30
+_BOTTOM = 196
 _FILLS = {"kept": "#2a6fb0", "near": "#c4621c", "exact": "#6f7b88"}
 _SCORES = (("precision", "near", "precision"), ("recall", "exact", "recall"), ("f1", "kept", "F1"))
 _CHARACTER = 7.2  # mean width of a character of the 13 px labels in the usual interface fonts
@@ -61,7 +66,8 @@ def histogram(
         )
     if not any(counts):
         return ""
-    low, high = edges[0], edges[-1]
+    low = edges[0]
+    high = edges[-1]
     step = (_RIGHT - _LEFT) / len(counts)
     top = max(counts)
     parts = [_y_tick(tick / top, short(tick)) for tick in _ticks(0, top, 4) if tick == int(tick)]
@@ -226,7 +232,9 @@ def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: 
     parts : class and key of each count.
     """
     counts = {key: (report.get("counts") or {}).get(key) or 0 for _, key in parts}
-    total, drawn, start = sum(counts.values()), "", 0.0
+    total = sum(counts.values())
+    drawn = ""
+    start = 0.0
     for kind, key in parts:
         if counts[key]:
             share = counts[key] / total * 1000
@@ -429,5 +437,6 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
         for factor in (1, 2, 5, 10)
         if factor * power * most >= (high - low) * (1 - 1e-9)
     )
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]

@@ -45,12 +45,14 @@ def warn_if_incomplete(report: ReportValues, on_error: str) -> None:
     """Warn whoever called neardup, unless lost files were declared to be no error."""
     if report["incomplete"] is None or on_error == "skip":
         return
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     # A job that ends is a context manager.
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(
         ("neardup.", "contextlib")
     ):
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     warnings.warn(report["incomplete"]["message"], IncompleteWarning, stacklevel=level)
 
 
@@ -70,7 +72,8 @@ def refuse_incomplete(losses: Losses, on_error: str) -> None:
 
 _MAX_VALUES = 1000  # in a report
 _MAX_REASON = 300  # characters
-_MAX_SHARE, _MIN_DOCUMENTS = 0.9, 20
+_MAX_SHARE = 0.9
+_MIN_DOCUMENTS = 20
 
 
 def removed_by_input(outcome: Totals) -> list[int]:
@@ -179,7 +182,8 @@ class Findings(NamedTuple):
     @property
     def bound(self) -> dict[str, int]:
         """The limit of a bucket, and the number of documents for which it hid others."""
-        own, chosen = self.method.max_bucket_size, self.selection.max_bucket_size
+        own = self.method.max_bucket_size
+        chosen = self.selection.max_bucket_size
         return {
             "max_bucket_size": own if chosen is None else chosen,
             "documents": self.outcome.num_bucket_overflows,
@@ -220,7 +224,8 @@ def cluster_report(
 
     Known documents, which come first, are counted in no cluster but as its first document.
     """
-    counts, num_known = _counts(found), found.outcome.corpus.num_against
+    counts = _counts(found)
+    num_known = found.outcome.corpus.num_against
     new = clusters.cluster_of[num_known:]
     num_clustered = int(np.count_nonzero(new < clusters.num_clusters))
     is_known = clusters.members[clusters.offsets[new]] < num_known
@@ -249,8 +254,11 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
     """Return the fields of a `SearchReport`; counts : instead of those of kept and removed
     documents.
     """
-    tasks, method, outcome = found.tasks, found.method, found.outcome
-    num_documents, tally = outcome.corpus.num_documents, outcome.corpus.tally
+    tasks = found.tasks
+    method = found.method
+    outcome = found.outcome
+    num_documents = outcome.corpus.num_documents
+    tally = outcome.corpus.tally
     return {
         "options": found.options,
         "scheme": method.scheme(),
@@ -354,7 +362,8 @@ def describe_inputs(tasks: Sequence[Task], corpus: Corpus, **columns: Sequence[A
 
 
 def _searched_inputs(found: Findings) -> Part:
-    tasks, corpus = found.tasks, found.outcome.corpus
+    tasks = found.tasks
+    corpus = found.outcome.corpus
     documents = np.diff([0, *corpus.part_ends]).tolist()
     if found.engine.against is not None:  # in the index, of which the run has read few
         documents[0] = found.engine.against
@@ -405,8 +414,10 @@ def _columns(tasks: list[Task]) -> JsonObject:
 
 
 def _counts(found: Findings) -> SearchCounts:
-    outcome, engine = found.outcome, found.engine
-    corpus, counts = outcome.corpus, outcome.counts
+    outcome = found.outcome
+    engine = found.engine
+    corpus = outcome.corpus
+    counts = outcome.counts
     new = corpus.num_documents - corpus.num_against
     has_fingerprints = found.method.describe_search(outcome)["fingerprints"] is not None
     return SearchCounts(

@@ -46,7 +46,9 @@ def render_errors(report: ReportValues, errors: Errors, language: str = "en") ->
     report : of the evaluation.
     language : of the page; en or zh.
     """
-    score, best, truth = report["at_threshold"], report["best"], report["truth"]
+    score = report["at_threshold"]
+    best = report["best"]
+    truth = report["truth"]
     limit = next(iter(score))
     precision, recall, f1 = scores(score)
     with speaking(language):
@@ -125,10 +127,8 @@ def _picked(examples: Sequence[Example]) -> Iterator[tuple[str, str, int]]:
         yield "cards.most_near", sentence, number
     if near:
         number, closest = min(near, key=lambda item: (item[1].similarity, -(item[1].distance or 0)))
-        removed, kept = (
-            document_id(closest.removed[0], _MAX_ID),
-            document_id(closest.kept[0], _MAX_ID),
-        )
+        removed = document_id(closest.removed[0], _MAX_ID)
+        kept = document_id(closest.kept[0], _MAX_ID)
         sentence = say(
             "cards.closest", measure=similarity_shown(closest), removed=removed, kept=kept
         )
@@ -164,7 +164,8 @@ def _excerpt(text: str, passages: Passages, place: int, mark: str) -> str:
     """Return the part of a text around a place, with its differences marked."""
     first = max(0, min(place - _BEFORE, len(text) - _CHARACTERS))
     last = first + _CHARACTERS
-    before, behind = "…" if first else "", "…" if last < len(text) else ""
+    before = "…" if first else ""
+    behind = "…" if last < len(text) else ""
     offset = len(before) - first
     inside = [
         (max(start, first) + offset, min(end, last) + offset, shared)
@@ -199,7 +200,8 @@ def render_report(report: ReportValues, examples: Sequence[Example]) -> str:
 
 def _terms(report: ReportValues) -> dict[str, str]:
     """Return further terms of the page with their meaning under the settings."""
-    scheme, groups = part_of(report, "scheme"), part_of(report, "groups")
+    scheme = part_of(report, "scheme")
+    groups = part_of(report, "groups")
     copies = what_copies_share({**scheme, **part_of(report, "settings")}, scheme.get("tokens"))
     terms = {say("removed.copy_term"): say("removed.copy_means", copies=copies)}
     if groups:

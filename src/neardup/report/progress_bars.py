@@ -24,7 +24,8 @@ class _Counts(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return the figures of a stage; nothing for one that does not count."""
-        documents, num_bytes = task.fields["documents"], task.fields["num_bytes"]
+        documents = task.fields["documents"]
+        num_bytes = task.fields["num_bytes"]
         if not documents:
             return Text("")
         compiling = compile_seconds() - task.fields["compiled"]
@@ -40,7 +41,8 @@ class _Time(ProgressColumn):
 
     def __init__(self) -> None:
         super().__init__()
-        self._compiling, self._left = say("progress.compiling"), say("progress.left", time="{time}")
+        self._compiling = say("progress.compiling")
+        self._left = say("progress.left", time="{time}")
 
     def render(self, task: Task) -> Text:
         """Return the time left when it is known, else the time that has passed."""

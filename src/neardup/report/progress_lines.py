@@ -28,7 +28,8 @@ class StageLines:
 
     def begin(self, stage: str, total_documents: int | None) -> None:
         """Start counting."""
-        self._label, self._total = stage_label(stage), total_documents
+        self._label = stage_label(stage)
+        self._total = total_documents
         self._documents = self._num_bytes = 0
         self._begun = self._printed = time.monotonic()
         self._compiled = compile_seconds()

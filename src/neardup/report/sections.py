@@ -110,7 +110,8 @@ def _figures(report: ReportValues, other: str) -> str:
     table.
     """
     similarities = report.get("similarities") or {}
-    edges, counts = similarities.get("edges") or [], similarities.get("counts") or []
+    edges = similarities.get("edges") or []
+    counts = similarities.get("counts") or []
     limits = zip(edges, edges[1:], counts, strict=False)
     bins = [
         (f"{low:.4g} {say('words.to')} {high:.4g}", f"{count:,}") for low, high, count in limits
@@ -136,7 +137,8 @@ def _figures(report: ReportValues, other: str) -> str:
 
 def recall(report: ReportValues) -> str:
     """Return the explanation of the recall: its guarantee, or its estimate and audit."""
-    near, bands = part_of(report, "fingerprints"), part_of(report, "bands")
+    near = part_of(report, "fingerprints")
+    bands = part_of(report, "bands")
     if near:
         guarantee = say(
             "recall.guarantee", distance=near["max_distance"], short=near.get("short", 0)
@@ -146,7 +148,8 @@ def recall(report: ReportValues) -> str:
     text += say("recall.audit") if report.get("audit") else ""
     if not bands:
         return text
-    b, r = bands["num_bands"], bands["rows_per_band"]
+    b = bands["num_bands"]
+    r = bands["rows_per_band"]
     settings = part_of(report, "settings")
     kind = "vectors" if are_vectors(report) else settings.get("similarity")
     is_other = kind in _AGREEMENTS
@@ -168,7 +171,8 @@ number.
 
 def _measure(report: ReportValues) -> str:
     """Describe the measure of two documents, and the features that it compares."""
-    settings, scheme = report.get("settings") or {}, report.get("scheme") or {}
+    settings = report.get("settings") or {}
+    scheme = report.get("scheme") or {}
     if are_vectors(report):
         return say("measure.exact", measure=say("measure.vectors"))
     if settings.get("similarity") == "jaccard" or is_confirmed(report):
@@ -183,7 +187,8 @@ def _measure(report: ReportValues) -> str:
         measure += say("measure.rare")
     if settings.get("above_chance"):
         measure += say("measure.chance")
-    exact, grams = say("measure.exact", measure=measure), _grams(scheme)
+    exact = say("measure.exact", measure=measure)
+    grams = _grams(scheme)
     if not report.get("fingerprints"):
         return say("measure.features", grams=grams, exact=exact)
     weighed = say(f"weights.{scheme.get('weights', 'tf')}", "")

@@ -134,7 +134,8 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     """
     patterns = []
     for english, chinese in chain(*_table("errors.toml").values(), *_table("tables.toml").values()):
-        parts, known = re.split(r"{(\w+)}", english), set[str]()
+        parts = re.split(r"{(\w+)}", english)
+        known = set[str]()
         for place, part in enumerate(parts):
             kind = next((text for name, text in _KINDS.items() if part.startswith(name)), ".+?")
             group = f"(?P={part})" if part in known else f"(?P<{part}>{kind})"
@@ -279,7 +280,9 @@ def escape_text(text: object, *, lines: bool = True) -> str:
     """Return text for HTML with hidden characters shown; and tabs and line ends too, unless `lines`
     is set.
     """
-    plain, escaped, position = str(text), "", 0
+    plain = str(text)
+    escaped = ""
+    position = 0
     for run in re.finditer(_HIDDEN if lines else rf"{_HIDDEN}|[\t\n]", plain):
         escaped += (
             f'{escape(plain[position : run.start()])}<span class="hidden">{_name(run[0])}</span>'

@@ -196,7 +196,8 @@ class Log:
 
     def flush(self) -> None:
         """Write the lines that wait."""
-        lines, self._lines = self._lines, []
+        lines = self._lines
+        self._lines = []
         if lines:
             sys.stderr.buffer.write(b"\n".join(lines) + b"\n")
             sys.stderr.buffer.flush()
@@ -224,7 +225,8 @@ def deadline(seconds: float, problem: Problem) -> Iterator[None]:
     `asyncio.timeout` needs Python 3.11; `asyncio.wait_for` makes a task each time, too slow for
     every request.
     """
-    task, expired = asyncio.current_task(), False
+    task = asyncio.current_task()
+    expired = False
     assert task is not None
 
     def expire() -> None:
@@ -343,7 +345,8 @@ class Call:
 
     def _check_size(self, size: int) -> None:
         for setting in ("max_body_bytes", "max_pending_bytes"):
-            what, advice = "The bytes of the body are", "Send fewer documents at a time"
+            what = "The bytes of the body are"
+            advice = "Send fewer documents at a time"
             check_size(self.service.settings, setting, size, what, advice, status=413)
 
     def _reserve(self, size: int) -> None:
@@ -421,7 +424,8 @@ class Service:
         self.writes, self.reads, self.analyses = self.lanes
 
     def _lane(self, name: str) -> Lane:
-        settings, count = self.settings, partial(self.metrics.batches.add, name)
+        settings = self.settings
+        count = partial(self.metrics.batches.add, name)
         return Lane(
             name,
             settings.max_queued_documents,

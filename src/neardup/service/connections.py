@@ -148,10 +148,8 @@ class Guarded(_Base):  # type: ignore[misc]
 # What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is
 # public.
 _METHODS = [name for name in vars(Guarded) if not name.startswith("_")]
-_ATTRIBUTES, _OF_CYCLE = (
-    ("connections", "cycle", "loop", "transport"),
-    ("more_body", "response_complete"),
-)
+_ATTRIBUTES = ("connections", "cycle", "loop", "transport")
+_OF_CYCLE = ("more_body", "response_complete")
 
 
 def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]:

@@ -101,7 +101,10 @@ class _Server(uvicorn.Server):
                 h11_max_incomplete_event_size=_H11_BYTES,
             )
         )
-        self._library, self._settings, self._tokens, self._log = library, settings, tokens, log
+        self._library = library
+        self._settings = settings
+        self._tokens = tokens
+        self._log = log
         self._service: Service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -109,7 +109,8 @@ class Constraint:
         """
         value = plain(value)
         if not self.accepts(value):
-            option, choices = "--" + name.replace("_", "-"), (*self.choices, *self.python_only)
+            option = "--" + name.replace("_", "-")
+            choices = (*self.choices, *self.python_only)
             shown_value = value if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "

@@ -124,7 +124,8 @@ class Shingling(DocumentSettings):
 
 
 FeatureHash = Callable[[bytes], int]
-MAX_HAMMING_DISTANCE, MAX_HASHES = 16, 65_536
+MAX_HAMMING_DISTANCE = 16
+MAX_HASHES = 65_536
 _DEFAULT_HASHES = 128
 
 

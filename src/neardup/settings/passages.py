@@ -11,7 +11,9 @@ from neardup.settings.constraints import Validated, parameter
 CutAt = Literal["character", "word", "sentence", "line"]
 Unit = Literal["paragraph", "line", "sentence"]
 MIN_LENGTH = 40
-_LENGTH, _UNIT_LENGTH = 200, 20  # by default
+# by default
+_LENGTH = 200
+_UNIT_LENGTH = 20
 
 
 @dataclass(frozen=True, kw_only=True)

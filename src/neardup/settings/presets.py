@@ -35,15 +35,20 @@ _NGRAM = 5
 _LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
 # Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and
 # 0.10 of those of 6.
-_UNRELATED, _LEAST = 0.8, 0.1
+_UNRELATED = 0.8
+_LEAST = 0.1
 # Up to _FEW_ROWS the rows of a band are set: the costs of choose_bands are those of words, and of
 # letters its bands of one row took 1.7 times the processor time. Few pairs are at the threshold, so
 # that 0.9 of those are enough. Bands of three rows then take half the time; below _THREE_ROWS they
 # are too many.
-_FEW_ROWS, _THREE_ROWS, _FEW_AT_THRESHOLD = 0.45, 0.25, 0.9
+_FEW_ROWS = 0.45
+_THREE_ROWS = 0.25
+_FEW_AT_THRESHOLD = 0.9
 # Texts with more errors share so little by chance that their threshold may fall: along a line
 # through measured ones.
-_HEAVY, _LEAST_NGRAM, _AT_NONE = 0.1, 4, 0.155
+_HEAVY = 0.1
+_LEAST_NGRAM = 4
+_AT_NONE = 0.155
 _REACHED = 0.048  # what the most bands find, of two rows
 
 
@@ -82,7 +87,8 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
             f"noise={share} with "
             f"tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
         )
-    ngram, similarity = given.get("ngram", _NGRAM), given.get("similarity", "jaccard")
+    ngram = given.get("ngram", _NGRAM)
+    similarity = given.get("similarity", "jaccard")
     threshold = noise_threshold(share, ngram=ngram, similarity=similarity)
     settings = {"tokens": tokens, "ngram": ngram, "threshold": threshold, "above_chance": True}
     least = min(given.get("threshold", threshold), threshold)

@@ -7,7 +7,8 @@ from functools import partial
 
 from neardup.settings.constraints import Validated, parameter
 
-_bytes, _count = partial(parameter, high=64 << 30), partial(parameter, low=1)
+_bytes = partial(parameter, high=64 << 30)
+_count = partial(parameter, low=1)
 _seconds = partial(parameter, exclusive_min=0, high=86_400)
 
 

@@ -132,7 +132,8 @@ def _append_differing(side: Text, text: str, index: int, marks: Marks) -> None:
     if not inner:
         side.append(text)
         return
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    before = text[: len(text) - len(text.lstrip())]
+    after = text[len(text.rstrip()) :]
     if len(inner) > _LONGEST_DIFFERENCE and not marks.full:
         head = _cut(inner, _LONGEST_DIFFERENCE // 2)
         tail = len(inner) - _cut(inner[::-1], _LONGEST_DIFFERENCE // 2)
@@ -259,10 +260,13 @@ def print_similarity(
 
 
 def _measures(result: Comparison, method: MethodSettings) -> Rows:
-    found, rows = result.measures, Rows()
+    found = result.measures
+    rows = Rows()
     union = found.num_left + found.num_right - found.num_shared
     answers = method_of(method)
-    unit, bits, decisive = answers.feature_name, _bits(answers), _decisive(answers)
+    unit = answers.feature_name
+    bits = _bits(answers)
+    decisive = _decisive(answers)
     if answers.ordered:  # numbers are not shared
         rows.figure(say("measure.similarity_term"), f"{result.similarity:.4f}", "", "bold")
         return rows
@@ -291,7 +295,9 @@ def _measures(result: Comparison, method: MethodSettings) -> Rows:
         and found.estimated_jaccard is not None
         and found.candidate_probability is not None
     ):
-        b, r, hashes = result.bands.num_bands, result.bands.rows_per_band, result.bands.num_hashes
+        b = result.bands.num_bands
+        r = result.bands.rows_per_band
+        hashes = result.bands.num_hashes
         rows.figure(
             "MinHash", f"{found.estimated_jaccard:.4f}", say("compare.hashes", hashes=hashes)
         )
@@ -339,19 +345,19 @@ def _verdict(result: Comparison, method: MethodSettings) -> Text:
 
 def _reason(result: Comparison, method: MethodSettings) -> str:
     """Return which measure decided, and how."""
-    distance, answers = result.measures.distance, method_of(method)
-    decisive, limit = _decisive(answers), answers.limit
+    distance = result.measures.distance
+    answers = method_of(method)
+    decisive = _decisive(answers)
+    limit = answers.limit
     if decisive == DISTANCE.name:
         near = distance is not None and distance <= limit.value
         if not near or not answers.confirms_sets:
             within = say("compare.within" if near else "compare.beyond")
             return say("compare.by_distance", distance=distance, within=within, value=limit.value)
         decisive = "jaccard"
-    measure, similarity, threshold = (
-        say(f"measures.{decisive}", decisive),
-        result.similarity,
-        result.threshold,
-    )
+    measure = say(f"measures.{decisive}", decisive)
+    similarity = result.similarity
+    threshold = result.threshold
     reaches = _reaches(similarity, threshold)
     reason = say(
         "compare.by_measure",

@@ -19,7 +19,8 @@ from neardup.methods.registry import method_of
 from neardup.report.wording import percent, say, shortened, visible
 from neardup.settings.methods import MethodSettings
 
-_MAX_FEATURES, _MAX_NAME = 20, 24
+_MAX_FEATURES = 20
+_MAX_NAME = 24
 _PER_LINE = 8  # sums of votes
 _WIDEST_IN_BITS = 64  # a longer hash is written in hexadecimal digits
 
@@ -104,14 +105,14 @@ def _block_lines(left: Explanation, right: Explanation, radius: Radius) -> Itera
     """Yield the blocks of two fingerprints: at least `num_blocks` - `max_distance` of them have no
     differing bit.
     """
-    k, num_blocks, same = (
-        radius.max_distance,
-        radius.num_blocks or radius.max_distance + 1,
-        say("explain.same"),
-    )
-    differing, rows = left.fingerprint ^ right.fingerprint, []
+    k = radius.max_distance
+    num_blocks = radius.num_blocks or radius.max_distance + 1
+    same = say("explain.same")
+    differing = left.fingerprint ^ right.fingerprint
+    rows = []
     for number, mask in enumerate(cut_blocks(0, left.bits, num_blocks)[::-1], 1):
-        low, high = (mask & -mask).bit_length() - 1, mask.bit_length() - 1
+        low = (mask & -mask).bit_length() - 1
+        high = mask.bit_length() - 1
         cells = (_hash((one.fingerprint & mask) >> low, high - low + 1) for one in (left, right))
         count = (differing & mask).bit_count()
         rows.append([str(number), f"{high}-{low}", *cells, str(count) if count else same])
@@ -141,7 +142,8 @@ def _signature_lines(
         for index, (feature, value) in enumerate(zip(one.features, one.hashes, strict=True)):
             row = rows.setdefault(value, [_shown(feature), f"{value:016x}", "-", "-"])
             row[2 + side] = str(minima[index])
-    shared, union = sum("-" not in row[2:] for row in rows.values()), len(rows)
+    shared = sum("-" not in row[2:] for row in rows.values())
+    union = len(rows)
     a, b = map(visible, names)
     yield from _titled(say("explain.shingles", a=a, b=b, shared=shared, union=union))
     heads = [
@@ -165,7 +167,8 @@ def _band_lines(
 ) -> Iterator[Text]:
     """Yield a line for each band of two signatures: which hashes are equal, and the keys."""
     equal = "".join(".="[x == y] for x, y in zip(left.signature, right.signature, strict=True))
-    same, rows = say("explain.same"), []
+    same = say("explain.same")
+    rows = []
     for band, (x, y) in enumerate(zip(left.keys, right.keys, strict=True)):
         hashes = equal[band * bands.rows_per_band : (band + 1) * bands.rows_per_band]
         rows.append([str(band + 1), hashes, f"{x:016x}", f"{y:016x}", same if x == y else ""])

@@ -36,7 +36,8 @@ _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 def print_info(info: JsonObject) -> None:
     """Print what `Index.info` returns."""
-    rows, documents = Rows(), info["documents"]
+    rows = Rows()
+    documents = info["documents"]
     rows.count("Kept", documents["kept"], noun(documents["kept"], "document"), "bold green")
     rows.count(
         "Removed",
@@ -60,10 +61,8 @@ def print_info(info: JsonObject) -> None:
         "Stored", _settings(info["index"], ("storage", "max_bucket_size", "expected_documents"))
     )
     if info["idf"]:
-        counted, features = (
-            info["idf"]["documents"],
-            _settings(info["idf"]["scheme"], ("tokens", "ngram", "html")),
-        )
+        counted = info["idf"]["documents"]
+        features = _settings(info["idf"]["scheme"], ("tokens", "ngram", "html"))
         frequencies = f"{plural(counted, 'document')}, {features}, version {info['idf']['version']}"
         rows.line("Frequencies", translated(frequencies))
     rows.line("Created", translated(f"{_moment(info['created'])}, by neardup {info['neardup']}"))
@@ -87,7 +86,8 @@ def print_added(report: JsonObject) -> None:
 
 def count_answers(answers: pa.Table) -> dict[str, int]:
     """Return the number of documents by answer."""
-    kept, repeated = answers["kept"].to_numpy(), answers["repeated"].to_numpy()
+    kept = answers["kept"].to_numpy()
+    repeated = answers["repeated"].to_numpy()
     found = {"kept": kept & ~repeated, "removed": ~kept & ~repeated, "repeated": repeated}
     return {
         "read": len(answers),
@@ -112,7 +112,8 @@ def print_hits(
         rows = {} if output is not None else {"hits": hits.to_pylist()}
         print_json({**report, **rows})
         return
-    counts, console = report["counts"], Console(highlight=False)
+    counts = report["counts"]
+    console = Console(highlight=False)
     if output is None:
         for row in hits.to_pylist():
             console.print(_hit(row), soft_wrap=True)

@@ -99,10 +99,8 @@ def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
             yield from stretch
             continue
         alone = [row for row in stretch if isinstance(row, Pair)]
-        left, right = (
-            [row.left for row in alone if row.left],
-            [row.right for row in alone if row.right],
-        )
+        left = [row.left for row in alone if row.left]
+        right = [row.right for row in alone if row.right]
         yield from starmap(Pair, zip_longest(left, right))
 
 

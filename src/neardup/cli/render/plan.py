@@ -10,7 +10,9 @@ from neardup.cli.render.table import Rows, is_unicode
 from neardup.report.wording import memory, percent, plural, translated
 
 _WIDTH = 40
-_FALSE, _FOUND, _MARK = "yellow", "green", "bold"
+_FALSE = "yellow"
+_FOUND = "green"
+_MARK = "bold"
 _DISK = {
     "local": ("Disk", "of scratch files at most, deleted at the end: "),
     "spark": ("Shuffle", "compressed: "),
