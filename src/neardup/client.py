@@ -346,8 +346,8 @@ def _batches(name: str, items: Iterable[T], check: Callable[[T], None]) -> Itera
         or iterates_over_names(items)
     ):
         raise InputError(
-            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single "
-            "one in a list."
+            f"{name} must be a list: got {type(items).__name__} {shown(items)}. Put a single one "
+            "in a list."
         )
     batch: list[bytes] = []
     size = 0

@@ -21,8 +21,8 @@ from neardup.settings.run import OutputSettings
 @command(
     "Group similar documents into clusters.",
     common=(
-        "output overwrite resume against text_column id_column method threshold max_distance "
-        "ngram linkage threads"
+        "output overwrite resume against text_column id_column method threshold max_distance ngram "
+        "linkage threads"
     ),
 )
 @inputs_argument

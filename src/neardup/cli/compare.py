@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 @option(
     "--explain",
     PRINTING,
-    "Show how the fingerprints are computed, and how a search finds one by the other: "
-    "shingles, minima and bands of "
-    "MinHash; words, weights, bits, sums and blocks of SimHash.",
+    "Show how the fingerprints are computed, and how a search finds one by the other: shingles, "
+    "minima and bands of MinHash; words, weights, bits, sums and blocks of SimHash.",
 )
 @option("--full", PRINTING, "Show all passages in full, and with --explain all words.")
 @option(

@@ -73,8 +73,7 @@ def _refusal_of(key: str, params: Collection[str], ctx: click.Context, name: str
     hint = f" Did you mean '{close[0].replace('_', '-')}'?" if close else ""
     return (
         f"'{key}' in {name} is no option of {ctx.command.name}.{hint} Keys are the options of "
-        "neardup "
-        f"{ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
+        f"neardup {ctx.command.name} --help-all without their dashes, and inputs. Correct the key."
     )
 
 
@@ -134,17 +133,14 @@ def _options_of(report: Any, ctx: click.Context, name: str) -> JsonObject:
     options = report.get("options")
     if not isinstance(options, dict):
         raise SettingError(
-            f"--config {name} does not repeat a run: the report has no 'options' of the kind "
-            "that neardup "
-            f"{__version__} writes (it is of version {report.get('version')}). Name a "
-            "complete report.json of this "
-            "version, or write the options to a TOML file."
+            f"--config {name} does not repeat a run: the report has no 'options' of the kind that "
+            f"neardup {__version__} writes (it is of version {report.get('version')}). Name a "
+            "complete report.json of this version, or write the options to a TOML file."
         )
     lost = next((key for key, value in options.items() if value is None and key != "inputs"), None)
     if lost is not None:  # other inputs can be named beside the report
         raise SettingError(
             f"The run of {name} used a Python object as {lost}, or more names than a report "
-            "contains. Repeat it in "
-            "Python, or give the options anew."
+            "contains. Repeat it in Python, or give the options anew."
         )
     return options

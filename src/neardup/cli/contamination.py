@@ -49,17 +49,15 @@ from neardup.settings.run import RunSettings
 @option(
     "--fail-above RATE",
     "Output",
-    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; "
-    "or with 4 if items or "
-    "documents could not be read, or there is nothing to compare, unless --on-error skip "
-    "accepts that.",
+    "Exit with 3 if a greater share of the items of any benchmark is contaminated, as in CI; or "
+    "with 4 if items or documents could not be read, or there is nothing to compare, unless "
+    "--on-error skip accepts that.",
     type=SettingType(Constraint("", float, low=0.0, high=1.0)),
 )
 @collection_option(
     "--corpus",
-    "The documents to search: all paths up to the next option; repeatable. Or an index that "
-    "stores texts. Default: the "
-    "inputs, each searched for the items of the others.",
+    "The documents to search: all paths up to the next option; repeatable. Or an index that stores "
+    "texts. Default: the inputs, each searched for the items of the others.",
 )
 @settings_options(ItemSettings, "Input")
 @source_options

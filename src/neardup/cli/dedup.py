@@ -41,9 +41,8 @@ from neardup.settings.run import GroupSettings, OutputSettings
     "--update",
     "Input",
     "Add the documents to the index of --against once the output is complete. A run that is "
-    "repeated writes the "
-    "same output: a document that the index has already, with the same id and text, gets its "
-    "earlier answer.",
+    "repeated writes the same output: a document that the index has already, with the same id and "
+    "text, gets its earlier answer.",
 )
 @run_options
 def dedup(inputs: list[Named], output: str, **values: Any) -> None:
@@ -88,8 +87,8 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
 
     if values["write"] != "kept" or values["resume"]:
         raise SettingError(
-            "-o - writes the kept documents to standard output: got --write or --resume. "
-            "Leave it out, or use -o DIR."
+            "-o - writes the kept documents to standard output: got --write or --resume. Leave it "
+            "out, or use -o DIR."
         )
     refuse_missing(values["scratch"])
     with (
@@ -103,9 +102,8 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]
         if len(kept) != 1 or result.report["num_inputs"] > len(result.report["inputs"]):
             raise SettingError(
-                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name "
-                "one file, or a folder as "
-                "output (-o DIR)."
+                f"-o - writes the kept documents of one input: got {len(kept)} inputs. Name one "
+                "file, or a folder as output (-o DIR)."
             )
         if (output / "kept" / kept[0]).exists():
             with open(output / "kept" / kept[0], "rb") as file:

@@ -32,16 +32,15 @@ from neardup.settings.run import OutputSettings, RunSettings, SelectionSettings
 @option(
     "--label NAME",
     "Truth",
-    "The column of labels: documents with the same label are duplicates; null or empty is "
-    "unknown. With "
-    "--pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else label]",
+    "The column of labels: documents with the same label are duplicates; null or empty is unknown. "
+    "With --pairs, the column of verdicts.  [default: cluster; with --pairs: duplicate, else "
+    "label]",
 )
 @option(
     "--pairs FILE",
     "Truth",
-    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or "
-    "0). All other pairs "
-    "are ignored.",
+    "Judged pairs: left_id, right_id, and whether they are duplicates (true or false, 1 or 0). All "
+    "other pairs are ignored.",
 )
 @option(
     "--compare-methods METHOD...",
@@ -86,8 +85,8 @@ def evaluate(
     methods = _methods(values, compare_methods)
     if compare_methods and values["errors"] is not None:
         raise SettingError(
-            "--errors requires a single method: got --compare-methods, too. Leave one of the "
-            "two out."
+            "--errors requires a single method: got --compare-methods, too. Leave one of the two "
+            "out."
         )
     with running("Nothing was written."):
         options = dict(values, pairs=None if pairs is None else Named(pairs))
@@ -115,14 +114,13 @@ def _methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSe
         return {name: build_method(values)}
     if values["method"] is not None:
         raise SettingError(
-            f"--compare-methods replaces --method: got both, --method {values['method']}. "
-            "Leave one of the two out."
+            f"--compare-methods replaces --method: got both, --method {values['method']}. Leave "
+            "one of the two out."
         )
     if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= METHODS.keys():
         raise SettingError(
-            "--compare-methods must name two or more methods, each once, of "
-            f"{', '.join(METHODS)}: got "
-            f"{', '.join(names)}. Repeat the option: --compare-methods minhash "
+            f"--compare-methods must name two or more methods, each once, of {', '.join(METHODS)}: "
+            f"got {', '.join(names)}. Repeat the option: --compare-methods minhash "
             "--compare-methods simhash."
         )
     return build_methods(values, names)

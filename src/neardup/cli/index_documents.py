@@ -145,8 +145,8 @@ def _read(stream: IO[bytes], chunks: Queue[bytes], failures: list[OSError]) -> N
 def _tell(number: int, error: str, on_error: str) -> None:
     if on_error == "stop":
         raise SettingError(
-            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use "
-            "--on-error reject to continue."
+            f"Line {number:,} cannot be read: {error}. Lines before it are stored. Use --on-error "
+            "reject to continue."
         )
     print(f"neardup: rejected line {number:,}: {error}", file=sys.stderr, flush=True)
 
@@ -218,9 +218,8 @@ def add(address: str, inputs: list[Named], **values: Any) -> None:
 @option(
     "--stream",
     "Output",
-    "Read JSON lines from standard input, and print an answer to each line at once. Dotted "
-    "names refer to nested "
-    "fields: --text-column response.body.",
+    "Read JSON lines from standard input, and print an answer to each line at once. Dotted names "
+    "refer to nested fields: --text-column response.body.",
 )
 @option("--print-kept", "Output", "With --stream, print the kept lines instead of the answers.")
 @option(
@@ -248,9 +247,9 @@ def add_if_new(
     """  # noqa: E501
     if values["only_new"] and not print_kept and values["output"] is None:
         raise SettingError(
-            "--only-new limits the documents that -o writes or --print-kept prints: got "
-            "neither. Add one, or leave "
-            "--only-new out; the field repeated of an answer has the same information."
+            "--only-new limits the documents that -o writes or --print-kept prints: got neither. "
+            "Add one, or leave --only-new out; the field repeated of an answer has the same "
+            "information."
         )
     if stream or print_kept:
         answer_stream(address, inputs, stream=stream, print_kept=print_kept, **values)

@@ -119,8 +119,7 @@ def remove(address: str, name: str) -> None:
         count = index.remove_import(name)
     if not count:
         raise InputError(
-            f"No document was added by an import {name!r}: it is open, or there is none. To "
-            "drop an open import, "
-            "use neardup index imports cancel."
+            f"No document was added by an import {name!r}: it is open, or there is none. To drop "
+            "an open import, use neardup index imports cancel."
         )
     show_forgotten(count)

@@ -31,9 +31,8 @@ import_option = option(
 payload_option = option(
     "--payload-column NAME...",
     "Input",
-    "The column to store with the documents and return with answers; repeatable: several "
-    "become a JSON object. "
-    "Default: the column `payload`, if it exists.",
+    "The column to store with the documents and return with answers; repeatable: several become a "
+    "JSON object. Default: the column `payload`, if it exists.",
     callback=one_or_several,
 )
 

@@ -69,8 +69,8 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
             made = neardup.Index.create(address, method=method, idf=idf, **settings)
         elif is_given:
             raise SettingError(
-                "--from-run uses the method of the run: got options of a method beside it. "
-                "Leave them out."
+                "--from-run uses the method of the run: got options of a method beside it. Leave "
+                "them out."
             )
         else:
             made = neardup.Index.from_run(
@@ -144,8 +144,7 @@ def _changed(method: MethodSettings, given: Options) -> MethodSettings:
         if name not in accepted:
             raise SettingError(
                 f"--{name.replace('_', '-')} does not apply to this index, which uses "
-                f"{type(method).__name__}. Leave "
-                "it out."
+                f"{type(method).__name__}. Leave it out."
             )
     layout = {name: value for name, value in _LAYOUT.items() if name in accepted} if given else {}
     return replace(method, **{**layout, **given})

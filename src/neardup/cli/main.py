@@ -161,9 +161,8 @@ def _load_methods() -> None:
             import_module(name)
     except ImportError as error:
         Failure(
-            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add "
-            "the folder of the module "
-            "to PYTHONPATH, or correct its name."
+            f"NEARDUP_METHODS names modules that register methods: got {names} ({error}). Add the "
+            "folder of the module to PYTHONPATH, or correct its name."
         ).show()
         sys.exit(Failure.exit_code)
 

@@ -37,12 +37,9 @@ def method_options(function: Function) -> Function:
         list(METHODS),
         [name for name in _OPTIONS if name not in _STORED],
         "For texts: compare sets of shingles (minhash) or fingerprints of weighted words "
-        "(simhash). For web "
-        "pages: compare the template (structure), the main text (content), both (page), or "
-        "the template by "
-        "fingerprints (tags, and two methods of the literature: decay, paths). For vectors: "
-        "compare their cosine "
-        "(vectors).  [default: minhash]",
+        "(simhash). For web pages: compare the template (structure), the main text (content), both "
+        "(page), or the template by fingerprints (tags, and two methods of the literature: decay, "
+        "paths). For vectors: compare their cosine (vectors).  [default: minhash]",
     )(text_options(function))
 
 
@@ -53,13 +50,10 @@ def sketch_options(function: Function) -> Function:
     return _options_of(
         [name for name, settings in METHODS.items() if settings.has_sketch],
         list(dict.fromkeys(name for kind in _TYPES for name in kind.sketch_options)),
-        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted "
-        "words (simhash). For "
-        "web pages: signatures of the template (structure) or of the main text (content), or "
-        "fingerprints of the tags "
-        "(tags, and two methods of the literature: decay, paths). For vectors: sides of "
-        "hyperplanes "
-        "(vectors).  [default: minhash]",
+        "For texts: signatures of sets of shingles (minhash) or fingerprints of weighted words "
+        "(simhash). For web pages: signatures of the template (structure) or of the main text "
+        "(content), or fingerprints of the tags (tags, and two methods of the literature: decay, "
+        "paths). For vectors: sides of hyperplanes (vectors).  [default: minhash]",
     )(text_options(function, methods=("minhash", "simhash")))
 
 
@@ -139,16 +133,14 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
         if name not in constraints_of(method):
             other = name_of(_kinds_with(name)[0].__name__)
             raise SettingError(
-                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. "
-                f"Add --method {other}, or "
-                f"leave {_flag(name)} out."
+                f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add "
+                f"--method {other}, or leave {_flag(name)} out."
             )
     if chinese and given.get("tokens") != "jieba":
         flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
-            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. "
-            "Add --tokens jieba, or "
-            f"leave {flag} out."
+            f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add "
+            f"--tokens jieba, or leave {flag} out."
         )
     if chinese:
         given["tokens"] = Jieba(**chinese)

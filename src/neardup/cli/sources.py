@@ -100,9 +100,8 @@ folder_options = composed(
     option(
         "--scratch DIR",
         "Output",
-        "The folder for temporary files; use a fast local disk. Default: next to the output, "
-        "or for remote output the "
-        "temporary folder of the system.",
+        "The folder for temporary files; use a fast local disk. Default: next to the output, or "
+        "for remote output the temporary folder of the system.",
     ),
 )
 """Adds --output DIR, --overwrite, --resume and --scratch."""

@@ -53,9 +53,8 @@ _STEP = 0.05
 @option(
     "--answers FILE",
     "Answers",
-    "The file of JSON lines that answers are appended to; those in it count. For evaluate "
-    "--pairs.  [default: "
-    "answers.jsonl]",
+    "The file of JSON lines that answers are appended to; those in it count. For evaluate --pairs. "
+    " [default: answers.jsonl]",
 )
 @option(
     "--page FILE",
@@ -99,8 +98,8 @@ def sweep(  # noqa: C901
     """
     if values.pop("threshold") is not None:
         raise SettingError(
-            "sweep takes its thresholds from --thresholds: got --threshold, too. Leave "
-            "--threshold out."
+            "sweep takes its thresholds from --thresholds: got --threshold, too. Leave --threshold "
+            "out."
         )
     needing = next(
         (name for name in ("ask", "page", "output") if click.get_current_context().params[name]),
@@ -108,8 +107,8 @@ def sweep(  # noqa: C901
     )
     if thresholds is not None and needing is not None:
         raise SettingError(
-            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. "
-            "Leave --thresholds out."
+            f"--{needing} requires a suggestion, which --thresholds leaves out: got both. Leave "
+            "--thresholds out."
         )
     if answers is not None and ask is None and page is None:
         raise SettingError(
@@ -118,8 +117,7 @@ def sweep(  # noqa: C901
     if min_precision is not None and (ask is None or page is not None):
         raise SettingError(
             "--min-precision requires --ask without --page: got --min-precision "
-            f"{min_precision:g}. Add --ask 27, or "
-            "leave --min-precision out."
+            f"{min_precision:g}. Add --ask 27, or leave --min-precision out."
         )
     answers = answers or "answers.jsonl"
     from neardup.api.choose import NO_RULE, has_rule
@@ -133,9 +131,9 @@ def sweep(  # noqa: C901
     limits = None if thresholds is None else parse_thresholds(thresholds)
     if needing in ("ask", "page") and not has_rule(method):
         raise SettingError(
-            f"--{needing} requires the default method, of which --ngram and the options of "
-            "texts may differ: got other "
-            f"settings. {NO_RULE} Leave --{needing} or the other settings out."
+            f"--{needing} requires the default method, of which --ngram and the options of texts "
+            f"may differ: got other settings. {NO_RULE} Leave --{needing} or the other settings "
+            "out."
         )
     with running("The answers so far are in the file." if ask else "Nothing was written."):
         result = neardup.sweep(inputs, thresholds=limits, method=method, **values)

@@ -25,9 +25,8 @@ try:
     from datatrove.pipeline.filters.base_filter import BaseFilter
 except ImportError as error:
     raise MissingExtraError(
-        f"SeenBeforeFilter is a step of datatrove, and {error.name} is not installed. Run "
-        "`pip install datatrove "
-        "regex`."
+        f"SeenBeforeFilter is a step of datatrove, and {error.name} is not installed. Run `pip "
+        "install datatrove regex`."
     ) from error
 
 

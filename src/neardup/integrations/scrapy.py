@@ -57,9 +57,9 @@ class SeenBeforePipeline:
         self._token = settings.get("NEARDUP_TOKEN")
         if not self._address:
             raise SettingError(
-                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup "
-                "index create pages.index`, "
-                "and set NEARDUP_INDEX = 'pages.index' in the settings of the crawler."
+                "NEARDUP_INDEX must name an index: got nothing. Create one with `neardup index "
+                "create pages.index`, and set NEARDUP_INDEX = 'pages.index' in the settings of the "
+                "crawler."
             )
         self._action = settings.get("NEARDUP_ACTION", "drop")
         self._tag = settings.get("NEARDUP_TAG", "seen_before")
@@ -126,8 +126,8 @@ class SeenBeforePipeline:
             from twisted.internet.threads import deferToThread
         except ImportError as error:
             raise MissingExtraError(
-                f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip "
-                "install scrapy`."
+                f"The pipeline runs in Scrapy, and {error.name} is not installed. Run `pip install "
+                "scrapy`."
             ) from error
         fields = ItemAdapter(item)
         text = fields.get(self._field)

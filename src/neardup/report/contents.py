@@ -65,8 +65,7 @@ def refuse_incomplete(losses: Losses, on_error: str) -> None:
         return
     raise InputError(
         f"The index is not updated, and no output is written: {incomplete['message']} Then "
-        "continue with "
-        "resume=True (--resume)."
+        "continue with resume=True (--resume)."
     )
 
 
@@ -123,38 +122,55 @@ def describe_values(
 def warn_of_losses(
     tasks: Sequence[Task], outcome: Totals, by_value: ReportValues | None
 ) -> list[str]:
-    """Return a warning for the inputs, or values of the column, of which more than 90 % of the
-    documents were removed.
+    """Return a warning if more than 90 % of the documents of an input, or of a value, were removed.
 
-    Files of one document each count by their folder.
+    by_value : the counts by the values of a column, if the run has one. Without one, files of one
+        document each count by their folder.
     """
-    sizes = np.diff([0, *outcome.corpus.part_ends.tolist()]).tolist()
-    counts: dict[str, tuple[int, int]] = {}
-    for task, size, removed in zip(tasks, sizes, removed_by_input(outcome), strict=True):
-        if not task.against:
-            part = task.part
-            name = posixpath.dirname(part.name) or "." if part.unit == "file" else part.name
-            before = counts.get(name, (0, 0))
-            counts[name] = before[0] + size, before[1] + removed
-    if by_value is not None:
-        column = by_value["column"]
-        counts = {
-            f"{column}={row['value']}": (row["documents"], row["removed"])
-            for row in by_value["values"]
-        }
+    counts = _source_counts(tasks, outcome) if by_value is None else _value_counts(by_value)
     lost = [
-        f"{removed:,} of the {size:,} documents of {name}"
-        for name, (size, removed) in counts.items()
-        if size >= _MIN_DOCUMENTS and removed > _MAX_SHARE * size
+        f"{count.removed:,} of the {count.documents:,} documents of {name}"
+        for name, count in counts.items()
+        if count.documents >= _MIN_DOCUMENTS and count.removed > _MAX_SHARE * count.documents
     ]
     if not lost:
         return []
-    shown = "; ".join(lost[:3]) + (f"; and {len(lost) - 3:,} more" if len(lost) > 3 else "")
+    more = f"; and {len(lost) - 3:,} more" if len(lost) > 3 else ""
     return [
-        f"Nearly all documents of a source were removed: {shown}. Read some of them in "
-        "report.html. If texts of "
-        "different sources are not to be compared, set within (--within COLUMN)."
+        f"Nearly all documents of a source were removed: {'; '.join(lost[:3])}{more}. Read some of "
+        "them in report.html. If texts of different sources are not to be compared, set within "
+        "(--within COLUMN)."
     ]
+
+
+class _Removed(NamedTuple):
+    """The documents of a source, and how many of them were removed."""
+
+    documents: int
+    removed: int
+
+
+def _source_counts(tasks: Sequence[Task], outcome: Totals) -> dict[str, _Removed]:
+    """Return the counts of each new input; files of one document each count by their folder."""
+    counts: dict[str, _Removed] = {}
+    sizes = np.diff([0, *outcome.corpus.part_ends.tolist()]).tolist()
+    for task, size, removed in zip(tasks, sizes, removed_by_input(outcome), strict=True):
+        if task.against:
+            continue
+        part = task.part
+        name = posixpath.dirname(part.name) or "." if part.unit == "file" else part.name
+        before = counts.get(name, _Removed(0, 0))
+        counts[name] = _Removed(before.documents + size, before.removed + removed)
+    return counts
+
+
+def _value_counts(by_value: ReportValues) -> dict[str, _Removed]:
+    """Return the counts of each value of a column."""
+    column = by_value["column"]
+    return {
+        f"{column}={row['value']}": _Removed(row["documents"], row["removed"])
+        for row in by_value["values"]
+    }
 
 
 MAX_INPUTS = 1000  # that the report lists
@@ -304,10 +320,8 @@ def _incomplete(losses: Losses) -> JsonObject | None:
     more = f"; and {losses.unread_files - 3:,} more" if losses.unread_files > 3 else ""
     message = (
         f"{plural(losses.unread_files, 'file')} could not be read completely: "
-        f"{'; '.join(lost)}{more}. What could be "
-        "read is in the result. Make the files readable and run again, or accept this with "
-        "on_error='skip' "
-        "(--on-error skip)."
+        f"{'; '.join(lost)}{more}. What could be read is in the result. Make the files readable "
+        "and run again, or accept this with on_error='skip' (--on-error skip)."
     )
     return {"files": losses.unread_files, "names": list(losses.unread), "message": message}
 
@@ -316,11 +330,9 @@ def _unreadable(losses: Losses, num_documents: int) -> JsonObject | None:
     if not losses.unreadable:
         return None
     message = (
-        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could "
-        "not be read, such as "
-        f"{_shortened(losses.first)}. Convert the file, name its format with in_format "
-        "(--in-format), or accept this "
-        "with on_error='skip' (--on-error skip)."
+        f"{losses.unreadable:,} of {plural(num_documents + losses.unreadable, 'row')} could not be "
+        f"read, such as {_shortened(losses.first)}. Convert the file, name its format with "
+        "in_format (--in-format), or accept this with on_error='skip' (--on-error skip)."
     )
     return {"rows": losses.unreadable, "message": message}
 
@@ -473,9 +485,8 @@ def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
     shares, were = ("shares", "was") if documents == 1 else ("share", "were")
     return [
         f"{plural(documents, 'document')} {shares} a bucket with more than "
-        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the "
-        f"first {max_bucket_size:,}. "
-        "Raise max_bucket_size (--max-bucket-size) to compare with all."
+        f"{plural(max_bucket_size, 'earlier document')}, and {were} compared only with the first "
+        f"{max_bucket_size:,}. Raise max_bucket_size (--max-bucket-size) to compare with all."
     ]
 
 

@@ -25,8 +25,8 @@ _LANGUAGE = ContextVar("language", default="en")
 # surrogates, and the bidirectional overrides that would reorder the text around them. Joiners and
 # directional marks stay: scripts need them.
 _CONTROLS = (  # noqa: SIM905 - as a list, one name a line
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
-    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN "
+    "EM SUB ESC FS GS RS US"
 ).split()
 _HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"  # noqa: E501
 

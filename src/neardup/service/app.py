@@ -297,8 +297,8 @@ class Call:
             raise Problem(
                 415,
                 (
-                    "The body must be JSON, not compressed: send it with the header "
-                    "`Content-Type: application/json`."
+                    "The body must be JSON, not compressed: send it with the header `Content-Type: "
+                    "application/json`."
                 ),
             )
         content = await self._read()
@@ -329,9 +329,8 @@ class Call:
             self._check_size(int(length))
         late = Problem(
             408,
-            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. "
-            "Send it faster, or raise "
-            "--read-timeout-s.",
+            f"The request did not arrive within read_timeout_s={settings.read_timeout_s:g}. Send "
+            "it faster, or raise --read-timeout-s.",
             setting="read_timeout_s",
         )
         parts: list[bytes] = []
@@ -357,9 +356,8 @@ class Call:
         ):
             raise busy(
                 f"Requests of {service.pending_bytes:,} bytes are in progress, and "
-                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the "
-                "request later, with fewer "
-                "clients at a time.",
+                f"max_pending_bytes={service.settings.max_pending_bytes:,}. Repeat the request "
+                "later, with fewer clients at a time.",
                 "max_pending_bytes",
             )
         service.pending_bytes += size
@@ -524,9 +522,9 @@ class Service:
     def _late(self) -> Problem:
         limit = self.settings.answer_timeout_s
         return busy(
-            f"The request was not answered within answer_timeout_s={limit:g}; its work may "
-            "still complete. Repeat it: "
-            "documents with the same ids and texts change nothing. Or raise --answer-timeout-s.",
+            f"The request was not answered within answer_timeout_s={limit:g}; its work may still "
+            "complete. Repeat it: documents with the same ids and texts change nothing. Or raise "
+            "--answer-timeout-s.",
             "answer_timeout_s",
             status=503,
         )

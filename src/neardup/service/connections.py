@@ -180,9 +180,8 @@ def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]
             f"uvicorn's {name} lacks {lacking}, so it is not used.", RuntimeWarning, stacklevel=2
         )
     raise MissingExtraError(
-        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which "
-        f"lacks {lacking}. Install "
-        "an earlier uvicorn, or a later neardup."
+        f"The service cannot limit the connections of uvicorn {uvicorn.__version__}, which lacks "
+        f"{lacking}. Install an earlier uvicorn, or a later neardup."
     )
 
 

@@ -75,8 +75,8 @@ class Lane:
         if self._jobs and self.num_queued + len(items) > self._max_items:
             raise busy(
                 f"{self.num_queued:,} documents are waiting for the index, and "
-                f"max_queued_documents={self._max_items:,}. Repeat the request later, with "
-                "fewer clients at a time.",
+                f"max_queued_documents={self._max_items:,}. Repeat the request later, with fewer "
+                "clients at a time.",
                 "max_queued_documents",
             )
         if self._stopping:

@@ -79,9 +79,9 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
         for number, parts in words.items():
             if len(parts) != 2 or parts[0] not in ROLES or len(parts[1]) < _SHORTEST:
                 raise InputError(
-                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write "
-                    "TOKEN`, with a token of "
-                    f"{_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
+                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, "
+                    f"with a token of {_SHORTEST} characters or more, for example of `openssl rand "
+                    "-hex 32`."
                 )
             roles[hashlib.sha256(parts[1].encode("ascii")).digest()] = parts[0]
         if not words:
@@ -90,9 +90,8 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
 
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
-    "'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = [
     ("content-security-policy", POLICY),
@@ -118,9 +117,8 @@ def check_exposure(host: str, tokens: Tokens) -> None:
     """Raise SettingError if other hosts reach the service and no token protects it."""
     if not tokens and not is_loopback(host):
         raise SettingError(
-            f"host={host!r} is reached from other hosts, and no token protects the index. "
-            "Pass --token-file FILE, or "
-            "--host 127.0.0.1."
+            f"host={host!r} is reached from other hosts, and no token protects the index. Pass "
+            "--token-file FILE, or --host 127.0.0.1."
         )
 
 
@@ -155,8 +153,8 @@ class Gate:
             raise Problem(
                 421,
                 f"The Host header is {host!r:.100}, and this service without tokens answers to "
-                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it "
-                "with --token-file.",
+                f"{', '.join(sorted(self._names))} only. Use one of these names, or start it with "
+                "--token-file.",
             )
         if method not in ("GET", "HEAD"):
             origin = headers.get(b"origin", b"").decode("latin-1").lower()
@@ -168,8 +166,8 @@ class Gate:
                 raise Problem(
                     403,
                     "Pages of other sites may not use this service: the origin is "
-                    f"{origin!r:.100}, the Host header "
-                    f"{host!r:.100}. A proxy must pass the Host header on.",
+                    f"{origin!r:.100}, the Host header {host!r:.100}. A proxy must pass the Host "
+                    "header on.",
                 )
         if self._tokens and role != "open":
             self._check_role(headers, role)

@@ -114,8 +114,8 @@ class Constraint:
             shown_value = value if given is None else given
             raise SettingError(
                 f"{name} must be {self.describe()}: got "
-                f"{shown_value!r}.{suggestion(value, choices)} "
-                f"{self.help} Change {name} ({option})."
+                f"{shown_value!r}.{suggestion(value, choices)} {self.help} Change {name} "
+                f"({option})."
             )
         return value
 
@@ -302,8 +302,8 @@ def check_age(age: timedelta | float) -> int:
         or not 0 <= seconds < 1e12
     ):
         raise SettingError(
-            f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change "
-            "the age."
+            f"An age is a timedelta, or a number of seconds of 0 or more: got {age!r}. Change the "
+            "age."
         )
     return int(seconds * 1_000_000)
 

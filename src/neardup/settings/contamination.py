@@ -35,17 +35,16 @@ class ContaminationSettings(Validated):
     )
     common: int = parameter(
         10,
-        "The most documents that may have a sequence of eight words of an item, and the most "
-        "items that may have a "
-        "shingle of it. What more have is boilerplate, which is listed and does not count.",
+        "The most documents that may have a sequence of eight words of an item, and the most items "
+        "that may have a shingle of it. What more have is boilerplate, which is listed and does "
+        "not count.",
         low=1,
         high=1_000_000,
     )
     max_documents: int = parameter(
         100,
-        "The most documents that are listed for one item, the best first; of those that have "
-        "at least 0.95 of a long "
-        "item, the first. All are counted.",
+        "The most documents that are listed for one item, the best first; of those that have at "
+        "least 0.95 of a long item, the first. All are counted.",
         low=1,
         high=100_000,
     )
@@ -63,8 +62,8 @@ class ItemSettings(Validated):
     item_columns: ColumnNames = parameter(
         None,
         "The columns of an item, by commas or repeated; with weights: question,answer:0.5. "
-        "Default: question, problem, "
-        "prompt, query, instruction, input or text, and the columns of choices and answers.",
+        "Default: question, problem, prompt, query, instruction, input or text, and the columns of "
+        "choices and answers.",
         list,
         sentinels=("NAME",),
     )
@@ -85,9 +84,8 @@ class ContaminationOutput(Validated):
 
     write: Literal["none", "items", "corpus"] = parameter(
         "none",
-        "The clean copies to write: of the items without those that were found (items), of "
-        "the corpus without the "
-        "documents that contain items (corpus), or none.",
+        "The clean copies to write: of the items without those that were found (items), of the "
+        "corpus without the documents that contain items (corpus), or none.",
         choices=("none", "items", "corpus"),
     )
     lang: Literal["en", "zh"] = parameter(

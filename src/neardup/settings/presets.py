@@ -19,13 +19,11 @@ PRESET = Constraint(
     "Settings for a kind of texts: source code (code).", str, choices=tuple(PRESETS), optional=True
 )
 NOISE = Constraint(
-    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or "
-    "speech; half of it where the "
-    "other text of a pair is clean. Compares letters without spaces and signs, and sets the "
-    "threshold that such errors "
-    "leave; a pair must also share more than unrelated texts do. Above 0.1 rare shingles "
-    "count more. Use 0.15 for "
-    "texts with more errors, too: a lower threshold removes unrelated texts.",
+    "The share of wrong characters, such as 0.05 or 5%, in each text from OCR, typing or speech; "
+    "half of it where the other text of a pair is clean. Compares letters without spaces and "
+    "signs, and sets the threshold that such errors leave; a pair must also share more than "
+    "unrelated texts do. Above 0.1 rare shingles count more. Use 0.15 for texts with more errors, "
+    "too: a lower threshold removes unrelated texts.",
     float,
     exclusive_min=0.0,
     high=0.15,
@@ -68,8 +66,8 @@ def preset_settings(
     share = NOISE.check("noise", share, noise)
     if preset is not None and share is not None:
         raise SettingError(
-            f"preset and noise each choose the tokens: got preset={preset!r}, "
-            f"noise={noise!r}. Set one."
+            f"preset and noise each choose the tokens: got preset={preset!r}, noise={noise!r}. Set "
+            "one."
         )
     if share is None:
         return PRESETS.get(preset or "", {}) | given
@@ -84,8 +82,7 @@ def _noise_settings(share: float, given: dict[str, Any]) -> dict[str, Any]:
     if tokens not in ("letters", "chars"):
         raise SettingError(
             "noise counts wrong characters, so its tokens must be letters or chars: got "
-            f"noise={share} with "
-            f"tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
+            f"noise={share} with tokens={tokens!r}. Leave tokens (--tokens) or noise (--noise) out."
         )
     ngram = given.get("ngram", _NGRAM)
     similarity = given.get("similarity", "jaccard")

@@ -43,8 +43,8 @@ def print_outlines(
     console = console or Console(highlight=False)
     if all(pair.shared for pair in outlines.pairs):
         console.print(
-            "  The outlines are the same; the pages may differ in heads, scripts, attributes "
-            "and marked text."
+            "  The outlines are the same; the pages may differ in heads, scripts, attributes and "
+            "marked text."
         )
     else:
         rows: list[Pair | _Fold] = [*outlines.pairs] if full else [*_folded(outlines.pairs)]
