@@ -57,9 +57,7 @@ def warn_if_incomplete(report: ReportValues, on_error: str) -> None:
 
 
 def refuse_incomplete(losses: Losses, on_error: str) -> None:
-    """Raise InputError before an index is updated by a run that could not read all of its
-    inputs.
-    """
+    """Raise InputError, before an index is updated, if a run could not read all of its inputs."""
     incomplete = _incomplete(losses)
     if incomplete is None or on_error == "skip":
         return
@@ -77,7 +75,9 @@ _MIN_DOCUMENTS = 20
 
 def removed_by_input(outcome: Totals) -> list[int]:
     """Return the number of removed documents of each input."""
-    removed, _, documents, _ = outcome.counts.by_inputs.T
+    cells = outcome.counts.by_inputs  # removed input, kept input, documents, bytes
+    removed = cells[:, 0]
+    documents = cells[:, 2]
     ends = outcome.corpus.part_ends
     with_keeper = np.bincount(removed, documents, len(ends)).astype(np.int64)
     without_keeper = np.bincount(
@@ -88,8 +88,7 @@ def removed_by_input(outcome: Totals) -> list[int]:
 
 
 def removed_by_value(outcome: Outcome, hashes: Words, column: str) -> JsonObject:
-    """Return the documents and removals of each value of a column, the most removals first, as
-    values for JSON.
+    """Return the documents and removals of each value of a column, the most removals first.
 
     Parameters
     ----------
@@ -267,9 +266,7 @@ def cluster_report(
 
 
 def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonObject:
-    """Return the fields of a `SearchReport`; counts : instead of those of kept and removed
-    documents.
-    """
+    """Return the fields of a `SearchReport`; counts : in place of kept and removed documents."""
     tasks = found.tasks
     method = found.method
     outcome = found.outcome
@@ -299,10 +296,9 @@ def search_fields(found: Findings, counts: SearchCounts | None = None) -> JsonOb
 
 
 def describe_losses(losses: Losses, num_documents: int) -> Part:
-    """Return the parts of a report about files and rows that could not be read; None for each if
-    there are none.
+    """Return the parts of a report about unreadable files and rows; a part without any is None.
 
-    num_documents : of the run, read.
+    num_documents : the documents that the run has read.
     """
     return Part(
         incomplete=_incomplete(losses),
@@ -342,9 +338,7 @@ def _shortened(reason: str) -> str:
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process so far, in bytes; None if the system does not report
-    it.
-    """
+    """Return the peak memory of this process in bytes; None if the system does not report it."""
     try:  # on Linux, ru_maxrss also counts the memory of the parent at the fork
         with open("/proc/self/status", "rb") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"VmHWM:"))
@@ -377,7 +371,7 @@ def _searched_inputs(found: Findings) -> Part:
     tasks = found.tasks
     corpus = found.outcome.corpus
     documents = np.diff([0, *corpus.part_ends]).tolist()
-    if found.engine.against is not None:  # in the index, of which the run has read few
+    if found.engine.against is not None:  # the run has read few of the documents in the index
         documents[0] = found.engine.against
     return describe_inputs(
         tasks,
@@ -396,26 +390,21 @@ def roles_of(tasks: Sequence[Task]) -> list[str]:
 
 
 def _removed_by_inputs(tasks: list[Task], outcome: Totals) -> list[JsonObject]:
-    """Return the number of documents of each input that documents of each input removed, the
-    largest first.
-    """
-    cells = outcome.counts.by_inputs
+    """Return the number of documents that each input removed from each input, the largest first."""
+    cells = outcome.counts.by_inputs  # removed input, kept input, documents, bytes
+    largest = cells[np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]]
     return [
         {
             "removed_from": tasks[removed].part.name,
             "kept_in": tasks[kept].part.name,
             "documents": count,
         }
-        for removed, kept, count, _ in cells[
-            np.argsort(-cells[:, 2], kind="stable")[:_MAX_CELLS]
-        ].tolist()
+        for removed, kept, count, _ in largest.tolist()
     ]
 
 
 def _columns(tasks: list[Task]) -> JsonObject:
-    """Return the columns that were read of the documents that may be removed; a list of several
-    that are joined.
-    """
+    """Return the columns of documents that may be removed; joined columns are a list."""
     columns = next((task.columns for task in tasks if not task.against), None)
     if columns is None:
         return {"text": None, "id": None}
@@ -459,23 +448,16 @@ def _recall(recall: Recall | None) -> dict[str, float] | None:
 def _audit(recall: Recall | None, documents: int) -> JsonObject | None:
     if not documents:
         return None
-    if recall is None:
-        return {
-            "documents": documents,
-            "pairs": 0,
-            "found": 0,
-            "recall": None,
-            "low": None,
-            "high": None,
+    found: JsonObject = {"pairs": 0, "found": 0, "recall": None, "low": None, "high": None}
+    if recall is not None:
+        found = {
+            "pairs": recall.num_pairs,
+            "found": round(recall.estimated * recall.num_pairs),
+            "recall": recall.estimated,
+            "low": recall.low,
+            "high": recall.high,
         }
-    counts = {"pairs": recall.num_pairs, "found": round(recall.estimated * recall.num_pairs)}
-    return {
-        "documents": documents,
-        **counts,
-        "recall": recall.estimated,
-        "low": recall.low,
-        "high": recall.high,
-    }
+    return {"documents": documents, **found}
 
 
 def warn_of_bound(*, documents: int, max_bucket_size: int) -> list[str]:
