@@ -97,35 +97,42 @@ def contamination(
 
 def _gate(report: JsonObject, fail_above: float) -> int:
     """Print why a gate does not pass, and return its exit code; 0 if it passes."""
-    for warning in report["warnings"] if not (is_summary_shown() or accepts_losses()) else ():
-        click.echo(f"neardup: {translated(warning)}", err=True)
+    if not (is_summary_shown() or accepts_losses()):
+        for warning in report["warnings"]:
+            _complain(warning)
     row = report["benchmarks"][0]  # the most contaminated
     if row["rate"] > fail_above:
         found = f"{row['contaminated']:,} of {row['items']:,} items of {row['benchmark']}"
-        message = f"contaminated: {found}, above --fail-above {fail_above:g}."
-        click.echo(f"neardup: {translated(message)}", err=True)
+        _complain(f"contaminated: {found}, above --fail-above {fail_above:g}.")
         return ABOVE
     if accepts_losses():
         return 0
     counts = report["counts"]
     if counts["without_text"]:
         documents = f"{counts['without_text']:,} of {counts['read']:,} documents"
-        click.echo(
-            f"neardup: {translated(f'{documents} have no text in the column that was read.')}",
-            err=True,
-        )
-    message = ""
+        _complain(f"{documents} have no text in the column that was read.")
+    reason = _reason_to_fail(report)
+    if not reason:
+        return 0
+    _complain(f"{reason} Make the inputs readable, or accept this with --on-error skip.")
+    return UNREAD
+
+
+def _reason_to_fail(report: JsonObject) -> str:
+    """Return why a gate cannot pass over the inputs as they were read; empty if it can."""
+    counts = report["counts"]
     is_too_long = report["excluded"] is not None and report["excluded"]["too_long"] > 0
     if report["incomplete"] is not None or report["unreadable"] is not None or is_too_long:
-        message = "not all items and documents could be read, so --fail-above passes none."
-    elif not report["bytes"]:
-        message = "the corpus has no text, so --fail-above does not pass."
-    elif counts["items_without_text"]:
-        message = "items have no text in the columns that were read, so --fail-above does not pass."
-    elif counts["short"] == counts["items"]:
-        message = "all items are too short to be looked for, so --fail-above does not pass."
-    if not message:
-        return 0
-    advice = "Make the inputs readable, or accept this with --on-error skip."
-    click.echo(f"neardup: {translated(f'{message} {advice}')}", err=True)
-    return UNREAD
+        return "not all items and documents could be read, so --fail-above passes none."
+    if not report["bytes"]:
+        return "the corpus has no text, so --fail-above does not pass."
+    if counts["items_without_text"]:
+        return "items have no text in the columns that were read, so --fail-above does not pass."
+    if counts["short"] == counts["items"]:
+        return "all items are too short to be looked for, so --fail-above does not pass."
+    return ""
+
+
+def _complain(message: str) -> None:
+    """Print a line to standard error, in the language of the run."""
+    click.echo(f"neardup: {translated(message)}", err=True)

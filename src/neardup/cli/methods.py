@@ -129,6 +129,15 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
     chinese = {name: value for name, value in chinese.items() if value not in (None, ())}
     names = {*_TEXT, *_OPTIONS} & values.keys()
     given = {name: value for name in names if (value := values.pop(name)) is not None}
+    _refuse_options_of_others(method, given)
+    if chinese:
+        _refuse_chinese_without_jieba(chinese, given)
+        given["tokens"] = Jieba(**chinese)
+    return settings_of(start, preset=preset, noise=noise, **given)
+
+
+def _refuse_options_of_others(method: type[MethodSettings], given: Options) -> None:
+    """Raise SettingError if an option belongs to another method."""
     for name in sorted(given):
         if name not in constraints_of(method):
             other = name_of(_kinds_with(name)[0].__name__)
@@ -136,15 +145,16 @@ def build_method(values: dict[str, Any], default: str = "minhash") -> MethodSett
                 f"{_flag(name)} belongs to --method {other}: got it with {method.__name__}. Add "
                 f"--method {other}, or leave {_flag(name)} out."
             )
-    if chinese and given.get("tokens") != "jieba":
+
+
+def _refuse_chinese_without_jieba(chinese: Options, given: Options) -> None:
+    """Raise SettingError if options of Chinese words are given without --tokens jieba."""
+    if given.get("tokens") != "jieba":
         flag = next(_flag(name) for name, field in JIEBA.items() if field in chinese)
         raise SettingError(
             f"{flag} requires --tokens jieba: got --tokens {given.get('tokens', 'words')}. Add "
             f"--tokens jieba, or leave {flag} out."
         )
-    if chinese:
-        given["tokens"] = Jieba(**chinese)
-    return settings_of(start, preset=preset, noise=noise, **given)
 
 
 def is_method_given(values: Options) -> bool:

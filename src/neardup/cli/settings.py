@@ -320,21 +320,17 @@ def setting_option(
         return option(
             f"{flags} {constraint.sentinels[0]}...", section, text, name, callback=one_or_several
         )
-    words = [
-        *constraint.choices,
-        *map(str, constraint.numbers),
-        *(f"{prefix}COLUMN" for prefix in constraint.prefixes),
-    ]
+    kind = SettingType(constraint)
+    declaration = f"{flag} {_placeholder(constraint)}"
+    return option(declaration, section, text, name, default=default, type=kind, **more)
+
+
+def _placeholder(constraint: Constraint) -> str:
+    """Return the accepted values as the help shows them: words with bars, N or X."""
+    words = [*constraint.choices, *map(str, constraint.numbers)]
+    words += [f"{prefix}COLUMN" for prefix in constraint.prefixes]
     if constraint.value_type is str and not constraint.choices:
+        words += constraint.sentinels
         is_named = len(constraint.sentinels) == 1 and constraint.sentinels[0].isupper()
-        words += constraint.sentinels if is_named else [*constraint.sentinels, "FILE"]
-    value = "|".join(words) or ("N" if constraint.value_type is int else "X")
-    return option(
-        f"{flag} {value}",
-        section,
-        text,
-        name,
-        default=default,
-        type=SettingType(constraint),
-        **more,
-    )
+        words += [] if is_named else ["FILE"]
+    return "|".join(words) or ("N" if constraint.value_type is int else "X")

@@ -315,6 +315,10 @@ class MinHash(TextSettings):
         )
 
 
+_HASH_BITS = {"fnv1": 64, "fnv1a": 64, "md5": 128}
+"""The bits of hashes that have fewer than a fingerprint may have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimHash(TextSettings):
     """SimHash fingerprints: the weights of features, and the Hamming distance of duplicates.
@@ -441,41 +445,48 @@ class SimHash(TextSettings):
                 f"num_blocks={self.num_blocks} with max_distance={self.max_distance} and "
                 f"bits={self.bits}. Leave num_blocks unset to have it chosen."
             )
-        most = {"fnv1": 64, "fnv1a": 64, "md5": 128}.get(
-            self.hash if isinstance(self.hash, str) else "", 256
-        )
-        if self.bits > most:
+        hash_bits = _HASH_BITS.get(self.hash if isinstance(self.hash, str) else "", 256)
+        if self.bits > hash_bits:
             raise SettingError(
-                f"hash={self.hash!r} has {most} bits: got bits={self.bits}. Use hash='native' or "
-                f"bits={most} or fewer."
+                f"hash={self.hash!r} has {hash_bits} bits: got bits={self.bits}. Use "
+                f"hash='native' or bits={hash_bits} or fewer."
             )
         if self.confirm == "hamming" and self.threshold != 0.5:
             raise SettingError(
                 f"threshold requires confirm='jaccard': got threshold={self.threshold!r} with "
                 "confirm='hamming'. Leave one of the two out."
             )
-        if self.weights == "given" and not callable(self.tokens):
+        self._refuse_given_weights()
+        self._refuse_weights_by_depth()
+
+    def _refuse_given_weights(self) -> None:
+        if self.weights != "given":
+            return
+        if not callable(self.tokens):
             raise SettingError(
                 "weights='given' takes (feature, weight) pairs from a callable: got "
                 f"tokens={self.tokens!r}. Give a callable as tokens, or other weights."
             )
-        if self.weights == "given" and self.ngram != 1:
+        if self.ngram != 1:
             raise SettingError(
                 f"weights='given' weighs single features: got ngram={self.ngram}. Use ngram=1, and "
                 "let the callable return n-grams with their weights."
             )
-        if (self.weights == "depth") != (self.tokens in ("elements", "paths")):
+
+    def _refuse_weights_by_depth(self) -> None:
+        by_depth = self.weights == "depth"
+        if by_depth != (self.tokens in ("elements", "paths")):
             raise SettingError(
                 "weights='depth' requires tokens='elements' or 'paths', which have no other "
                 f"weights: got weights={self.weights!r} with tokens={self.tokens!r}. Change one of "
                 "the two."
             )
-        if self.weights == "depth" and (self.ngram != 1 or self.hash != "native"):
+        if by_depth and (self.ngram != 1 or self.hash != "native"):
             raise SettingError(
                 "weights='depth' weighs single elements by neardup's own hash: got "
                 f"ngram={self.ngram}, hash={self.hash!r}. Leave both unset."
             )
-        if self.weights != "depth" and self.decay != 0.45:
+        if not by_depth and self.decay != 0.45:
             raise SettingError(
                 f"decay requires weights='depth': got decay={self.decay!r} with "
                 f"weights={self.weights!r}. Leave it unset."
@@ -494,13 +505,9 @@ class SimHash(TextSettings):
     @property
     def num_features(self) -> int:
         """Return the maximum number of features used per document; 0 for all."""
-        return (
-            self.max_features
-            if self.max_features is not None
-            else 20
-            if self.weights == "tfidf"
-            else 0
-        )
+        if self.max_features is not None:
+            return self.max_features
+        return 20 if self.weights == "tfidf" else 0
 
 
 @dataclass(frozen=True, kw_only=True)
