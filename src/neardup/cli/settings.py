@@ -115,6 +115,13 @@ def option(
     )
 
 
+GIVEN = "neardup.given"  # of `Context.meta`: the names of the parameters on the command line
+
+
+def _is_no_flag(word: str) -> bool:
+    return not word.startswith("-") or word == "-"
+
+
 class Command(click.Command):
     """A command whose --help shows the common options, and --help-all all of them below headings.
 
@@ -139,30 +146,31 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; an option that takes one value is refused if it is given twice."""
-        for place in reversed([place for place, word in enumerate(args) if word == self._greedy]):
-            words = list(
-                takewhile(lambda word: not word.startswith("-") or word == "-", args[place + 2 :])
-            )
-            args[place + 2 : place + 2 + len(words)] = [
-                word for one in words for word in (self._greedy, one)
-            ]
+        self._repeat_greedy(args)
         try:
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         except click.BadOptionUsage as error:
-            error.ctx = (
-                ctx  # click leaves it out, and the error would name the help of another command
-            )
+            # click leaves the context out, and the error would name the help of another command.
+            error.ctx = ctx
             raise
+        ctx.meta[GIVEN] = {param.name for param in given}
         for param, times in Counter(given).items():
-            if (
-                times > 1
-                and isinstance(param, click.Option)
-                and not (param.multiple or param.is_flag)
-            ):
+            if not isinstance(param, click.Option) or param.multiple or param.is_flag:
+                continue
+            if times > 1:
                 raise click.UsageError(
                     f"{max(param.opts, key=len)} takes one value: got {times}. Give it once.", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def _repeat_greedy(self, args: list[str]) -> None:
+        """Repeat the greedy flag before each of its words: click takes one value for a flag."""
+        positions = [index for index, word in enumerate(args) if word == self._greedy]
+        for position in reversed(positions):
+            first = position + 2  # after the flag and its first word
+            words = list(takewhile(_is_no_flag, args[first:]))
+            repeated = [part for word in words for part in (self._greedy, word)]
+            args[first : first + len(words)] = repeated
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Its options of printing stay in the context, see `is_set`."""
@@ -175,9 +183,7 @@ class Command(click.Command):
         return self.get_help(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options below headings, in the order in which the headings first appear; the
-        common ones in one.
-        """
+        """Write the options below headings, in the order in which the headings first appear."""
         is_short = bool(self.common) and not ctx.meta.get(_ALL)
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
