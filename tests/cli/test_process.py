@@ -148,7 +148,12 @@ def test_after_its_output_is_published_an_interrupted_run_says_that_it_is_comple
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(click.exceptions.Exit), running_into("out", resume=False):
+
+    @running_into("out", resume=False)
+    def publish_and_be_interrupted() -> None:
         Path("out").mkdir()
         raise KeyboardInterrupt
+
+    with pytest.raises(click.exceptions.Exit):
+        publish_and_be_interrupted()
     assert capsys.readouterr().err.strip() == "Interrupted. The output out is complete."

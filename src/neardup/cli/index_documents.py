@@ -60,9 +60,7 @@ def answer_stream(
     only_new: bool,
     **values: Any,
 ) -> None:
-    """Answer the lines of standard input until it ends; documents that have arrived together are
-    decided together.
-    """
+    """Answer the lines of standard input until it ends, a batch for all that have arrived."""
     _refuse_others(inputs, stream, values)
     from neardup.output.tables import json_line
 
@@ -81,10 +79,8 @@ def answer_stream(
                 counts[_kind(answer)] += 1
             output.flush()
     if not is_set("quiet"):
-        kinds = ", ".join(
-            f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")
-        )
-        print(f"neardup: {counts.total():,} lines: {kinds}", file=sys.stderr)
+        kinds = [f"{counts[kind]:,} {kind}" for kind in ("kept", "removed", "repeated", "rejected")]
+        print(f"neardup: {counts.total():,} lines: {', '.join(kinds)}", file=sys.stderr)
 
 
 def _kind(answer: JsonObject) -> str:

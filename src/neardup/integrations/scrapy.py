@@ -134,17 +134,14 @@ class SeenBeforePipeline:
         if not isinstance(text, str):
             self._count("without_text")
             return item
-        id = str(
-            fields.get(self._id_field)
-            or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-        )
+        id = str(fields.get(self._id_field) or _digest(text))
         payload = {name: fields.get(name) for name in self._payload_fields} or None
         answer = await maybe_deferred_to_future(deferToThread(self._add, text, id, payload))
         seen = not answer.kept or (answer.repeated and (self._only_new or id in self._passed))
         self._passed.add(id)
         self._count("seen" if seen else "new")
         if self._action == "tag":
-            fields[self._tag] = _told(answer) if seen else None
+            fields[self._tag] = _description(answer) if seen else None
         elif seen:
             raise DropItem(f"Seen before, as {answer.kept_id or answer.id}: {id}")
         return item
@@ -164,7 +161,13 @@ class SeenBeforePipeline:
         return answer
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _digest(text: str) -> str:
+    """Return the id of a text without one."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _description(answer: Answer) -> dict[str, Any]:
+    """Return the document that an item repeats, as the value of its tag."""
     payload = answer.payload
     if isinstance(payload, str):
         with suppress(ValueError):

@@ -451,9 +451,8 @@ class Service:
             operation = self._find(call)
             name = operation.name
             self._gate.check(call.method, call.headers, operation.role)
-            with deadline(
-                self.settings.answer_timeout_s + self.settings.read_timeout_s, self._late()
-            ):
+            limit_s = self.settings.answer_timeout_s + self.settings.read_timeout_s
+            with deadline(limit_s, self._late()):
                 reply = await operation.answer(self, call)
         except Disconnected:
             reply = Reply(b"", "", 400)
@@ -462,19 +461,26 @@ class Service:
             reply = self._refuse(raised, request_id)
         finally:
             call.release()
-        try:
-            with suppress(Disconnected):
-                await self._send(call, reply, request_id, send)
-        except RuntimeError as broken:
-            if "closed" not in str(broken):
-                raise
-            while (await receive())[
-                "type"
-            ] != "http.disconnect":  # uvloop closes before uvicorn knows of it
-                pass
+        await self._send_or_wait(call, reply, request_id, receive, send)
         seconds = time.perf_counter() - begun
         self.metrics.answered(name, reply.status, seconds)
         self._write_log(call, reply, request_id, seconds, error)
+
+    async def _send_or_wait(
+        self, call: Call, reply: Reply, request_id: str, receive: Receive, send: Send
+    ) -> None:
+        """Send a reply; if the connection is closed, wait until the server reports it."""
+        try:
+            with suppress(Disconnected):
+                await self._send(call, reply, request_id, send)
+        except RuntimeError as error:
+            # uvloop closes a transport before uvicorn knows of it. Only the message tells this
+            # error from others.
+            if "closed" not in str(error):
+                raise
+            message = await receive()
+            while message["type"] != "http.disconnect":
+                message = await receive()
 
     def _new_id(self) -> str:
         return f"{self._boot}-{next(self._numbers):x}"

@@ -63,30 +63,38 @@ def read_tokens(paths: Sequence[str | Path]) -> Tokens:
     """
     roles: dict[bytes, str] = {}
     for path in paths:
-        try:
-            lines = lines_of(Path(path).read_bytes().decode("ascii"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
-            ) from error
-        if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise InputError(
-                f"{path} can be changed by other users, who could add a token. Run `chmod 600 "
-                f"{path}`."
-            )
-        texts = {number: _COMMENT.sub("", line) for number, line in enumerate(lines, 1)}
-        words = {number: text.split() for number, text in texts.items() if text.strip()}
-        for number, parts in words.items():
-            if len(parts) != 2 or parts[0] not in ROLES or len(parts[1]) < _SHORTEST:
-                raise InputError(
-                    f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, "
-                    f"with a token of {_SHORTEST} characters or more, for example of `openssl rand "
-                    "-hex 32`."
-                )
-            roles[hashlib.sha256(parts[1].encode("ascii")).digest()] = parts[0]
-        if not words:
+        found = _read_token_file(path)
+        if not found:
             raise InputError(f"{path} has no token. Write a line `write TOKEN` in it.")
+        roles |= found
     return Tokens(roles)
+
+
+def _read_token_file(path: str | Path) -> dict[bytes, str]:
+    """Return the roles of the tokens in a file, by the digests of the tokens."""
+    try:
+        lines = lines_of(Path(path).read_bytes().decode("ascii"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read as a token file: {error}. Name a file of ASCII lines."
+        ) from error
+    if hasattr(os, "getuid") and os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InputError(
+            f"{path} can be changed by other users, who could add a token. Run `chmod 600 {path}`."
+        )
+    roles: dict[bytes, str] = {}
+    for number, line in enumerate(lines, 1):
+        words = _COMMENT.sub("", line).split()
+        if not words:
+            continue
+        if len(words) != 2 or words[0] not in ROLES or len(words[1]) < _SHORTEST:
+            raise InputError(
+                f"Line {number} of {path} is no token. Write `read TOKEN` or `write TOKEN`, with a "
+                f"token of {_SHORTEST} characters or more, for example of `openssl rand -hex 32`."
+            )
+        role, token = words
+        roles[hashlib.sha256(token.encode("ascii")).digest()] = role
+    return roles
 
 
 POLICY = (
@@ -100,7 +108,7 @@ HEADERS = [
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
 ]
-"""Of every response, refusals included."""
+"""The headers of every response, refusals included."""
 
 Headers = Mapping[bytes, bytes]
 

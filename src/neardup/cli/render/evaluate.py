@@ -1,6 +1,4 @@
-"""Print how methods scored: their figures side by side, by length, over the curve and over
-thresholds.
-"""
+"""Print the scores of methods: side by side, by length, over the curve and over thresholds."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from neardup.cli.render.table import Rows, is_unicode, print_table
 from neardup.files import JsonObject
 from neardup.report.rows import ReportValues, loss_rows, scores
 from neardup.report.wording import noun, percent, plural, say, translated, visible
-from neardup.results import Sweep
+from neardup.results import Sweep, SweepExample
 
 
 def print_sweep(result: Sweep) -> None:
@@ -28,14 +26,19 @@ def print_sweep(result: Sweep) -> None:
         rows.append((f"{row['threshold']:g}", f"{row['removed']:,}", share, *counts))
     print_table(console, ("Threshold", "Removed", "of all", "copies", "near-duplicates"), rows)
     for example in result.examples:
-        at = example.removed_at
-        kept = example.kept_at
-        sides = [] if at is None else [say("sweep.removed_at", limit=at)]
-        sides += [] if kept is None else [say("sweep.kept_at", limit=kept)]
-        title = say("sweep.similarity", similarity=example.similarity)
-        title += say("words.colon") + say("words.comma").join(sides)
         names = visible(example.id), say("sweep.kept", id=visible(example.kept_id))
-        print_example(title, example.pair, names, console, brief=True)
+        print_example(_title(example), example.pair, names, console, brief=True)
+
+
+def _title(example: SweepExample) -> str:
+    """Return the similarity of a pair, and the thresholds on either side of it."""
+    limits = []
+    if example.removed_at is not None:
+        limits.append(say("sweep.removed_at", limit=example.removed_at))
+    if example.kept_at is not None:
+        limits.append(say("sweep.kept_at", limit=example.kept_at))
+    title = say("sweep.similarity", similarity=example.similarity)
+    return title + say("words.colon") + say("words.comma").join(limits)
 
 
 _BAR = 24
