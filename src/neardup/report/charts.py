@@ -121,13 +121,20 @@ def s_curve(
         f'<polyline class="curve" points="{_points(grid, chance)}" fill="none" '
         f'stroke="{_FILLS["kept"]}" stroke-width="2.25"/>'
     )
-    for index in range(20):
-        similarity = index / 20 + 0.025
-        title = say("charts.chance", similarity=similarity, shown=percent(chance(similarity)))
-        parts.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
+    parts += _chance_strips(chance)
     name = say("charts.curve", num_bands=num_bands, rows_per_band=rows_per_band)
     axes = _frame(say("charts.pair_similarity"), say("charts.pair_chance"))
     return _svg(name, _HEIGHT, [*parts, *axes])
+
+
+def _chance_strips(chance: Callable[[float], float]) -> list[str]:
+    """Return 20 strips that show the chance in their middle on hover."""
+    strips = []
+    for index in range(20):
+        similarity = index / 20 + 0.025
+        title = say("charts.chance", similarity=similarity, shown=percent(chance(similarity)))
+        strips.append(_hover(_across(index / 20), _across(0.05) - _LEFT, title, ""))
+    return strips
 
 
 def _points(similarities: Iterable[float], chance: Callable[[float], float]) -> str:
@@ -172,13 +179,16 @@ def _score_curves(name: str, report: ReportValues) -> list[str]:
     limit, *_ = report["curve"][0]
     limits = [score[limit] for score in report["curve"]]
     span = (limits[-1] - limits[0]) or 1
+
+    def share(value: float) -> float:
+        return (value - limits[0]) / span
+
     parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
-    ticks = _ticks(limits[0], limits[-1], 9)
-    parts += [_x_tick((tick - limits[0]) / span, f"{tick:g}") for tick in ticks]
-    chosen = _across((report["at_threshold"][limit] - limits[0]) / span)
+    parts += [_x_tick(share(tick), f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
+    chosen = _across(share(report["at_threshold"][limit]))
     if chosen >= _LEFT:
         parts.append(_rect(chosen - 0.5, _TOP, 1, _BOTTOM - _TOP, "exact"))
-    across = [_across((value - limits[0]) / span) for value in limits]
+    across = [_across(share(value)) for value in limits]
     for number, (measure, css_class, label) in enumerate(_SCORES):
         points = [
             f"{_number(x)},{_number(_up(score[measure]))}"
@@ -186,13 +196,21 @@ def _score_curves(name: str, report: ReportValues) -> list[str]:
             if score[measure] is not None
         ]
         width = 2.75 if measure == "f1" else 1.5
-        parts += [
+        parts.append(
             f'<polyline points="{" ".join(points)}" fill="none" stroke="{_FILLS[css_class]}"'
-            f' stroke-width="{width}"/>',
-            _rect(176 + 84 * number, _TOP - 21, 10, 4, css_class),
-            _text(190 + 84 * number, _TOP - 15, label, "start"),
-        ]
+            f' stroke-width="{width}"/>'
+        )
+        parts += _legend(number, css_class, label)
     return [*parts, *_frame(limit.replace("_", " "), name)]
+
+
+def _legend(number: int, css_class: str, label: str) -> list[str]:
+    """Return the colour and the name of one curve, above the plot."""
+    x = 176 + 84 * number
+    return [
+        _rect(x, _TOP - 21, 10, 4, css_class),
+        _text(x + 14, _TOP - 15, label, "start"),
+    ]
 
 
 def save_drawing(drawing: str, path: Path) -> None:
@@ -226,24 +244,28 @@ def bars(rows: Sequence[Bar], *, name: str, logarithmic: bool = False) -> str:
     if not rows:
         return ""
     lengths = [math.log1p(row.value) if logarithmic else row.value for row in rows]
+    longest = max(lengths) or 1.0
     labels = [shortened(visible(row.label), _MAX_LABEL) for row in rows]
     left = max(map(len, labels)) * _CHARACTER + 12
     right = max(len(row.shown) for row in rows) * _CHARACTER + 12
     available = max(_WIDTH - left - right, 40)
-    longest = max(lengths) or 1.0
     parts = []
     for index, (row, label, length) in enumerate(zip(rows, labels, lengths, strict=True)):
-        y = index * 26 + 4
         width = max(length / longest * available, 1.5 if row.value else 0.0)
-        bar = [
-            f"<title>{escape(visible(row.title))}</title>",
-            _rect(0, y - 4, _WIDTH, 26, "strip"),
-            _text(left - 10, y + 13.5, label, "end"),
-            _rect(left, y, width, 18, row.fill),
-            _text(left + width + 7, y + 13.5, row.shown, "start"),
-        ]
-        parts.append(f"<g>{''.join(bar)}</g>")
+        parts.append(_bar(row, label, left=left, width=width, y=index * 26 + 4))
     return _svg(name, len(rows) * 26, parts)
+
+
+def _bar(row: Bar, label: str, *, left: float, width: float, y: float) -> str:
+    """Return a bar between its label and its text, in a strip that shows its title on hover."""
+    parts = [
+        f"<title>{escape(visible(row.title))}</title>",
+        _rect(0, y - 4, _WIDTH, 26, "strip"),
+        _text(left - 10, y + 13.5, label, "end"),
+        _rect(left, y, width, 18, row.fill),
+        _text(left + width + 7, y + 13.5, row.shown, "start"),
+    ]
+    return f"<g>{''.join(parts)}</g>"
 
 
 def proportion(report: ReportValues, parts: Sequence[tuple[str, str]], *, name: str) -> str:

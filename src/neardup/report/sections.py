@@ -264,12 +264,12 @@ def across_table(report: ReportValues) -> str:
     kept = list(dict.fromkeys(cell["kept_in"] for cell in cells))[:_MAX_ACROSS]
     if len({*removed, *kept}) < 2:
         return ""
-    names = {name: document_id(name, _MAX_INPUT_NAME) for name in (*removed, *kept)}
     rows = []
     for name in removed:
         counts = [across.get((name, other)) for other in kept]
-        rows.append((names[name], *("" if count is None else f"{count:,}" for count in counts)))
-    titles = "", *(names[name] for name in kept)
+        cells = ["" if count is None else f"{count:,}" for count in counts]
+        rows.append((document_id(name, _MAX_INPUT_NAME), *cells))
+    titles = ["", *(document_id(name, _MAX_INPUT_NAME) for name in kept)]
     shown = table(say("inputs.across"), titles, rows, numbers=range(1, len(titles)))
     return f'<div class="across">{shown}</div>{_more("inputs.largest", len(cells) - len(across))}'
 

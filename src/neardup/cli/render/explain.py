@@ -168,7 +168,8 @@ def _band_lines(
     left: SignatureExplanation, right: SignatureExplanation, bands: Bands
 ) -> Iterator[Text]:
     """Yield a line for each band of two signatures: which hashes are equal, and the keys."""
-    equal = "".join(".="[x == y] for x, y in zip(left.signature, right.signature, strict=True))
+    hashes_of_both = zip(left.signature, right.signature, strict=True)
+    equal = "".join("=" if x == y else "." for x, y in hashes_of_both)
     same = say("explain.same")
     rows = []
     for band, (x, y) in enumerate(zip(left.keys, right.keys, strict=True)):

@@ -120,13 +120,9 @@ class Rows:
 
     def print(self, console: Console) -> None:
         """Print the rows below an empty line."""
+        figures = [figure for _, figure, remark in self._rows if remark is not None]
         name_width = max(_NAME_WIDTH, *(cell_len(name) for name, _, _ in self._rows))
-        figure_width = max(
-            [
-                _FIGURE_WIDTH,
-                *(len(figure) for _, figure, remark in self._rows if remark is not None),
-            ]
-        )
+        figure_width = max(_FIGURE_WIDTH, *map(len, figures), 0)
         console.print()
         for name, value, remark in self._rows:
             padded = f"  {name}{' ' * (name_width - cell_len(name))}  "
