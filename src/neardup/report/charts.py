@@ -181,7 +181,7 @@ def _score_curves(name: str, report: ReportValues) -> list[str]:
     span = (limits[-1] - limits[0]) or 1
 
     def share(value: float) -> float:
-        return (value - limits[0]) / span
+        return float((value - limits[0]) / span)
 
     parts = [_y_tick(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
     parts += [_x_tick(share(tick), f"{tick:g}") for tick in _ticks(limits[0], limits[-1], 9)]
