@@ -34,7 +34,7 @@ from neardup.settings.constraints import (
 )
 
 _BATCH_DOCUMENTS = 1000
-_BATCH_BYTES = 8 << 20  # of a request, half of what a service accepts by default
+_BATCH_BYTES = 8 << 20  # of a request, half of the limit of a service by default
 _SEPARATOR = b", "
 _MAX_TIMEOUT_S = 86_400
 _RETRIED = (429, 503)
@@ -52,7 +52,7 @@ class ServiceError(NeardupError):
 
     Attributes
     ----------
-    status : of HTTP; 0 if there was no answer. title, detail : what was wrong, and what to do next.
+    status : of HTTP; 0 if there was no answer. title, detail : the problem and the next step.
         setting : the limit
     of the service that was exceeded, or None. request_id : also in the log of the service, or None.
     """
@@ -138,7 +138,7 @@ class Client:
         return self._add(documents, "add-if-new")
 
     def add(self, documents: Iterable[Mapping[str, Any]]) -> list[Answer]:
-        """Add documents, also those similar to others; as `add_if_new`."""
+        """Add documents, even if they are similar to others; as `add_if_new`."""
         return self._add(documents, "add")
 
     def _add(self, documents: Iterable[Mapping[str, Any]], mode: str) -> list[Answer]:

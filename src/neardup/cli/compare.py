@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def compare(
     left: str, right: str, explain: bool, full: bool, plain: bool, lang: str, **values: Any
 ) -> None:
-    """Compare two texts: how similar they are by several measures, and where they differ.
+    """Compare two texts: their similarity by several measures, and their differences.
 
     A and B are files of UTF-8 text; one of them can be - for standard input. Text only in A is red,
     text only in B is green, and long common passages are folded to a few words. For HTML pages
@@ -92,7 +92,7 @@ def compare(
 
 
 def _side(name: str) -> str | Path:
-    """Return the text of standard input for `-`, else the path."""
+    """Return the text of standard input for `-`, otherwise the path."""
     if name != "-":
         return Path(name)
     from neardup.api.texts import decode_text

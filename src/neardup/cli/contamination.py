@@ -72,9 +72,9 @@ def contamination(
 
     INPUT has the items: questions, with choices and answers in columns of their own, or texts. The
     corpus is read once. The output folder DIR contains hits.parquet with the place of each item in
-    each document, items.parquet with what was found of each item, boilerplate.parquet with what did
-    not count because many have it, rejected.jsonl, report.json and report.html; it appears once it
-    is complete.
+    each document, items.parquet with the findings about each item, boilerplate.parquet with the
+    passages that did not count because many documents have them, rejected.jsonl, report.json and
+    report.html; it appears once it is complete.
 
     \b
     Examples:

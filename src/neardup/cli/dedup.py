@@ -68,7 +68,7 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
     threshold = values["threshold"]
     is_given = is_method_given(values | {"threshold": None})
     given = build_method(values)
-    method = given if is_given else None  # else that of the index, or the default
+    method = given if is_given else None  # otherwise the method of the index, or the default
     values["threshold"] = None if is_given else threshold
     perform = partial(neardup.dedup, inputs, method=method, tables=False, **values)
     if output == "-":
@@ -80,9 +80,7 @@ def dedup(inputs: list[Named], output: str, **values: Any) -> None:
 
 
 def _print_kept(perform: Callable[..., Any], values: Options) -> None:
-    """Write the kept documents of one input to standard output, in its format; print nothing else
-    there.
-    """
+    """Write the kept documents of one input, and nothing more, to standard output."""
     from neardup.runs.scratch import refuse_missing
 
     if values["write"] != "kept" or values["resume"]:
@@ -96,7 +94,7 @@ def _print_kept(perform: Callable[..., Any], values: Options) -> None:
         tempfile.TemporaryDirectory(prefix="neardup-", dir=values["scratch"]) as folder,
     ):
         output = Path(folder) / "out"
-        # Temporary files are in this folder, too: those of a run without a name could not be found
+        # Temporary files are in this folder, too: a run without a name could not find them again
         # again.
         result = perform(output=output, scratch=None)
         kept = [part["kept"] for part in result.report["inputs"] if part["role"] == "source"]

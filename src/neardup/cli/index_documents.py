@@ -232,8 +232,8 @@ def add_if_new(
 
     The decisions equal those of `neardup dedup` on all documents in order of arrival. A document
     already stored with the same id and content gets the same answer again, so an interrupted stream
-    can simply be sent again: a document that was kept is then written or printed again, unless you
-    use --only-new.
+    can simply be sent again: a kept document is then written or printed again, unless you use
+    --only-new.
 
     \b
     Examples:

@@ -80,7 +80,7 @@ def stage(address: str, name: str, inputs: list[Named], **values: Any) -> None:
 @_name_argument
 @result_options
 def commit(address: str, name: str) -> None:
-    """Add those documents of an import that are new, all at once, and close the import.
+    """Add the new documents of an import, all at once, and close the import.
 
     \b
     Examples:

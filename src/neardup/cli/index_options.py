@@ -75,7 +75,7 @@ class Age(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Return the time; fail with what is accepted."""
+        """Return the time. Fails with the accepted values."""
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", str(value))
         if found is None:
             self.fail(

@@ -85,7 +85,7 @@ def create(address: str, from_run: str | None, payload_column: Any, **values: An
 @click.argument("other", metavar="OTHER")
 @result_options
 def merge(address: str, other: str) -> None:
-    """Add those kept documents of OTHER that are new to INDEX. Both must use the same method.
+    """Add the kept documents of OTHER that are new to INDEX. Both must use the same method.
 
     \b
     Examples:

@@ -1,6 +1,4 @@
-"""The options of the methods: every command has all of them, and accepts those of the requested
-method.
-"""
+"""The options of the methods: a command has all, and accepts the options of one method."""
 
 from __future__ import annotations
 
@@ -32,7 +30,9 @@ _ALL = ("method", "preset", "noise", *_TEXT, *_OPTIONS, *JIEBA)
 
 
 def method_options(function: Function) -> Function:
-    """Add --method, and the options of every method and of its text; those not given are None."""
+    """Add --method, and the options of every method and of its text; an option not given is
+    None.
+    """
     return _options_of(
         list(METHODS),
         [name for name in _OPTIONS if name not in _STORED],
@@ -44,7 +44,7 @@ def method_options(function: Function) -> Function:
 
 
 def sketch_options(function: Function) -> Function:
-    """Add --method, and the options that change the sketches of `sign`; those not given are
+    """Add --method, and the options that change the sketches of `sign`; an option not given is
     None.
     """
     return _options_of(
@@ -58,7 +58,7 @@ def sketch_options(function: Function) -> Function:
 
 
 def stored_options(function: Function) -> Function:
-    """Add the options that change only what an index stores; those not given are None."""
+    """Add the options that change only the contents of an index; an option not given is None."""
     return composed(
         *_below_headings(list(METHODS), [name for name in _OPTIONS if name in _STORED])
     )(function)
@@ -77,7 +77,7 @@ def _options_of(methods: Sequence[str], names: Sequence[str], help: str) -> Deco
 
 
 def _below_headings(methods: Sequence[str], names: Sequence[str]) -> Iterator[Decorator]:
-    """Yield options below the headings of their methods: those of several methods first."""
+    """Yield options below the headings of their methods; options of several methods come first."""
     for name in sorted(names, key=lambda name: len(_kinds_with(name)) == 1):
         first, *others = _kinds_with(name)
         words = ", ".join(word for word in methods if isinstance(METHODS[word], first))
@@ -92,7 +92,7 @@ def _kinds_with(name: str) -> list[type[MethodSettings]]:
 
 
 def text_options(function: Function, *, methods: Sequence[str] = tuple(METHODS)) -> Function:
-    """Add the options that cut a text into features; those not given are None."""
+    """Add the options that cut a text into features; an option not given is None."""
     options = []
     for name in _TEXT:
         known = (constraints_of(kind)[name] for kind in _kinds_with(name))
@@ -163,9 +163,7 @@ def is_method_given(values: Options) -> bool:
 
 
 def build_methods(values: dict[str, Any], names: Sequence[str]) -> dict[str, MethodSettings]:
-    """Return several methods by their names, taking their options out of the values; each gets
-    those that it has.
-    """
+    """Return several methods by their names, and take their options out of the values."""
     fields = {name: constraints_of(type(METHODS[name])).keys() for name in names}
     taken = {field for name in names for field in fields[name]}
 
@@ -186,9 +184,7 @@ def _flag(name: str) -> str:
 
 
 def _default_text(name: str, methods: Sequence[str]) -> str | None:
-    """Return the default of a setting in the methods that have it, and those of others that
-    differ.
-    """
+    """Return the default of a setting in the methods that have it, and differing defaults."""
     values = {
         word: _value_text(METHODS[word], name)
         for word in methods

@@ -49,7 +49,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         )
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value; fail with what is accepted."""
+        """Return the value. Fails with the accepted values."""
         parsed = value
         if isinstance(value, str) and self.constraint.value_type is not str:
             parsed = parse_number(value, whole=self.constraint.value_type is int)
@@ -99,7 +99,7 @@ def option(
         with dots if it may be repeated. With neither a word nor a type, it is a switch.
     section : the heading in the help.
     help : the sentence in the help.
-    name : of the parameter, if it is not that of the last flag.
+    name : the name of the parameter. Default: the last flag.
     settings : of click.option.
     """
     words = shown.split()
@@ -125,7 +125,7 @@ def _is_no_flag(word: str) -> bool:
 class Command(click.Command):
     """A command whose --help shows the common options, and --help-all all of them below headings.
 
-    common : the names of the parameters that --help shows beside those of printing; all if empty.
+    common : the names of the parameters that --help shows, besides printing; all if empty.
     greedy : a flag that takes all words up to the next one, such as the files that a pattern of the
     shell names.
     """
@@ -207,8 +207,8 @@ def command(
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command, which prints its help without arguments.
 
-    short_help : its line in the list of commands. common : as in `Command`. others : `greedy` of
-    it; `name` of the command, where it is not that of the function.
+    short_help : its line in the list of commands. common : as in `Command`. others : `greedy`, as
+    there; `name`, the name of the command. Default: the function's.
     """
     return click.command(
         cls=Command, no_args_is_help=True, short_help=short_help, common=common, **others

@@ -1,5 +1,4 @@
-"""A datatrove filter: keep the documents whose text is new to an index, drop those that are
-near-duplicates.
+"""A datatrove filter: keep the documents that are new to an index, drop near-duplicates.
 
 ::
 

@@ -42,8 +42,8 @@ class SeenBeforePipeline:
       text.
     - NEARDUP_PAYLOAD : a list of fields to store with the document.
     - NEARDUP_ACTION : `drop`, the default, or `tag`.
-    - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item; else
-      a dict of id, similarity, distance, first_seen and payload of the earlier document.
+    - NEARDUP_TAG : the field that `tag` fills; `seen_before` by default. None for a new item;
+      otherwise a dict of id, similarity, distance, first_seen and payload of the earlier document.
     - NEARDUP_ONLY_NEW : whether items of an earlier crawl, with the same id and text, were seen
       before, too; False by default.
     - NEARDUP_TOKEN : a write token of the service.

@@ -385,7 +385,7 @@ def _searched_inputs(found: Findings) -> Part:
 
 
 def roles_of(tasks: Sequence[Task]) -> list[str]:
-    """Return the role of each input: against for the earlier collection, else source."""
+    """Return the role of each input: against for the earlier collection, otherwise source."""
     return ["against" if task.against else "source" for task in tasks]
 
 

@@ -40,7 +40,7 @@ class Marker:
         self._spans: dict[int, list[TokenSpan]] = {}
 
     def mark(self, left: int, right: int) -> MarkedPair:
-        """Return two documents with what they share."""
+        """Return two documents with the passages that they share."""
         if self._settings.tokens in PAGE_TOKENS:
             return _outlines(self._texts[left], self._texts[right])
         texts = [self._texts[document][:_CHARACTERS] for document in (left, right)]
@@ -65,9 +65,7 @@ def _outlines(left: str, right: str) -> MarkedPair:
 
 
 def _lines(lines: Iterable[tuple[Line | None, bool]]) -> tuple[str, list[Passage]]:
-    """Return the lines of one page as a text, and the part of each behind its indentation as a
-    passage.
-    """
+    """Return the lines of one page as a text, and each line after its indentation as a passage."""
     text = ""
     passages = []
     for line, shared in lines:
@@ -89,9 +87,9 @@ class Example(NamedTuple):
     """A removed document, and the kept document that removed it.
 
     removed, kept : id, file and row. pair : their texts. distance : of the fingerprints, shown
-    instead of the similarity if it decided alone; else None. family, family_near : the documents
-    that the same kept document removed, and those of them that are no copies; of a hit, family is
-    the number of documents that have its words.
+    instead of the similarity if it decided alone, otherwise None. family, family_near : the
+    documents that the same kept document removed, with and without copies; of a hit, family is the
+    number of documents that have its words.
     """
 
     removed: Place
@@ -179,8 +177,8 @@ def _item(
 ) -> str:
     """Return an item.
 
-    near : the word for a pair that is no copy. beside : what the summary shows beside the first id,
-    in HTML. sides : the titles of the two texts. figure : what is shown instead of the similarity.
+    near : the word for a pair that is no copy. beside : the HTML beside the first id in the
+    summary. sides : the titles of the two texts. figure : a text instead of the similarity.
     """
     css_class, word = ("exact", say("pair.copy")) if example.exact else ("near", near)
     pair = example.pair

@@ -35,7 +35,7 @@ def render_page(
     report : the contents of report.json.
     headline : the result in one sentence.
     share : a chart of the result, as wide as the page.
-    sections : the sections; those without a body are left out.
+    sections : the sections; a section without a body is left out.
     script : the name of a script in this folder, or an empty string.
     """
     assets = files("neardup.report")

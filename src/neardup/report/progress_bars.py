@@ -37,7 +37,7 @@ class _Counts(ProgressColumn):
 
 
 class _Time(ProgressColumn):
-    """How long a stage took, or how long it will still take."""
+    """The time that a stage took, or the time left."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class _Time(ProgressColumn):
         self._left = say("progress.left", time="{time}")
 
     def render(self, task: Task) -> Text:
-        """Return the time left when it is known, else the time that has passed."""
+        """Return the time left if it is known, otherwise the time passed."""
         if task.fields["seconds"] is not None:
             return Text(duration(float(f"{task.fields['seconds']:.2f}")), style="dim")
         if is_compiling():

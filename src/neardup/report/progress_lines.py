@@ -1,4 +1,4 @@
-"""Show the stages of a run as plain lines, where there is no terminal."""
+"""Show the stages of a run as plain lines, outside a terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StageLines:
         self._print_at_times(say("progress.tasks", done=done, total=total))
 
     def end(self, stage: str, seconds: float) -> None:
-        """Print the line of the stage, after that of the time it compiled if it did."""
+        """Print the line of the stage; if it compiled, after a line with that time."""
         if time.monotonic() >= self._first:
             compiling = compile_seconds() - self._compiled
             if compiling >= _LEAST_COMPILING:

@@ -230,7 +230,7 @@ def inputs_table(report: ReportValues) -> str:
 
 
 def _more(key: str, left: int) -> str:
-    """Return a sentence about what a table leaves out; an empty string for nothing."""
+    """Return a sentence about the rows that a table leaves out; an empty string for none."""
     return f"<p>{say(key, left=left)}</p>" if left > 0 else ""
 
 

@@ -59,7 +59,7 @@ class Histogram:
 
 
 class Metrics:
-    """What the service has done since its start."""
+    """The counts and times of the service since its start."""
 
     def __init__(self) -> None:
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
@@ -164,7 +164,7 @@ class Assets:
 
 
 class Log:
-    """Writes events; those of one turn of the event loop together. format : json, text or none."""
+    """Writes events, all of one turn of the event loop together. format : json, text or none."""
 
     def __init__(self, format: str) -> None:
         self._format = format
@@ -204,7 +204,7 @@ class Log:
 
 
 class LibraryHandler(logging.Handler):
-    """Writes what libraries log, warnings and worse, as events."""
+    """Writes the log messages of libraries, warnings and worse, as events."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -433,7 +433,7 @@ class Service:
         )
 
     async def close(self) -> None:
-        """Finish what waits in the queues, and close the index."""
+        """Finish the jobs in the queues, and close the index."""
         self.is_stopping = True
         for lane in self.lanes:
             await lane.close()

@@ -98,7 +98,7 @@ class Guarded(_Base):  # type: ignore[misc]
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP."""
+        """Refuse bytes that are no HTTP."""
         self._refuse(
             Problem(400, "The request is not valid HTTP/1.1. Send it with an HTTP client.")
         )
@@ -145,7 +145,7 @@ class Guarded(_Base):  # type: ignore[misc]
         self.transport.close()
 
 
-# What `Guarded` uses of a protocol of uvicorn, and of the request that it answers; none of it is
+# The parts of uvicorn's protocol, and of its request, that `Guarded` uses; none of it is
 # public.
 _METHODS = [name for name in vars(Guarded) if not name.startswith("_")]
 _ATTRIBUTES = ("connections", "cycle", "loop", "transport")
@@ -153,8 +153,7 @@ _OF_CYCLE = ("more_body", "response_complete")
 
 
 def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]:
-    """Return a protocol of uvicorn with limits: that of httptools if it is installed, else that of
-    h11.
+    """Return a protocol of uvicorn with limits: httptools if it is installed, otherwise h11.
 
     refuse : returns the body and the request id of a problem of a client.
 
@@ -186,9 +185,7 @@ def guarded(settings: ServiceSettings, refuse: Refuse) -> type[asyncio.Protocol]
 
 
 def _lacking(protocol: Any) -> str:
-    """Return the names that a protocol lacks, as its classes and what their constructors set
-    show.
-    """
+    """Return the names that a protocol lacks, by its classes and the attributes that they set."""
     cycle = sys.modules[protocol.__module__].RequestResponseCycle
     missing = [name for name in _METHODS if not hasattr(protocol, name)]
     for kind, names in ((protocol, _ATTRIBUTES), (cycle, _OF_CYCLE)):

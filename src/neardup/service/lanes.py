@@ -99,7 +99,7 @@ class Lane:
         return cast(T, result)
 
     async def close(self) -> None:
-        """Refuse new requests, finish those that wait, and end the thread."""
+        """Refuse new requests, finish the waiting ones, and end the thread."""
         self._stopping = True
         self._arrived.set()
         await self._worker
@@ -128,7 +128,7 @@ class Lane:
                     job.results.set_result(outcome)
 
     def _take(self) -> list[_Job]:
-        """Return the next job, with those behind it that have its function."""
+        """Return the next job, with the following jobs of the same function."""
         batch = [self._jobs.popleft()]
         size = len(batch[0].items)
         while (

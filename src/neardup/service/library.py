@@ -28,7 +28,7 @@ from neardup.verify.alignment import Outlines
 
 _ANSWER, _HIT = ([field.name for field in fields(kind)] for kind in (Answer, Hit))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# the growth is computed again after so many seconds, or times its own time
+# the growth is computed again after this many seconds, or times its own time
 _GROWTH_S = 5.0
 _GROWTH_SHARE = 50.0
 
@@ -152,7 +152,7 @@ class Library:
         return dict(self.index.info()["documents"])
 
     def warm(self) -> None:
-        """Load what the first request would wait for: the compiled code."""
+        """Load the compiled code, for which the first request would wait."""
         index = self.index
         method = self.index.opened.rules.method
         texts = method.examples
@@ -204,7 +204,7 @@ def _stored(payload: Any) -> str | None:
 
 
 def _payload(text: str | None) -> Any:
-    """Return a stored payload: the value of JSON if it is such, else a string."""
+    """Return a stored payload: the value of its JSON, or a string if it is none."""
     if text is None:
         return None
     try:

@@ -41,7 +41,7 @@ def document(
 ) -> JsonObject:
     """Return the document, OpenAPI 3.1.
 
-    operations : those of the service. version : of the package. settings : the limits of the
+    operations : all of the service. version : of the package. settings : the limits of the
     service.
     """
     kinds: list[type] = [ProblemDetails]
@@ -195,9 +195,7 @@ _Run = Callable[..., Awaitable[Any]]
 def _at(
     method: str, path: str, role: str, media_type: str = _JSON, status: int = 200
 ) -> Callable[[_Run], _Run]:
-    """Add a function to the operations; the types of its `request` and of what it returns are the
-    messages.
-    """
+    """Add a function to the operations; its annotations are the types of the messages."""
 
     def add(run: _Run) -> _Run:
         types = get_type_hints(
@@ -320,7 +318,7 @@ async def query(service: Service, call: Call, request: messages.QueryRequest) ->
 async def compare(
     service: Service, call: Call, request: messages.CompareRequest
 ) -> messages.Compared:
-    """Compare two texts by the method of the index: how similar they are, and where they differ."""
+    """Compare two texts by the method of the index: their similarity, and their differences."""
     _check_text(service, "text left", request.left)
     _check_text(service, "text right", request.right)
     return await service.analyses.call(service.library.compare, request.left, request.right)

@@ -1,6 +1,4 @@
-"""Who may call: bearer tokens, the checks of a request's headers, and the headers of every
-response.
-"""
+"""Access: bearer tokens, the checks of a request's headers, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -131,9 +129,7 @@ def check_exposure(host: str, tokens: Tokens) -> None:
 
 
 class Gate:
-    """The checks of a service: its tokens if it has any, else the names under which a loopback
-    address is called.
-    """
+    """The checks of a service: its tokens, or without any the names of a loopback address."""
 
     def __init__(self, host: str, tokens: Tokens) -> None:
         check_exposure(host, tokens)

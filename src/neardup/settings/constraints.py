@@ -104,10 +104,10 @@ class Constraint:
         return (counted[1], int(counted[2])) if counted and self.counted else (value, None)
 
     def check(self, name: str, value: object, given: object = None) -> Any:
-        """Return the value of a parameter, a scalar of NumPy as that of Python.
+        """Return the value of a parameter, a scalar of NumPy as one of Python.
 
-        given : what the value was made from. Raises SettingError if the value does not satisfy the
-        constraint.
+        given : the value as the caller wrote it. Raises SettingError if the value does not satisfy
+        the constraint.
         """
         value = plain(value)
         if not self.accepts(value):

@@ -10,7 +10,7 @@ from neardup.settings.constraints import ColumnNames, Validated, parameter
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationSettings(Validated):
-    """When an item counts as found in a document; docs/contamination.md explains the rule."""
+    """The rule by which a document contains an item; docs/contamination.md explains it."""
 
     threshold: float = parameter(
         0.4,
@@ -51,13 +51,13 @@ class ContaminationSettings(Validated):
 
     @property
     def min_rare(self) -> int:
-        """The fewest rare shingles among those that show an item."""
+        """The fewest rare shingles among the shingles that show an item."""
         return (self.min_shingles + 1) // 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemSettings(Validated):
-    """How items are read."""
+    """The reading of items."""
 
     item_columns: ColumnNames = parameter(
         None,
@@ -80,7 +80,7 @@ class ItemSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationOutput(Validated):
-    """What a search for items writes besides its tables."""
+    """The output of a search for items besides its tables."""
 
     write: Literal["none", "items", "corpus"] = parameter(
         "none",

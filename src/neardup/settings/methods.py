@@ -28,11 +28,11 @@ CODE_TOKENS = ("code", "uncommented")
 
 
 class DocumentSettings(Validated):
-    """What the documents of a method are: texts, pages or vectors."""
+    """The documents of a method: texts, pages or vectors."""
 
     @property
     def shingling(self) -> Shingling:
-        """How documents, as texts, are cut to show what two of them share."""
+        """The cuts of documents, as texts, that show the parts shared by two of them."""
         return Shingling()
 
     @property
@@ -108,8 +108,8 @@ class Shingling(DocumentSettings):
         return self
 
     def of_pages(self: T) -> T:
-        """Return the settings for web pages: they compare the main text, unless they set something
-        else.
+        """Return the settings for web pages: they compare the main text unless they set another
+        part.
         """
         return (
             self
@@ -132,7 +132,7 @@ class IdfSource:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSettings(DocumentSettings):
-    """Base of the settings of every method: what a document is, and the limit of a duplicate."""
+    """Base of the settings of every method: the kind of document, and the limit of a duplicate."""
 
     sketch_options: ClassVar[tuple[str, ...]] = ()
     """The settings, besides those of the text, that change the sketches of `sign`."""
@@ -145,7 +145,7 @@ class MethodSettings(DocumentSettings):
 
     @property
     def has_sketch(self) -> bool:
-        """Whether `sign` can summarise a document by these settings."""
+        """True if `sign` can summarise a document by these settings."""
         return True
 
 
@@ -592,7 +592,7 @@ def method(
     Parameters
     ----------
     name : minhash and simhash, of texts. Of web pages: structure, the set of runs of 3 start tags
-        with their attributes, of which those that few pages share count up to three times; content,
+        with their attributes, where a run that few pages share counts up to three times; content,
         the main text; page, both, the similarity of the structure from `min_structure`; tags,
         fingerprints of the runs of tags; and two methods of the literature, decay and paths,
         fingerprints of elements or tag paths weighted by depth, to compare with other programs:
@@ -602,8 +602,8 @@ def method(
     noise : the share of wrong characters in each text from OCR, typing or speech, 0.05 or "5%", and
         half of it where the other text is clean: runs of 5 letters without spaces and signs are
         compared, and the threshold follows.
-    settings : those of `MinHash`, `SimHash` or `Vectors`, by their names; they take the place of
-        those of a preset.
+    settings : the settings of `MinHash`, `SimHash` or `Vectors`, by their names; they replace the
+        settings of a preset.
 
     Raises
     ------
@@ -641,10 +641,10 @@ def method(
 def _preset(
     name: str, preset: str | None, noise: float | str | None, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the settings of a preset with those given in their place. Raises SettingError if it is
-    not for a method.
+    """Return the settings of a preset, replaced by the given ones. Raises SettingError if the
+    preset is not for a method.
 
-    The threshold of a preset is that of sets: with SimHash it is the caller's.
+    The threshold of a preset is for sets: with SimHash the caller sets it.
     """
     settings = preset_settings(preset, noise, given)
     if name == "simhash" and noise is None:
@@ -661,7 +661,7 @@ def _preset(
 def method_named(
     chosen: MethodSettings | str, threshold: float | None = None, max_distance: int | None = None
 ) -> MethodSettings:
-    """Return settings unchanged, or those of a name, with another limit if one is given.
+    """Return settings unchanged, or by name, with another limit if one is given.
 
     Raises
     ------
@@ -686,8 +686,7 @@ def method_named(
 def named_as(
     kind: type[AnyMethod], chosen: MethodSettings | str, threshold: float | None = None
 ) -> AnyMethod:
-    """Return settings of one type unchanged, or those of a name, with another threshold if one is
-    given.
+    """Return settings of one type unchanged, or by name, with another threshold if one is given.
 
     Raises
     ------

@@ -18,7 +18,7 @@ _UNIT_LENGTH = 20
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSettings(Validated):
-    """Which passages are cut; docs/passages.md explains the rule."""
+    """The rule by which passages are cut; docs/passages.md explains it."""
 
     min_length: int = parameter(
         None,
@@ -120,7 +120,7 @@ class PassageSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class PassageOutput(Validated):
-    """What is written besides passages.parquet."""
+    """The output besides passages.parquet."""
 
     write: Literal["kept", "marked", "removed"] = parameter(
         "kept",

@@ -1,6 +1,4 @@
-"""Named bundles of settings, for kinds of texts: those that a caller sets besides take the place of
-theirs.
-"""
+"""Named bundles of settings for kinds of texts; the caller's own settings replace theirs."""
 
 from __future__ import annotations
 
@@ -30,15 +28,16 @@ NOISE = Constraint(
     optional=True,
 )
 _NGRAM = 5
-_LENGTH, _DEVIATIONS = 200, 2.326  # characters; the quantile of the normal distribution at 0.99
+_LENGTH = 200  # characters
+_DEVIATIONS = 2.326  # the quantile of the normal distribution at 0.99
 # Unrelated English texts of 10,000 characters share up to 0.16 of their runs of 5 characters, and
-# 0.10 of those of 6.
+# 0.10 of their runs of 6.
 _UNRELATED = 0.8
 _LEAST = 0.1
-# Up to _FEW_ROWS the rows of a band are set: the costs of choose_bands are those of words, and of
+# Up to _FEW_ROWS the rows of a band are set here: choose_bands knows the costs of words, and for
 # letters its bands of one row took 1.7 times the processor time. Few pairs are at the threshold, so
-# that 0.9 of those are enough. Bands of three rows then take half the time; below _THREE_ROWS they
-# are too many.
+# it is enough to find 0.9 of them. Bands of three rows then take half the time; below _THREE_ROWS
+# there would be too many of them.
 _FEW_ROWS = 0.45
 _THREE_ROWS = 0.25
 _FEW_AT_THRESHOLD = 0.9
@@ -47,7 +46,7 @@ _FEW_AT_THRESHOLD = 0.9
 _HEAVY = 0.1
 _LEAST_NGRAM = 4
 _AT_NONE = 0.155
-_REACHED = 0.048  # what the most bands find, of two rows
+_REACHED = 0.048  # the lowest threshold that the largest number of bands of two rows reaches
 
 
 def preset_settings(
@@ -147,14 +146,14 @@ def noise_threshold(noise: float, *, ngram: int = _NGRAM, similarity: str = "jac
 
 
 def _is_heavy(noise: float, ngram: int, similarity: str) -> bool:
-    """Return whether the threshold is below what clean texts share. Shingles of 3 are too short for
-    it.
+    """Return whether the threshold is below the similarity of unrelated clean texts. Shingles of 3
+    are too short for it.
     """
     return noise > _HEAVY and ngram >= _LEAST_NGRAM and similarity == "jaccard"
 
 
 def _share_of(noise: Any) -> Any:
-    """Return a share in per cent, such as "5%", as a number; anything else unchanged."""
+    """Return a share in per cent, such as "5%", as a number; other values unchanged."""
     if not isinstance(noise, str):
         return noise
     try:

@@ -1,5 +1,5 @@
-"""The settings of a run and of an index: which document of a cluster stays, how the machine is
-used, what is stored.
+"""The settings of a run and of an index: the document that stays, the use of the machine, the
+storage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIN_PRECISION = Constraint(
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings(Validated):
-    """What an index stores of each document, and for how many documents it is laid out."""
+    """The storage of an index: the parts of a document that it keeps, and its expected size."""
 
     storage: Storage = parameter(
         "features",
@@ -63,7 +63,7 @@ Engine = Literal["local", "spark"]
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Validated):
-    """Which document of a cluster is kept, and how far the search goes."""
+    """The kept document of a cluster, and the limits of the search."""
 
     keep: Keep = parameter(
         "first",
@@ -149,7 +149,7 @@ def split_copies(keep: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings(Validated):
-    """Which documents are kept or removed together."""
+    """The documents that are kept or removed together."""
 
     group_by: str | None = parameter(
         None,
@@ -200,7 +200,7 @@ class GroupSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings(Validated):
-    """What a run writes, and counts."""
+    """The output and the counts of a run."""
 
     write: OutputKind = parameter(
         "kept",
@@ -241,7 +241,7 @@ class OutputSettings(Validated):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings(Validated):
-    """Where a run is performed."""
+    """The engine of a run."""
 
     engine: Engine = parameter(
         "local",
@@ -275,7 +275,7 @@ MAX_UNREADABLE = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Validated):
-    """How a run uses the machine. Nothing here changes the result."""
+    """The use of the machine by a run. Nothing here changes the result."""
 
     threads: int | None = parameter(
         None,

@@ -43,7 +43,7 @@ class Gap(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """How passages are marked: by brackets instead of colours, with Unicode, nothing folded."""
+    """The marks of passages: brackets instead of colours, Unicode, nothing folded."""
 
     plain: bool
     unicode: bool
@@ -196,7 +196,7 @@ def print_differences(
     same_text: bool = False,
     brief: bool = False,
 ) -> None:
-    """Print the passages of two texts that differ, and what is around them.
+    """Print the passages of two texts that differ, with their surroundings.
 
     same_text : whether the texts are equal after normalisation. brief : print the first of them
     only.
@@ -228,7 +228,7 @@ def print_differences(
 
 
 def _first_hunks(hunks: list[Sides | Gap], marks: Marks) -> list[Sides | Gap]:
-    """Return the first hunks, the last of these cut, and a gap that counts what is left out."""
+    """Return the first hunks, the last one cut, and a gap that counts the omitted lines."""
     left = _BRIEF
     for index, hunk in enumerate(hunks):
         if not isinstance(hunk, Gap):
@@ -302,7 +302,7 @@ def _add_set_measures(rows: Rows, result: Comparison, answers: Answers) -> None:
         counts = {"shared": found.num_shared, "size": size, "unit": unit, "name": name}
         rows.figure(say(key), f"{share:.4f}", say("compare.containment", **counts), style)
 
-    # The default containment is that of A in B.
+    # The method named containment measures A in B.
     bold = style.get("containment", "")
     add_share("compare.a_in_b", "A", found.num_left, found.left_in_right, bold)
     add_share("compare.b_in_a", "B", found.num_right, found.right_in_left, "")

@@ -35,7 +35,7 @@ _LAYOUT = ("num_bands", "rows_per_band", "num_blocks", "bits", "planes")
 
 
 def print_info(info: JsonObject) -> None:
-    """Print what `Index.info` returns."""
+    """Print the result of `Index.info`."""
     rows = Rows()
     _add_counts(rows, info)
     rows.line()

@@ -93,7 +93,7 @@ def _print_columns(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
 
 
 def _beside(rows: list[Pair | _Fold]) -> Iterator[Pair | _Fold]:
-    """Yield the rows, with lines of A alone next to those of B alone at the same position."""
+    """Yield the rows; lines of A alone stand next to lines of B alone at the same position."""
     for whole, stretch in groupby(rows, lambda row: isinstance(row, _Fold) or row.shared):
         if whole:
             yield from stretch
@@ -123,7 +123,7 @@ def _print_stacked(rows: list[Pair | _Fold], names: tuple[str, str], console: Co
 
 
 def _written(line: Line, unicode: bool) -> str:
-    """Return a line behind its indentation, its hidden characters shown: an ESC must not reach a
+    """Return a line after its indentation, hidden characters shown: an ESC must not reach a
     terminal.
     """
     return "  " * line.depth + visible(line.label) + _times(line, unicode)

@@ -21,7 +21,7 @@ _FIGURE_WIDTH = 10  # of a speed: the columns of two runs are alike
 
 
 def is_unicode(console: Console) -> bool:
-    """Return whether the terminal shows other characters than those of ASCII."""
+    """Return whether the terminal shows characters beyond ASCII."""
     return console.encoding.lower().startswith("utf")
 
 
@@ -47,7 +47,7 @@ def table_lines(
     left: Sequence[int] = (0,),
     is_bold: Callable[[Sequence[str]], bool] = lambda _: False,
 ) -> Iterator[Text]:
-    """Yield the lines of a table: cells are right-aligned, except those in the columns `left`."""
+    """Yield the lines of a table: cells are right-aligned, except in the columns `left`."""
     heads = [translated(head) for head in heads]
     widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
     for number, row in enumerate((heads, *rows)):
